@@ -23,7 +23,7 @@ from jitml.trace.asked import from_environ
 from jitml.trace.attributes import delete, holder_of, is_gone, is_of_class, of_class, store
 from jitml.trace.classes import require_class
 from jitml.trace.contents import effect, kept
-from jitml.trace.context import active_trace, home_of, is_users, unsupported
+from jitml.trace.context import active_trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.effects import STREAMS
 from jitml.trace.given import is_computed, is_of_its_memory, require_unchanged
@@ -259,18 +259,38 @@ class Accesses(Names):
         return Manager(obj, self.convert(begin), self.convert(end))
 
     def _super_attr(self, obj: Any, name: str) -> Any:
+        """`super().name`: of the first class behind this one that has it, as if the object's class began there."""
         if name in self.trace.set_in_classes:
             self.refuse_write(obj.__thisclass__)
-        value = getattr(obj, name)
-        function = getattr(value, "__func__", None)
-        for cls in type(obj.__self__).__mro__:
-            if isinstance(function, FunctionType) and not is_library(function) and vars(cls).get(name) is function:
-                self._require_member(cls, name, function)
-        return value
+        owner, mro = obj.__self__, obj.__self_class__.__mro__
+        cls = next((cls for cls in mro[mro.index(obj.__thisclass__) + 1 :] if name in vars(cls)), None)
+        if cls is None or not is_users_class(cls):
+            return getattr(obj, name)
+        member: Any = vars(cls)[name]
+        if isinstance(member, (FunctionType, staticmethod, classmethod, property)):
+            self._require_member_of(cls, name, member)
+        if owner is not obj.__self_class__ and _is_written(member):
+            return self.convert(member.fget)(owner)
+        getter = inspect.getattr_static(type(member), "__get__", None)
+        if type(getter) is FunctionType and not is_library(getter):
+            require_class(self.trace, type(member))
+            return self.convert(getter)(member, None if owner is obj.__self_class__ else owner, obj.__self_class__)
+        if getter is not None:
+            return getattr(obj, name)
+        slot = place_of(self.trace, obj.__self_class__)
+        if slot is None:
+            return self.attr(cls, name)
+        text = f"super().{name}"
+        return observe(self.trace, member, load(self.trace, _found_behind, slot, (obj.__thisclass__, name), text), text)
 
     def _require_member(self, cls: type, name: str, member: object) -> None:
         """A class still has this method or property."""
         self.trace.host.require_same(load(self.trace, getattr, Const(cls), name, f"{cls.__name__}.{name}"), member)
+
+    def _require_member_of(self, cls: type, name: str, member: object) -> None:
+        """A class itself still has this, whatever it is called through."""
+        place = load(self.trace, _own_member, Const(cls), name, f"{cls.__name__}.{name}")
+        self.trace.host.require_same(place, member)
 
     def _module_attr(self, module: ModuleType, name: str) -> Any:
         if module is sys and name in STREAMS:
@@ -445,6 +465,16 @@ class Accesses(Names):
     def outer(self) -> Outer:
         """What stands on the left where a global or nonlocal name is about to be bound."""
         return Outer(self)
+
+
+def _own_member(cls: type, name: str) -> Any:
+    return vars(cls)[name]
+
+
+def _found_behind(cls: type, what: tuple[type, str]) -> Any:
+    """What `super(this, x).name` finds for an x of a class."""
+    this, name = what
+    return getattr(super(this, cls), name)
 
 
 def _is_changeable(module: ModuleType) -> bool:

@@ -51,7 +51,20 @@ def asked(trace: Trace, function: Any) -> Callable[..., Any] | None:
         return functools.partial(_of_environ, trace, function.__name__)
     if type(function) is MethodType and function.__name__ in _OF_LOGGERS and _is_logger(function.__self__):
         return functools.partial(_of_logger, trace, function)
+    if type(function) is BuiltinFunctionType and function.__name__ == "__subclasses__" and isinstance(function.__self__, type):
+        return functools.partial(_subclasses, trace, function.__self__)
     return None
+
+
+def _subclasses(trace: Trace, cls: type) -> list[type]:
+    """`cls.__subclasses__()`"""
+    found = _subclasses_of(cls)
+    trace.host.require(trace.host.compute(_subclasses_of, (Const(cls),), f"{cls.__name__}.__subclasses__()"), found)
+    return [*found]
+
+
+def _subclasses_of(cls: type) -> tuple[type, ...]:
+    return tuple(cls.__subclasses__())
 
 
 def looks_at_process(function: Any) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MappingView
-from types import FunctionType, NoneType
+from types import FunctionType, NoneType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,8 @@ class Asking(Accesses):
         for x in xs:
             kind: Any = type(x)
             slot = None if kind in PLAIN else self.trace.places.get(id(x))
+            if slot is not None and isinstance(x, SimpleNamespace) and (not methods or "__eq__" in methods):
+                guard_state(self.trace, x, slot)  # whose attributes C compares
             if slot is not None and (functions := run_unseen(self.trace, kind, methods)):
                 names = names_in(functions)
                 guard_state(self.trace, x, slot, names)

@@ -63,6 +63,7 @@ _HOOKS: dict[Any, str] = {
 }  # fmt: skip
 
 
+_WRAPPERS = (MethodWrapperType, WrapperDescriptorType)
 _CHECKS = {"__instancecheck__": "_isinstance", "__subclasscheck__": "_is_subclass"}
 
 
@@ -84,6 +85,8 @@ class Callees(OutsideCalls):
         """`getattr` and others that look into objects."""
         if function is np.dtype:
             return _dtype
+        if type(function) in (operator.attrgetter, operator.methodcaller):
+            return functools.partial(self._getting if type(function) is operator.attrgetter else self._method_called, function)
         if type(function) not in (BuiltinFunctionType, type):
             return None
         if function in (bytearray, memoryview):
@@ -140,6 +143,8 @@ class Callees(OutsideCalls):
             return functools.partial(self._checking, getattr(self, check), *(() if owner is None else (owner,)))
         if getattr(function, "__objclass__", None) is np.ndarray:
             return functools.partial(_unbound, function)
+        if type(function) in _WRAPPERS and function.__name__ == "__getattribute__":
+            return functools.partial(self._looking_up, function, *(() if owner is None else (owner,)))
         if _is_store(function):
             return functools.partial(self._storing, function, *(() if owner is None else (owner,)))
         return None
@@ -261,6 +266,19 @@ class Callees(OutsideCalls):
                 return default[0]
             raise
 
+    def _getting(self, function: Any, obj: Any, /) -> Any:
+        """`attrgetter("a.b", "c")(obj)`"""
+        _, names = function.__reduce__()
+        found = tuple(functools.reduce(self.attr, name.split("."), obj) for name in names)
+        return found if len(found) > 1 else found[0]
+
+    def _method_called(self, function: Any, obj: Any, /) -> Any:
+        """`methodcaller("name", *args, **kwargs)(obj)`"""
+        made, args = function.__reduce__()
+        if type(made) is functools.partial:  # with arguments by keyword
+            return self.conv(self.attr(obj, *made.args))(*args, **made.keywords)
+        return self.conv(self.attr(obj, args[0]))(*args[1:])
+
     def _vars(self, *objects: Any) -> Any:
         if len(objects) != 1 or not hasattr(objects[0], "__dict__"):
             self.check_effects(vars, None)
@@ -317,6 +335,12 @@ class Callees(OutsideCalls):
         """`type.__instancecheck__(kind, x)`, as a class that has no other one asks it."""
         return check(x, kind)
 
+    def _looking_up(self, function: Callable[..., Any], obj: Any, name: str) -> Any:
+        """`object.__getattribute__(obj, name)`"""
+        if users_method(type(obj), "__getattribute__"):  # who has asked for this
+            return self._call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), name)
+        return self.attr(obj, name)
+
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
         """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""
         is_set = function.__name__ == "__setattr__"
@@ -357,8 +381,7 @@ RULES: tuple[Callable[[Callees, Any], Any], ...] = (
 
 def _is_store(function: Any) -> bool:
     """Whether a function sets or deletes an attribute as Python does where no class says otherwise."""
-    is_wrapper = type(function) in (MethodWrapperType, WrapperDescriptorType)
-    return is_wrapper and function.__name__ in ("__setattr__", "__delattr__")
+    return type(function) in _WRAPPERS and function.__name__ in ("__setattr__", "__delattr__")
 
 
 def _own_check(kind: Any, name: str) -> FunctionType | None:

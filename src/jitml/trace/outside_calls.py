@@ -88,7 +88,7 @@ class OutsideCalls(Sighted):
             plain = plain.func
         if type(plain) in (FunctionType, BuiltinFunctionType):  # a library's is called out of sight
             self.refuse_impure(plain, None)
-        return self._callback(argument)
+        return self.conv(argument) if argument is getattr else self._callback(argument)
 
     def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
@@ -213,7 +213,8 @@ class OutsideCalls(Sighted):
         if type(argument) in (FunctionType, MethodType, functools.partial):
             return self.convert(argument)
         is_method = type(argument) in (BuiltinFunctionType, MethodWrapperType) and type(argument.__self__) is not ModuleType
-        return self.conv(argument) if is_method or _is_operator(argument) else argument
+        is_getter = type(argument) in (operator.attrgetter, operator.methodcaller)
+        return self.conv(argument) if is_method or is_getter or _is_operator(argument) else argument
 
     def present_number(self, x: Any) -> Any:
         """What is seen by somebody who may ask whether it is None."""
