@@ -118,8 +118,9 @@ _collection = Setting(gc.get_threshold, lambda own: gc.set_threshold(*own), _les
 fewer_collections = _collection.changed
 
 
-# What Python says of a text that it compiles ("\d" is no escape) it has said when the program was compiled.
-_SAID: list[Any] = [("ignore", None, SyntaxWarning, None, 0), ("ignore", re.compile("invalid"), DeprecationWarning, None, 0)]
+# What Python says of a text that it compiles ("\d" is no escape, ~True) it has said when the program was compiled.
+_OF_TEXTS = re.compile("invalid|Bitwise inversion '~' on bool")
+_SAID: list[Any] = [("ignore", None, SyntaxWarning, None, 0), ("ignore", _OF_TEXTS, DeprecationWarning, None, 0)]
 
 
 def _set_filters(own: list[Any]) -> None:

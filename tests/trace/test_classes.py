@@ -6,7 +6,11 @@ import abc
 import collections
 import dataclasses
 import functools
+import importlib
+import inspect
+import pathlib
 import typing
+import warnings
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -215,6 +219,89 @@ def test_a_class_made_by_a_call_is_of_the_users_module(name: str) -> None:
     made, expected = jitml.jit(MADE_BY_CALLS[name], verify="never")(1.0), MADE_BY_CALLS[name](1.0)
     assert (made.__module__, made.__qualname__) == (expected.__module__, expected.__qualname__)
     assert getattr(made, "count", None) == getattr(expected, "count", None) or "amed" in name  # there it is a tuple's method
+
+
+def fields(x: Any) -> Any:
+    @dataclasses.dataclass
+    class Record:
+        count: typing.ClassVar[int] = 3
+        a: Any
+        _: dataclasses.KW_ONLY
+        scale: dataclasses.InitVar[float] = 2.0
+        b: float
+
+        def __post_init__(self, scale: float) -> None:
+            self.a = self.a * scale
+
+    made = Record(x, b=1.0), Record(x, b=2.0, scale=4.0)
+    return [(r.a, r.b, r.count) for r in made], [(field.name, field.type) for field in dataclasses.fields(Record)]
+
+
+def required(x: Any) -> Any:
+    class Row(typing.TypedDict, total=False):
+        a: float
+        b: typing.Required[int]
+
+    class Pair(typing.NamedTuple):
+        first: float
+        second: int = 2
+
+    return Row.__required_keys__, Row(a=x, b=1), str(Pair.__annotations__), Pair(x)[1]
+
+
+def of_local_types(x: Any) -> Any:
+    found, kind = [], int
+
+    class Outer:
+        value: kind = 3
+        __own: float = 1.0
+
+        class Inner:
+            value: float
+
+        def get(self, y: kind) -> Any:
+            z: int = y
+            return z * self.__own
+
+    for other in (int, float):
+
+        class Last:
+            value: other
+
+        found.append(Last.__annotations__)
+    return found, Outer.__annotations__, Outer.Inner.__annotations__, Outer.get.__annotations__, Outer().get(x)
+
+
+def of_no_name(x: Any) -> Any:
+    try:
+
+        class A:
+            value: no_name = 1  # noqa: F821
+
+        return "deferred", A.value * x
+    except NameError as error:
+        return str(error), x
+
+
+ANNOTATED = [fields, required, of_local_types, of_no_name]
+POSTPONED = "from __future__ import annotations\n"
+
+
+@pytest.mark.parametrize("is_postponed", [False, True])
+@pytest.mark.parametrize("function", ANNOTATED)
+def test_annotations_of_a_class_made_inside(
+    function: Callable[[Any], Any], is_postponed: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = POSTPONED * is_postponed + "import dataclasses, typing\nfrom typing import Any\n" + inspect.getsource(function)
+    name = f"annotated_{function.__name__}_{is_postponed}"
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    function = getattr(importlib.import_module(name), function.__name__)
+    compiled = jitml.jit(function, verify="never")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in (2.0, 3.0):
+            assert repr(compiled(x)) == repr(function(x))
 
 
 def abstract() -> Any:

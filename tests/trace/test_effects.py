@@ -1,6 +1,7 @@
 """Texts of traced values, and what prints, logs or warns: at every call, once, and only if the call succeeds."""
 
 import logging
+import pathlib
 import warnings
 from typing import Any
 
@@ -108,6 +109,45 @@ def test_warnings_come_from_the_users_line() -> None:
                 else:
                     found.append([(str(w.message), w.category, w.filename, w.lineno) for w in caught])
         assert found[0] == found[1] and found[0]
+
+
+@pytest.mark.skipif(not hasattr(warnings, "deprecated"), reason="of Python 3.13 and later")
+def test_what_is_deprecated_says_so_at_each_call() -> None:
+    deprecated: Any = getattr(warnings, "deprecated", None)
+
+    @deprecated("old")
+    def old(x: Array, k: float = 2.0) -> Array:
+        return x - k if x[0] > 5 else x * k
+
+    class Model:
+        @deprecated("older", category=FutureWarning)
+        def step(self, x: Array) -> Array:
+            return old(x, k=3.0)
+
+    def function(x: Array) -> Array:
+        for _ in range(2):
+            x = old(x)
+        return Model().step(x) + sum(map(old, [x]))
+
+    def said(f: Any, x: Array) -> Any:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = f(x)
+        return result.tolist(), [(str(w.message), w.category, w.filename, w.lineno) for w in caught]
+
+    compiled = jitml.jit(function)
+    for x in (np.ones(2), np.ones(2), np.full(2, 9.0)):
+        assert said(compiled, x) == said(function, x)
+
+
+def test_what_python_says_of_a_text_is_not_said_again(tmp_path: pathlib.Path) -> None:
+    file, space = tmp_path / "text.py", dict[str, Any]()
+    file.write_text("def f(x):\n    return ~True, '\\d', x\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(file.read_text(), str(file), "exec"), space)
+        warnings.simplefilter("error")
+        assert jitml.jit(space["f"])(1.0) == (-2, "\\d", 1.0)
 
 
 def test_logging(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ import functools
 import inspect
 import operator
 import random
+import warnings
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodWrapperType, WrapperDescriptorType
 from typing import Any
@@ -47,7 +48,7 @@ from jitml.trace.text import filled_in, joined, text
 from jitml.trace.tracers import TracedScalar, is_traced
 from jitml.trace.unseen import guard_state
 from jitml.trace.users_line import as_written
-from jitml.trace.wrappers import cached_part, chosen, chosen_for, is_dispatch, is_dispatcher, managing, of_cache
+from jitml.trace.wrappers import cached_part, chosen, chosen_for, deprecated_part, is_dispatch, is_dispatcher, managing, of_cache
 
 _WRITERS: set[Any] = {print, str, repr, format}
 _CHANGES_FIRST = {
@@ -118,6 +119,8 @@ class Callees(OutsideCalls):
         if (generator := managing(function)) is not None:
             owner = () if type(function) is FunctionType else (function.__self__,)
             return functools.partial(contextlib.contextmanager(self.convert(generator)), *owner)
+        if (old := deprecated_part(function)) is not None:
+            return functools.partial(self._warning, *old)
         if is_dispatcher(function):
             return functools.partial(self._dispatched, function)
         if is_dispatch(function):
@@ -228,6 +231,11 @@ class Callees(OutsideCalls):
 
     def _delattr(self, obj: Any, name: str, /) -> None:
         delattr(self.own(obj), name)
+
+    def _warning(self, function: Any, message: str, category: type[Warning], *args: Any, **kwargs: Any) -> Any:
+        """Call what `warnings.deprecated` stands above."""
+        call(warnings.warn, message, category)
+        return self.conv(function)(*args, **kwargs)
 
     def _dispatched(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call what `functools.singledispatch` chooses."""

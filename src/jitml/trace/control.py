@@ -40,7 +40,8 @@ class Control(Pieces):
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
         outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
-        names = self.unsure, self.exposed, self.optional
+        names = self.unsure, self.exposed, self.optional, self.in_class
+        self.in_class = False
         self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         self.deleted = frozenset(n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
@@ -58,7 +59,7 @@ class Control(Pieces):
             self.unsure = self.exposed = self.optional = frozenset()
         body = self.block(body)
         self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
-        self.unsure, self.exposed, self.optional = names
+        self.unsure, self.exposed, self.optional, self.in_class = names
         return body
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -100,10 +101,10 @@ class Control(Pieces):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        outside = self.driven, self.walrus
-        self.driven = self.walrus = False
+        outside = self.driven, self.walrus, self.in_class
+        self.driven, self.walrus, self.in_class = False, False, True
         made = self.generic_visit(node)
-        self.driven, self.walrus = outside
+        self.driven, self.walrus, self.in_class = outside
         own = ast.Attribute(ast.Name(HOOKS, ast.Load()), "own_class", ast.Load())
         ast.copy_location(own.value, ast.copy_location(own, node))
         node.decorator_list = [own, *node.decorator_list, own] if node.decorator_list else [own]

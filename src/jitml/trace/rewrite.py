@@ -6,9 +6,11 @@ variable, so that the user's globals stay clean; what it does stands in `accesse
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import pickle
+import sys
 from types import CodeType
 
 from jitml.process import silent_syntax
@@ -45,6 +47,7 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
         node.body = [appends.visit(statement) for statement in node.body]
         node.body = Comprehensions(locals_of(node)).block(node.body)
     writer = Control(own_names(node), deepest)
+    writer.evaluates_annotations = sys.version_info < (3, 14) and not code.co_flags & __future__.annotations.compiler_flag
     arguments = ast.arguments(
         posonlyargs=node.args.posonlyargs, args=node.args.args, vararg=node.args.vararg, kwonlyargs=node.args.kwonlyargs,
         kw_defaults=[None] * len(node.args.kwonlyargs), kwarg=node.args.kwarg, defaults=[],

@@ -70,6 +70,18 @@ def managing(function: Any) -> FunctionType | None:
     return inner if is_manager and type(inner) is FunctionType and not is_library(inner) else None
 
 
+def deprecated_part(function: Any) -> tuple[Any, str, type[Warning]] | None:
+    """The user's function behind `warnings.deprecated`, and what that warns of at the caller's line; None of all else."""
+    plain = function.__func__ if type(function) is MethodType else function
+    if type(plain) is not FunctionType or not is_library(plain) or not isinstance(getattr(plain, "__deprecated__", None), str):
+        return None
+    around = dict(zip(plain.__code__.co_freevars, (cell.cell_contents for cell in plain.__closure__ or ())))
+    inner, message, category = (around.get(name) for name in ("arg", "msg", "category"))
+    if around.get("stacklevel") != 1 or type(inner) is not FunctionType or category is None:
+        return None
+    return (inner if plain is function else MethodType(inner, function.__self__)), str(message), category
+
+
 def cached_part(function: Any) -> tuple[Any, tuple[Any, ...]] | None:
     """A function of the user's behind a cache, and what it is bound to; None of all others.
 
