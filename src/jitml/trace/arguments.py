@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -108,12 +109,12 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range, *IMMUTABLE)):
         require_value(recording, slot, leaf)
         return leaf
-    if kind in (bytearray, memoryview) or (hasattr(leaf, "__array__") and way_of(leaf) not in (Way.RUN_TIME, Way.COMPARED)):
+    if kind in (bytearray, memoryview) or (makes_array(leaf) and way_of(leaf) not in (Way.RUN_TIME, Way.COMPARED)):
         raise UnsupportedError(
             f"argument {name} is a {kind.__qualname__}, which is not supported",
             source=user_source(),
             remedy=f"Pass np.asarray({name}): arguments are NumPy arrays, not what others make arrays of."
-            if kind is memoryview or hasattr(leaf, "__array__")
+            if kind is memoryview or makes_array(leaf)
             else "Arguments are NumPy arrays, numbers, strings, and tuples, lists, dicts and dataclasses of them.",
         )
     if is_generator(leaf):
@@ -121,6 +122,11 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
     if isinstance(leaf, CONTAINERS):  # of a class of its own, like Counter
         return observe(recording, leaf, slot, name)
     return observe_argument(recording, leaf, slot, name)
+
+
+def makes_array(x: Any) -> bool:
+    """Whether NumPy makes an array of an object that says so itself. A `__getattr__` that has any name does not count."""
+    return inspect.getattr_static(x, "__array__", None) is not None
 
 
 def _see_function(recording: Trace, function: Any, place: Slot, name: str) -> None:

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
+from operator import getitem
 from typing import Any
 
 
 def kind_of_container(x: Any) -> Any:
     """The library's class of a container, whose methods do not see what those of a class made of it would do."""
     return next(cls for cls in type(x).__mro__ if cls.__module__ in ("builtins", "collections"))
+
+
+def to_load(x: Any) -> Callable[[Any, Any], Any]:
+    """What loads an item of a container as the library's class does, whatever its own class says."""
+    kind = kind_of_container(x)
+    return getitem if type(x).__getitem__ is kind.__getitem__ else kind.__getitem__
+
+
+def to_list(x: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """What lists the keys of a dict so."""
+    kind = kind_of_container(x)
+    return tuple if type(x).__iter__ is kind.__iter__ else lambda x: tuple(kind.__iter__(x))
+
+
+def to_count(x: Any) -> Callable[[Any], int]:
+    """What says so how long a container is."""
+    kind = kind_of_container(x)
+    return len if type(x).__len__ is kind.__len__ else kind.__len__
 
 
 def contents(x: Any) -> tuple[Any, ...]:

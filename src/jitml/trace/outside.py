@@ -27,7 +27,7 @@ from jitml.ir.types import is_supported
 from jitml.trace import sets
 from jitml.trace.addresses import Outer
 from jitml.trace.classes import require_class
-from jitml.trace.containers import kind_of_container
+from jitml.trace.containers import kind_of_container, to_count, to_list, to_load
 from jitml.trace.context import Trace, home_of, unsupported
 from jitml.trace.host import Const, Slot
 from jitml.trace.hostcalls import call_on_host
@@ -380,17 +380,18 @@ def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name
 def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:
     """A container's type, and its keys or length; gives keys and items."""
     host = trace.host
-    if len(value) > _MOST_ITEMS:
-        unsupported(f"{name} has {len(value)} items, too many to be checked at each call", "Make it an array.")
+    kind, count, keys = kind_of_container(value), to_count(value), to_list(value)
+    if count(value) > _MOST_ITEMS:
+        unsupported(f"{name} has {count(value)} items, too many to be checked at each call", "Make it an array.")
     host.require_type(slot, type(value))
     require_class(trace, type(value))
     if isinstance(value, dict):
-        observe_keys(trace, value, name)
-        host.require(host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
+        observe_keys(trace, keys(value), name)
+        host.require(host.compute(keys, (slot,), f"tuple({name})"), keys(value))
         require_form(trace, value, lambda: slot, name)
-        return list(value.items())
-    host.require(host.compute(len, (slot,), f"len({name})"), len(value))
-    return list(enumerate(value))
+        return list(kind.items(value))
+    host.require(host.compute(count, (slot,), f"len({name})"), count(value))
+    return list(enumerate(kind.__iter__(value)))
 
 
 def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
@@ -407,7 +408,8 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.guarded.add(name)
     items = require_keys(trace, value, slot, name)
     trace.containers[slot] = value  # a container that holds itself ends here
-    seen = [(key, _observe_item(trace, slot, name, key, item)) for key, item in items]
+    look = functools.partial(_observe_item, trace, to_load(value), slot, name)
+    seen = [(key, look(key, item)) for key, item in items]
     result = value
     if not isinstance(value, tuple) or any(after is not before for (_, after), (_, before) in zip(seen, items)):
         result = with_items(value, seen)
@@ -461,6 +463,6 @@ def with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:
     return copied
 
 
-def _observe_item(trace: Trace, slot: Slot, name: str, key: Any, value: Any) -> Any:
+def _observe_item(trace: Trace, look: Callable[[Any, Any], Any], slot: Slot, name: str, key: Any, value: Any) -> Any:
     text = f"{name}[{key!r}]"
-    return observe(trace, value, load(trace, getitem, slot, key, text), text)
+    return observe(trace, value, load(trace, look, slot, key, text), text)

@@ -278,7 +278,7 @@ class Specials(Operators):
             return self._iterator(special())
         if static(type(x), "__iter__") is None and users_method(type(x), "__getitem__"):
             return self._items(x)
-        self.unseen(x)
+        self.unseen(x, methods=("__iter__", "__getitem__", "__len__", "__next__"))
         return otherwise(x)
 
     def _next(self, x: Any, *default: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.containers import to_load
 from jitml.trace.context import Trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.given import take_at_run_time
 from jitml.trace.host import Slot
@@ -137,7 +138,7 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
     elif isinstance(value, CONTAINERS):
         for key, item in require_keys(trace, value, slot, name):
             among = None if names is None else _names_in_part(trace, type(item), names)
-            _guard_part(trace, item, load(trace, getitem, slot, key, f"{name}[{key!r}]"), among)
+            _guard_part(trace, item, load(trace, to_load(value), slot, key, f"{name}[{key!r}]"), among)
     elif isinstance(value, (set, bytearray, array, memoryview)):
         require_elements(trace, value, slot, name)
     elif isinstance(value, np.ndarray):

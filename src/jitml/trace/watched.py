@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MemberDescriptorType
 from typing import Any
 
+from jitml.trace.containers import kind_of_container
 from jitml.trace.context import Trace
 from jitml.trace.host import Slot
 from jitml.trace.open_lists import OpenList
@@ -38,12 +39,12 @@ class Watched:
 def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
     """What is in a container, in order: keys, names of attributes or positions, and items."""
     if isinstance(x, dict):
-        return tuple(x.items())
+        return tuple(kind_of_container(x).items(x))
     if is_record(x):
         own = getattr(x, "__dict__", {})
         slots = [name for name in dict.fromkeys(slots_of(type(x))) if name not in own and hasattr(x, name)]
         return (*own.items(), *((name, getattr(x, name)) for name in slots))
-    return tuple(enumerate(x))
+    return tuple(enumerate(kind_of_container(x).__iter__(x)))
 
 
 def slots_of(cls: type) -> Iterator[str]:
