@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from jitml.trace.names import rebuilt
 from jitml.trace.stacks import columns
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.tree import flatten
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
@@ -87,7 +88,7 @@ def _length(xs: Any, length: int | None) -> int:
 
 def _row(xs: Any, i: Any) -> Any:
     leaves, spec = flatten(xs)
-    return unflatten(spec, [leaf[i] for leaf in leaves])
+    return rebuilt(spec, [leaf[i] for leaf in leaves])
 
 
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]

@@ -34,11 +34,11 @@ from jitml.trace.doubts import (
     typed_value,
     types_of,
 )  # fmt: skip
-from jitml.trace.names import Kind, join, kind_of, may_hold, take_apart
+from jitml.trace.names import Kind, join, kind_of, may_hold, rebuilt, take_apart
 from jitml.trace.registry import call
 from jitml.trace.rows import changeable, mark_row
 from jitml.trace.tracers import TracedArray, assign, fresh, fresh_like, is_traced, read
-from jitml.trace.tree import NAMESPACE, flatten, unflatten
+from jitml.trace.tree import NAMESPACE, flatten
 from jitml.trace.truths import as_value
 
 
@@ -221,7 +221,7 @@ class Stack(Sequence[Any]):
             if flags:
                 cases = {which: read(call(operator.getitem, flag, index)) for which, flag in flags.items()}
                 doubt(leaves[-1].value, cases, Decider(self.site), exact=cases.keys())
-        item = optree.tree_unflatten(self.spec, leaves)
+        item = rebuilt(self.spec, leaves)
         mark_row(item, Decider(self.site), (self, index))
         return item
 
@@ -392,11 +392,11 @@ def put_row(
 def columns(items: Sequence[Any]) -> Any:
     """A list of equal trees as a tree of arrays, their leaves stacked."""
     if type(items) is Stack and items.is_plain:
-        return optree.tree_unflatten(items.spec, [fresh(read(column)) for column in items.columns])
+        return rebuilt(items.spec, [fresh(read(column)) for column in items.columns])
     leaves, spec = flatten(items[0])
     rows = [flatten(item)[0] for item in items]
     parts = [[row[n] for row in rows] for n in range(len(leaves))]
-    return unflatten(spec, [call(np.array, part) if any(map(is_traced, part)) else np.array(part) for part in parts])
+    return rebuilt(spec, [call(np.array, part) if any(map(is_traced, part)) else np.array(part) for part in parts])
 
 
 @dataclass(frozen=True)
