@@ -304,3 +304,23 @@ def test_what_is_gone_at_a_later_call_raises_as_in_python() -> None:
     o.cache = 1
     f(o, np.float64(1.0))
     assert not hasattr(o, "cache")
+
+
+def test_a_cached_property_deleted_outside_is_computed_of_what_the_function_has_set() -> None:
+    def step(model: Any, x: Any) -> Any:
+        model.w = model.w + x
+        return model.total
+
+    def asked(model: Any, x: Any) -> Any:
+        model.b = x[0]
+        return model.a
+
+    for f, make, names in ((step, Model, ("total",)), (asked, Falling, ("a",))):
+        compiled, one, other = jitml.jit(f, verify="never"), make(), make()
+        for call in range(4):
+            x = np.arange(3.0) + call
+            assert compiled(one, x) == f(other, x)
+            if call == 1:
+                for name in names:
+                    one.__dict__.pop(name), other.__dict__.pop(name)
+        assert sorted(vars(one)) == sorted(vars(other))

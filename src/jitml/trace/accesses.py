@@ -20,16 +20,18 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.trace.asked import from_environ
-from jitml.trace.attributes import delete, holder_of, is_gone, is_of_class, of_class, store
+from jitml.trace.attributes import delete, holder_of, is_gone, of_class, require_not_made_up, store
 from jitml.trace.classes import require_class
 from jitml.trace.contents import effect, kept
-from jitml.trace.context import active_trace, home_of, is_users, is_users_class, unsupported
+from jitml.trace.context import active_trace, home_of, is_users, unsupported
 from jitml.trace.doubts import doubt_of, has_attribute, types_of
 from jitml.trace.effects import STREAMS
 from jitml.trace.given import is_computed, is_of_its_memory, require_unchanged
 from jitml.trace.host import Const, Slot
+from jitml.trace.inherited import NOTHING, by_super, from_class
 from jitml.trace.libraries import is_library, is_sparse
 from jitml.trace.loaded_names import Names
+from jitml.trace.managers import Manager
 from jitml.trace.modules import modules_of
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, arrays_apart, attribute_of, method_of, original_of, outer_of
@@ -88,7 +90,7 @@ class Accesses(Names):
         if _is_written(descriptor) and not (is_librarys(obj) and is_library(descriptor.fget)):
             return self.convert(descriptor.fget)(obj)
         if isinstance(descriptor, functools.cached_property) and (name not in vars(obj) or is_gone(self.trace, obj, name)):
-            return self._cached(obj, name, descriptor)
+            return self.cached(obj, name, descriptor)
         if isinstance(descriptor, functools.singledispatchmethod):
             return functools.partial(self._dispatched_method, descriptor, obj, kind)
         getter = inspect.getattr_static(type(descriptor), "__get__", None)
@@ -123,8 +125,8 @@ class Accesses(Names):
         if id(obj) in self.trace.watched and is_record(obj) and name in dict(entries(obj)):
             return lift(value) if type(value) is np.ndarray else value
         slot = place_of(self.trace, obj)
-        if slot is None and is_of_class(self.trace, obj, name, descriptor):
-            return self.attr(type(obj), name)
+        if slot is None and (found := from_class(self, obj, name, descriptor)) is not NOTHING:
+            return found
         if is_traced(value) or slot is None:
             if type(value) is np.ndarray:
                 return _of_object(obj, value) if is_librarys(obj) else lift(value)
@@ -151,6 +153,7 @@ class Accesses(Names):
             guard_librarys(self.trace, obj)
             return value
         text = f"{self.trace.host.name(slot)}.{name}"
+        require_not_made_up(self.trace, obj, name, descriptor)
         place = load(self.trace, getattr, slot, name, text)
         if type(value) is float:  # a hyper-parameter that changes between calls is no reason to compile again
             self.trace.host.require_type(place, float)
@@ -216,7 +219,7 @@ class Accesses(Names):
             watch_no_more(self.trace, seen)
         return seen
 
-    def _cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
+    def cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
         """A cached property of an object that has not kept its value yet."""
         if (id(obj), name) in self.trace.stored and not is_gone(self.trace, obj, name):
             return self.trace.stored[id(obj), name]
@@ -259,38 +262,13 @@ class Accesses(Names):
         return Manager(obj, self.convert(begin), self.convert(end))
 
     def _super_attr(self, obj: Any, name: str) -> Any:
-        """`super().name`: of the first class behind this one that has it, as if the object's class began there."""
         if name in self.trace.set_in_classes:
             self.refuse_write(obj.__thisclass__)
-        owner, mro = obj.__self__, obj.__self_class__.__mro__
-        cls = next((cls for cls in mro[mro.index(obj.__thisclass__) + 1 :] if name in vars(cls)), None)
-        if cls is None or not is_users_class(cls):
-            return getattr(obj, name)
-        member: Any = vars(cls)[name]
-        if isinstance(member, (FunctionType, staticmethod, classmethod, property)):
-            self._require_member_of(cls, name, member)
-        if owner is not obj.__self_class__ and _is_written(member):
-            return self.convert(member.fget)(owner)
-        getter = inspect.getattr_static(type(member), "__get__", None)
-        if type(getter) is FunctionType and not is_library(getter):
-            require_class(self.trace, type(member))
-            return self.convert(getter)(member, None if owner is obj.__self_class__ else owner, obj.__self_class__)
-        if getter is not None:
-            return getattr(obj, name)
-        slot = place_of(self.trace, obj.__self_class__)
-        if slot is None:
-            return self.attr(cls, name)
-        text = f"super().{name}"
-        return observe(self.trace, member, load(self.trace, _found_behind, slot, (obj.__thisclass__, name), text), text)
+        return by_super(self, obj, name)
 
     def _require_member(self, cls: type, name: str, member: object) -> None:
         """A class still has this method or property."""
         self.trace.host.require_same(load(self.trace, getattr, Const(cls), name, f"{cls.__name__}.{name}"), member)
-
-    def _require_member_of(self, cls: type, name: str, member: object) -> None:
-        """A class itself still has this, whatever it is called through."""
-        place = load(self.trace, _own_member, Const(cls), name, f"{cls.__name__}.{name}")
-        self.trace.host.require_same(place, member)
 
     def _module_attr(self, module: ModuleType, name: str) -> Any:
         if module is sys and name in STREAMS:
@@ -467,37 +445,10 @@ class Accesses(Names):
         return Outer(self)
 
 
-def _own_member(cls: type, name: str) -> Any:
-    return vars(cls)[name]
-
-
-def _found_behind(cls: type, what: tuple[type, str]) -> Any:
-    """What `super(this, x).name` finds for an x of a class."""
-    this, name = what
-    return getattr(super(this, cls), name)
-
-
 def _is_changeable(module: ModuleType) -> bool:
     """Whether a module is the user's, who may change it."""
     file = getattr(module, "__file__", None)
     return is_users(file) if file else module.__name__.partition(".")[0] not in sys.stdlib_module_names
-
-
-class Manager:
-    """A context manager by converted functions."""
-
-    __slots__ = ("begin", "end", "obj")
-
-    def __init__(self, obj: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> None:
-        self.obj = obj
-        self.begin = begin
-        self.end = end
-
-    def __enter__(self) -> Any:
-        return self.begin(self.obj)
-
-    def __exit__(self, *error: Any) -> Any:
-        return self.end(self.obj, *error)
 
 
 def _is_written(descriptor: Any) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
@@ -13,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 from jitml.trace.context import Trace, is_users_class
 from jitml.trace.host import Const
 from jitml.trace.libraries import is_library
-from jitml.trace.outside import load, place_of
+from jitml.trace.outside import load
 from jitml.trace.tracers import TracedArray
 from jitml.trace.unseen import is_read_unseen
 
@@ -30,6 +31,8 @@ class Hooks(Protocol):
     def convert(self) -> Callable[[Any], Any]: ...
 
     def attr(self, obj: Any, name: str) -> Any: ...
+
+    def cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any: ...
 
     def refuse_write(self, obj: Any) -> NoReturn: ...
 
@@ -76,9 +79,9 @@ def delete(hooks: Hooks, obj: Any, name: str, *, plainly: bool = False) -> None:
     if trace.stored.get(key) is GONE:
         raise missing(obj, name, "__delete__")
     if key not in trace.stored:
-        slot, has = trace.places[id(obj)], _has_own(obj, name)
+        slot, has = trace.places[id(obj)], has_own(obj, name)
         text = f"whether {trace.host.name(slot)} itself has {name!r}"
-        trace.host.require(load(trace, _has_own, slot, name, text), has)
+        trace.host.require(load(trace, has_own, slot, name, text), has)
         if not has:
             object.__delattr__(obj, name)  # which raises what Python does
     trace.deleted.add(key)
@@ -123,7 +126,7 @@ def holder_of(trace: Trace, obj: Any, name: str) -> Any:
             return None
         if is_users_class(cls):
             text = f"whether {cls.__name__} itself has {name!r}"
-            trace.host.require(load(trace, _has_own, Const(cls), name, text), False)
+            trace.host.require(load(trace, has_own, Const(cls), name, text), False)
     return None
 
 
@@ -131,11 +134,21 @@ def _finds_own(trace: Trace, obj: Any, name: str) -> bool:
     """Whether an object itself has an attribute of this name, as it is now."""
     if (id(obj), name) in trace.stored:
         return not is_gone(trace, obj, name)
-    has, slot = _has_own(obj, name), trace.places.get(id(obj))
+    has, slot = has_own(obj, name), trace.places.get(id(obj))
     if slot is not None:
         text = f"whether {trace.host.name(slot)} itself has {name!r}"
-        trace.host.require(load(trace, _has_own, slot, name, text), has)
+        trace.host.require(load(trace, has_own, slot, name, text), has)
     return has
+
+
+def require_not_made_up(trace: Trace, obj: Any, name: str, member: Any) -> None:
+    """An attribute that the object itself has is not one that code of its class makes where the object has none.
+
+    That code, a cached property's or `__getattr__`, would run before the program starts, on what the object is by then.
+    """
+    maker = inspect.getattr_static(type(obj), "__getattr__", None) if member is None else getattr(type(member), "__get__", None)
+    if maker is not None and name in getattr(obj, "__dict__", ()):
+        _finds_own(trace, obj, name)
 
 
 def is_gone(trace: Trace, obj: Any, name: str) -> bool:
@@ -160,15 +173,6 @@ def of_class(hooks: Hooks, obj: Any, name: str) -> Any:
     return hooks.attr(kind, name)
 
 
-def is_of_class(trace: Trace, obj: Any, name: str, member: Any) -> bool:
-    """Whether an object that the function has made finds this attribute in a class from outside, where it may change."""
-    kind: Any = type(obj)
-    if member is None or hasattr(type(member), "__get__") or name[:2] == "__" == name[-2:] or not is_users_class(kind):
-        return False
-    is_hidden = inspect.getattr_static(type(kind), name, None) is not None
-    return not is_hidden and not _has_own(obj, name) and place_of(trace, kind) is not None
-
-
 def missing(obj: Any, name: str, access: str = "__get__") -> AttributeError:
     """What Python raises where an object has no such attribute."""
     said = f"{type(obj).__name__!r} object has no attribute {name!r}"
@@ -191,7 +195,7 @@ def _said_of_slot(member: MemberDescriptorType, kind: type, access: str) -> str:
     return ""
 
 
-def _has_own(obj: Any, name: str) -> bool:
+def has_own(obj: Any, name: str) -> bool:
     """Whether an object itself, and not its class, has an attribute."""
     if isinstance(obj, type):
         return name in vars(obj)

@@ -59,9 +59,12 @@ def _count(space: Mapping[str, Any]) -> int:
 
 
 def require_class(trace: Trace, cls: type) -> None:
-    """A class, and what it is made of, as far as the user has written it, is what it is now."""
+    """A class, and what it is made of, as far as the user has written it, is what it is now.
+
+    Those of the function's own are new each time.
+    """
     for kind in (*type.mro(cls), *type.mro(type(cls))[:-2]):
-        if kind not in trace.root.classes and is_users_class(kind):
+        if kind not in trace.root.classes and is_users_class(kind) and id(kind) not in trace.root.own:
             trace.root.classes.add(kind)
             host = trace.root.host
             host.require_held(host.hold(kind, kind.__qualname__), Members(kind))

@@ -17,10 +17,10 @@ from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from jitml.interrupts import preserve
-from jitml.trace.accesses import Manager
 from jitml.trace.context import current_trace, home_of, is_users, unsupported
 from jitml.trace.drivers import HOOKS
 from jitml.trace.impure import Impure, is_one_of
+from jitml.trace.managers import Manager
 from jitml.trace.state import HEAP_TYPE
 from jitml.trace.tracers import is_traced
 from jitml.trace.unseen import guard_state, names_in_code

@@ -40,6 +40,8 @@ PLACES = (
     Place("trace/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
     Place("trace/asked.py", "asks NumPy's settings and the environment before the program starts", (Way.VALUE, Way.ITEMS)),
     Place("trace/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)),
+    Place("trace/inherited.py", "asks whether a class itself has what another one gives it", (Way.ATTRIBUTES, Way.ITSELF)),
+    Place("trace/handlers.py", "asks whether a name that was missing is there", (Way.VALUE,)),
     Place("trace/changes.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
     Place("trace/keys.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)),
     Place("trace/modules.py", "asks which modules there are", (Way.ITSELF,)),
