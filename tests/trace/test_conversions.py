@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -240,3 +241,41 @@ def test_what_an_argument_answers_is_asked_at_each_call(name: str, kind: str) ->
     compiled = jitml.jit(function, verify="never")
     for at in (1, 2, 3, 2):
         assert outcome(compiled, at) == outcome(function, at), at
+
+
+OF_MADE: dict[str, Callable[..., Any]] = {
+    "range": lambda n, x: [x + i for i in range(Place(n))],
+    "steps": lambda n, x: [*range(1, Place(7), Place(n))],
+    "hex": lambda n, x: hex(Place(n)),
+    "chr": lambda n, x: chr(Place(n)),
+    "comb": lambda n, x: math.comb(7, Place(n)),
+    "round": lambda n, x: round(1.23456, Place(n)),
+    "enumerate": lambda n, x: [*enumerate([1, 2], Place(n))],
+    "islice": lambda n, x: [*itertools.islice(ITEMS, Place(n))],
+    "of a list": lambda n, x: ITEMS[Place(n)],
+    "part of a list": lambda n, x: ITEMS[: Place(n)],
+    "part": lambda n, x: x[Place(n) :],
+    "parts": lambda n, x: x.reshape(2, 3)[:, Place(n) :],
+    "written": lambda n, x: (x.__setitem__(Place(n), 9.0), x)[1],
+}
+
+
+@pytest.mark.parametrize("name", OF_MADE)
+def test_objects_made_of_numbers_that_only_the_program_knows(name: str) -> None:
+    function = OF_MADE[name]
+    compiled = jitml.jit(function, verify="never")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UncompiledWarning)
+        for n in (2, 3, 1):
+            assert repr(compiled(n, np.arange(6.0))) == repr(function(n, np.arange(6.0)))
+
+
+def with_parts(p: Any, x: Any) -> Any:
+    return len(p.args), p.args[0], p.func is np.multiply, p.keywords, p(x)
+
+
+def test_parts_of_a_partial_that_is_an_argument() -> None:
+    compiled = jitml.jit(with_parts, verify="never")
+    for n in (2, 5, 3):
+        given = functools.partial(np.multiply, n)
+        assert repr(compiled(given, np.arange(3.0))) == repr(with_parts(given, np.arange(3.0)))

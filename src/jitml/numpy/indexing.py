@@ -262,7 +262,7 @@ def _as_items(i: Any) -> list[Any]:
         not_compiled("ndarray.__getitem__", "a single bool beside other indices", "np.where chooses by a condition.")
     if not is_traced(i) and type(i) not in (np.ndarray, list, tuple):
         if hasattr(i, "__index__") and not isinstance(i, np.ndarray):
-            return [operator.index(i)]
+            return _as_items(type(i).__index__(i))  # of an object made inside it may be traced
         if not isinstance(i, (Sequence, np.ndarray)) or isinstance(i, (str, bytes)):
             raise IndexError(_VALID_INDICES)
         i = i if isinstance(i, np.ndarray) else list(i)

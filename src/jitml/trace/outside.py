@@ -148,6 +148,7 @@ def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     trace.host.require_type(slot, type(value))
     if type(value) is functools.partial:
         seen: Any = functools.partial(part("func"), *part("args"), **part("keywords"))
+        trace.places[id(seen)] = slot
     elif type(value) is MethodType:
         seen = _bound(value, part("__func__"), part("__self__"))
     elif type(value) is MappingProxyType or is_view(value):

@@ -7,6 +7,8 @@ call by itself (`sorted`, `np.asarray`) is not converted: then what those method
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import operator
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -45,7 +47,12 @@ _OPERATORS = {
 _GO_THROUGH: dict[Any, int] = {
     list: 1, tuple: 1, set: 1, frozenset: 1, sum: 1, any: 1, all: 1, sorted: 1, enumerate: 1, deque: 1, zip: 1 << 30,
 }  # fmt: skip
-SPECIAL = frozenset({*_ASK, *_OPERATORS, len, bool, iter, next, operator.truth, operator.not_, operator.contains})
+# Functions of integers, and at which argument those begin.
+_OF_INTEGERS: dict[Any, int] = {
+    range: 0, hex: 0, bin: 0, oct: 0, chr: 0, math.comb: 0, math.perm: 0, math.gcd: 0, math.lcm: 0, round: 1, enumerate: 1,
+    itertools.islice: 1,
+}  # fmt: skip
+SPECIAL = frozenset({*_ASK, *_OPERATORS, *_OF_INTEGERS, len, bool, iter, next, operator.truth, operator.not_, operator.contains})
 # Functions that call special methods of what is in their arguments, and which.
 _LOOK_INSIDE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("sorted", "max", "min", "sort"), ORDER), **dict.fromkeys(("any", "all", "filter"), ("__bool__", "__len__")),
@@ -226,14 +233,30 @@ class Specials(Operators):
 
     def item(self, obj: Any, index: Any) -> Any:
         """`obj[index]` was loaded."""
-        is_asked = users_method(type(index), "__index__") and isinstance(obj, (*REPEATED, range, np.ndarray))
         if users_method(type(obj), "__getitem__") is None:
             guard_librarys(self.trace, obj)
         if isinstance(obj, dict):
             self.hashed(index)
-        elif not is_asked:
+        elif isinstance(obj, (*REPEATED, range, np.ndarray)):
+            index = self.integers(index)
+        else:
             self.converted(index)
-        return self._made_of([super().item(obj, self.conv(operator.index)(index) if is_asked else index)], obj)
+        return self._made_of([super().item(obj, index)], obj)
+
+    def integers(self, x: Any) -> Any:
+        """What Python is about to make integers of, an index or bounds, with those of the user's objects in their places."""
+        kind = type(x)
+        if kind is slice:
+            bounds = (x.start, x.stop, x.step)
+            found = [*map(self.integers, bounds)]
+            return x if all(a is b for a, b in zip(found, bounds)) else slice(*found)
+        if kind is tuple:
+            found = [*map(self.integers, x)]
+            return x if all(a is b for a, b in zip(found, x)) else (*found,)
+        if users_method(kind, "__index__"):
+            return self.conv(operator.index)(x)
+        self.converted(x)
+        return x
 
     # Functions of Python's that ask special methods
 
@@ -265,6 +288,8 @@ class Specials(Operators):
                     return _of_kind(function, name, args[0], special(*args[1:]))
                 if static(type(args[0]), name) is not None:
                     break
+            if (first := _OF_INTEGERS.get(function)) is not None:
+                return otherwise(*args[:first], *map(self.integers, args[first:]))
             if function is reversed and users_method(type(args[0]), "__getitem__") and not hasattr(type(args[0]), "__reversed__"):
                 return (self.item(args[0], n) for n in reversed(range(operator.index(self.length(args[0])))))
         self.unseen(*args)
