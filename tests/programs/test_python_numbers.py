@@ -111,3 +111,36 @@ def assert_agrees(f: Callable[..., Any], fits: Any, other: Any, state: Callable[
 def test_sums_with_more_bits_than_there_are_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="an int of more than 64 bits"):
         jitml.jit(lambda x: int(x[0]) + 2**70)(np.array([3]))
+
+
+def complex_beside_others(x: Any) -> Any:
+    z, r, n = complex(x[0], x[1]), float(x[1]), int(x[2])
+    return z + r, r + z, z - r, r - z, z * r, r * z, z / 3.25, z + n, n - z, z * n, True * z, z - 1.5, 1j * r, z * -0.0
+
+
+@pytest.mark.parametrize("first", [0.0, -0.0, 1.5, np.inf, -np.inf, np.nan])
+def test_complex_numbers_beside_others(first: float) -> None:
+    """Python 3.14 leaves the other one as it is; those before make it complex first, with an imaginary part of zero."""
+    compiled = jitml.jit(complex_beside_others, verify="never")
+    for second in (0.0, -0.0, -2.0, np.inf, np.nan):
+        x = np.array([first, second, 3.0])
+        with np.errstate(all="ignore"):
+            assert repr(compiled(x)) == repr(complex_beside_others(x))
+
+
+def sums_of_all_kinds(x: Any) -> Any:
+    """Python 3.12 compensates among floats, 3.14 among ints and complex numbers as well."""
+    a, b, c = x.tolist()
+    n, z = int(b), complex(b, c)
+    of_ints = sum([a, n, 1, True, -a]), sum([1, a, n, 0.1, -a]), sum(float(v) if v > 2 else int(v) for v in x), sum([a], n)
+    of_complex = sum([a * 1j, z, z, -a * 1j]), sum([z, a, 1, n, -a]), sum([a, 1.0, z, -a]), sum([z * 0.1] * 7), sum([0.1j] * 10)
+    return *of_ints, *of_complex, sum(complex(v, 0.1) for v in x), sum((complex(v, -v) for v in x), 1.0)
+
+
+@pytest.mark.parametrize("first", [1e16, 0.1, 1e300])
+def test_sums_of_ints_floats_and_complex_numbers(first: float) -> None:
+    compiled = jitml.jit(sums_of_all_kinds, verify="never")
+    for numbers in ([first, 1.0, 2.5], [first, 3.0, -0.0], [-first, 7.0, 1e-3]):
+        x = np.array(numbers)
+        with np.errstate(all="ignore"):
+            assert repr(compiled(x)) == repr(sums_of_all_kinds(x))

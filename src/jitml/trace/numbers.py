@@ -382,12 +382,30 @@ def _of_unknown(function: Callable[..., Any], *operands: Any) -> Any:
         if function is not round and type(result) not in (int, bool):  # those are steps, whose slope is zero
             result = function(*(o.known(is_taken=True) if type(o) is TracedNumber else o for o in operands))
         return result
+    if _MIXES and complex in kinds and len(kinds) > 1:
+        if function in _MIXED or (function is operator.truediv and _kind(operands[0]) is complex):
+            return _beside_a_real(function, *operands)
     values = [*map(_value, operands)]
     if kinds == {bool} and function not in _OF_TRUTHS:
         values = [ops.convert(v, dtype=I64) for v in values]
     with raising_as_python(function, values):
         made: Value = call(_IN_GRAPH[function], *checked_operands(function, values)).value
     return hand_on(TracedNumber.of_value(trace, made), function, operands)
+
+
+def _beside_a_real(function: Callable[..., Any], x: Any, y: Any) -> Any:
+    """Python's arithmetic of a complex number and one that is not, which has no imaginary part, not even a zero."""
+    is_first = _kind(x) is complex
+    z, r = (x, y) if is_first else (y, x)
+    r = combine(float, r) if type(r) is TracedNumber else float(r)
+    real = function(z.real, r) if is_first else function(r, z.real)
+    if function in (operator.mul, operator.truediv):
+        return call(complex, real, z.imag * r if function is operator.mul else z.imag / r)
+    return call(complex, real, -z.imag if function is operator.sub and not is_first else z.imag)
+
+
+def _kind(x: Any) -> type:
+    return x.kind if type(x) is TracedNumber else type(x)
 
 
 def _chosen(function: Callable[..., Any], *operands: Any) -> Any:
@@ -405,6 +423,9 @@ _OF_TRUTHS = {
 }  # fmt: skip
 
 
+# Until Python 3.14 the other one is made complex first, with an imaginary part of zero: which shows beside -0.0, inf and nan.
+_MIXES = str(2.0 * complex(1.0, -0.0)) == "(2-0j)"
+_MIXED = (operator.add, operator.sub, operator.mul)
 _OF_ORDERED = {operator.lt, operator.le, operator.gt, operator.ge, min, max}
 
 

@@ -1,8 +1,8 @@
 """How does Python's `sum` add floats?  Since Python 3.12 what rounding loses is carried along, and added at the end.
 
 The method is Neumaier's. What one addition loses is found without a branch (Knuth, The Art of Computer Programming 2, 4.2.2), and
-exactly, as Python finds it, so that the bits are Python's. Ints are not compensated, nor is anything from the first item on that
-is no number of Python's.
+exactly, as Python finds it, so that the bits are Python's. Python 3.14 compensates for ints among them, too, and for complex
+numbers part by part. Nothing is compensated from the first item on that is no number of Python's.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from jitml.trace.tracers import TracedArray, is_traced, read
 from jitml.trace.truths import as_value
 
 COMPENSATES = sum([1e16, 1.0, -1e16]) == 1.0  # this Python's does
+_OF_INTS, _OF_COMPLEX = sum([1e16, 1, -1e16]) == 1.0, sum([1e16 + 0j, 1.0, -1e16]) == 1.0
+_INTS = (int, bool)
 
 
 def sum_of(items: Iterable[Any], start: Any = 0) -> Any:
@@ -45,16 +47,31 @@ def sum_of_floats(x: TracedArray) -> Any:
 
 def added(total: Any, rest: Any, x: Any) -> tuple[Any, Any]:
     """The next total, and what all additions have lost."""
-    if own_type(total) is not float or own_type(x) in (int, bool):
+    kind, other = own_type(total), own_type(x)
+    if kind is complex and _OF_COMPLEX and other in (complex, float, *_INTS):
+        return _added_to_complex(total, rest, x)
+    if kind is not float:
         return total + x, rest
-    if own_type(x) is not float:
+    if other is not float and other not in _INTS:
         return settled(total, rest) + x, 0.0
-    after, is_float = total + x, is_of(total, float)
+    is_float = is_of(x, float)
+    if is_float is False and not _OF_INTS:
+        return total + x, rest
+    after = total + x
     with unheard():
-        lost = _lost(total, x, after)
-        if is_float is not True:  # it may still be the int that the sum starts with
-            lost = TracedNumber.of_value(active_trace(), ops.select(as_value(is_float), read(lost), read(0.0)))
+        lost = _lost(total, x if is_float is True else call(float, x), after)
+        for counts in (is_of(total, float), _OF_INTS or is_float):  # it may still be the int that the sum starts with
+            if counts is not True:
+                lost = TracedNumber.of_value(active_trace(), ops.select(as_value(counts), read(lost), read(0.0)))
         return after, rest + lost
+
+
+def _added_to_complex(total: Any, rest: Any, x: Any) -> tuple[Any, Any]:
+    after = total + x
+    with unheard():
+        real = _lost(total.real, x.real if own_type(x) is complex else call(float, x), after.real)
+        imag = _lost(total.imag, x.imag, after.imag) if own_type(x) is complex else 0.0
+        return after, rest + call(complex, real, imag)
 
 
 def _lost(x: Any, y: Any, total: Any) -> Any:
@@ -64,6 +81,8 @@ def _lost(x: Any, y: Any, total: Any) -> Any:
 
 def settled(total: Any, rest: Any) -> Any:
     """The total with what additions have lost, unless that is nothing, or more than there is."""
+    if own_type(total) is complex and own_type(rest) is complex:
+        return call(complex, settled(total.real, rest.real), settled(total.imag, rest.imag))
     if own_type(total) is not float or (type(rest) is float and rest == 0.0):
         return total
     if not is_traced(total) and not is_traced(rest):
