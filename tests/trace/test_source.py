@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import sys
@@ -55,3 +56,12 @@ def test_texts_that_do_not_compile_to_the_function() -> None:
     assert find(function) == Missing("it was made by exec from a text, <string>, that nobody keeps")
     keep_texts(["import os\n\ndef f(x): return x + 1\n"])
     assert isinstance(find(function), Found)
+
+
+def test_lambdas_of_constants() -> None:
+    some: list[Any] = [lambda: 8.0, lambda: -0.0, lambda: 0.0, lambda x: (1, 2), lambda x: 2 * 3, lambda x: None, lambda: "a"]
+    values = [8.0, -0.0, 0.0, (1, 2), 6, None, "a"]
+    for function, value in zip(some, values):
+        found = find(function)
+        assert isinstance(found, Found)
+        assert repr(eval(compile(ast.Expression(found.node.body), "<body>", "eval"))) == repr(value)  # type: ignore[arg-type]
