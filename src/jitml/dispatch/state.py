@@ -31,6 +31,7 @@ import numpy as np
 from jitml.dispatch import cells
 from jitml.dispatch.cells import MISSING, Array, Cell, is_special
 from jitml.trace.alone import is_alone
+from jitml.trace.by_class import by_class
 from jitml.trace.containers import kind_of_container
 from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.libraries import is_library
@@ -370,7 +371,7 @@ def namespace(x: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-@functools.lru_cache(maxsize=4096)
+@by_class
 def slots(kind: Any) -> dict[str, Any]:
     """What classes with `__slots__` have for attributes."""
     bases = [base for base in reversed(kind.__mro__) if "__slots__" in vars(base)]
@@ -385,7 +386,7 @@ _BASES = {
 _WRITTEN_IN_C = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
 
 
-@functools.lru_cache(maxsize=4096)
+@by_class
 def _is_known(kind: Any) -> bool:
     """Whether instances are nothing but attributes, and what is saved of the builtin classes that they are made of."""
     return all(cls in _BASES or issubclass(cls, BaseException) or _is_written_in_python(cls) for cls in kind.__mro__)

@@ -58,10 +58,13 @@ def home_of(cls: Any) -> str:
     return home if isinstance(home, str) else ""
 
 
-@lru_cache(maxsize=4096)
 def is_users_class(cls: Any) -> bool:
     """Whether a class is the user's, and not a library's."""
-    home = home_of(cls)
+    return _is_users_module(home_of(cls))
+
+
+@lru_cache(maxsize=4096)
+def _is_users_module(home: str) -> bool:
     if not home or home.partition(".")[0] in _KNOWN:
         return False
     return is_users(getattr(sys.modules.get(home), "__file__", None) or "")

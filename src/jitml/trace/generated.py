@@ -6,18 +6,23 @@ It is written once more, in the same way. It calls factories of defaults and `__
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakSet
 
 from jitml.trace.texts import is_generated, keep_texts
 
 _writer: Any = dataclasses  # of its private functions: what they write is compared with what there is
 
 
-@lru_cache(maxsize=1024)
+_done: WeakSet[type] = WeakSet()
+
+
 def keep_generated(cls: type) -> None:
     """Let the source of a class's `__init__`, and of those that it may call of its bases, be found."""
+    if cls in _done:
+        return
+    _done.add(cls)
     for base in cls.__mro__:
         init = vars(base).get("__init__")
         if type(init) is FunctionType and is_generated(init.__code__) and "__dataclass_fields__" in vars(base):

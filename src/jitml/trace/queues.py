@@ -60,7 +60,7 @@ def of_queue(hooks: Hooks, function: Any) -> Callable[..., Any] | None:
 def _put(hooks: Hooks, q: Any, waits: bool, item: Any, block: Any = True, timeout: Any = None) -> None:
     if (room := hooks.attr(q, "maxsize")) > 0:
         _require_alone(hooks, q)
-        if _may_wait(hooks, q, waits, block) and _count(hooks, q) >= room:
+        if _may_wait(hooks, q, waits, block, timeout) and _count(hooks, q) >= room:
             hooks.refuse_write(q)
     _note(hooks, q)
     hooks.convert(_PUT.get(type(q), methods.put))(q, item)
@@ -68,7 +68,7 @@ def _put(hooks: Hooks, q: Any, waits: bool, item: Any, block: Any = True, timeou
 
 def _get(hooks: Hooks, q: Any, waits: bool, block: Any = True, timeout: Any = None) -> Any:
     _require_alone(hooks, q)
-    if _may_wait(hooks, q, waits, block) and not _count(hooks, q):
+    if _may_wait(hooks, q, waits, block, timeout) and not _count(hooks, q):
         hooks.refuse_write(q)
     _note(hooks, q)
     return hooks.convert(_GET.get(type(q), methods.get))(q)
@@ -80,10 +80,12 @@ def _other(hooks: Hooks, q: Any, name: str) -> Any:
     return hooks.convert(_OTHERS[name])(q)
 
 
-def _may_wait(hooks: Hooks, q: Any, waits: bool, block: Any) -> bool:
+def _may_wait(hooks: Hooks, q: Any, waits: bool, block: Any, timeout: Any) -> bool:
     """Whether a method waits until there is something, or room."""
     if not isinstance(block, (bool, int)) or is_traced(block):
         hooks.refuse_write(q)
+    if waits and block and isinstance(timeout, (int, float)) and not is_traced(timeout) and timeout < 0:
+        raise ValueError("'timeout' must be a non-negative number")
     return waits and bool(block)
 
 

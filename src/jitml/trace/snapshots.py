@@ -27,6 +27,7 @@ import numpy as np
 
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.arguments import Callee, Static
+from jitml.trace.by_class import by_class
 from jitml.trace.containers import contents, differ, kind_of_container
 from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.drivers import Restart
@@ -239,7 +240,7 @@ def namespace_of(x: Any) -> Mapping[str, Any]:
     return found
 
 
-@lru_cache(maxsize=4096)
+@by_class
 def _slots(cls: Any) -> Mapping[str, Any]:
     """Of classes with `__slots__`; a member of one written in C, as `complex.real`, may be another object each time."""
     bases = [base for base in reversed(cls.__mro__) if "__slots__" in vars(base)]

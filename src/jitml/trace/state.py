@@ -11,12 +11,13 @@ import pickle
 import struct
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
 from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any
 from zlib import crc32
 
 import numpy as np
+
+from jitml.trace.by_class import by_class
 
 CONTAINERS = (list, tuple, dict, deque)
 HEAP_TYPE = 1 << 9  # CPython's flag of classes made by a class statement, and of some that C makes
@@ -75,7 +76,7 @@ class State:
         return is_explained and all(map(_is_like, self._memory, after))
 
 
-@lru_cache(maxsize=4096)
+@by_class
 def is_visible(kind: Any) -> bool:
     """Whether all that objects of a class hold can be seen: in attributes, or as items."""
     return all(cls in _SHOW_ALL or cls in CONTAINERS or _is_made_in_python(cls) for cls in kind.__mro__)

@@ -12,6 +12,7 @@ from typing import Any
 
 import optree
 
+from jitml.trace.by_class import is_local
 from jitml.trace.context import unsupported
 
 NAMESPACE = "jitml"
@@ -35,13 +36,12 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
             leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
         except RecursionError:
             return _with_records_whole(tree)
-        new = set(map(type, leaves)) - _leaf_types
+        unknown = set(map(type, leaves)) - _leaf_types
+        new = [cls for cls in unknown if dataclasses.is_dataclass(cls)]
         for cls in new:
-            if dataclasses.is_dataclass(cls):
-                _register(cls)
-            else:
-                _leaf_types.add(cls)
-        if new <= _leaf_types:
+            _register(cls)
+        if not new:
+            _leaf_types.update(cls for cls in unknown if not is_local(cls))
             return _ordered(tree) if _has_ordered(spec) else (leaves, spec)
 
 

@@ -24,7 +24,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from functools import lru_cache
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -42,6 +41,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from jitml.trace.by_class import by_class
 from jitml.trace.containers import contents
 from jitml.trace.context import Trace, current_trace, home_of, is_users_class
 from jitml.trace.open_lists import undecided
@@ -239,14 +239,14 @@ def _attributes(x: Any, kind: Any) -> Iterator[Any]:
             yield _MISSING
 
 
-@lru_cache(maxsize=4096)
+@by_class
 def members(kind: Any) -> tuple[MemberDescriptorType, ...]:
     """What classes have for attributes that stand in `__slots__`."""
     bases = [cls for cls in kind.__mro__ if "__slots__" in vars(cls)]
     return tuple(member for cls in bases for member in vars(cls).values() if type(member) is MemberDescriptorType)
 
 
-@lru_cache(maxsize=4096)
+@by_class
 def has_hidden_state(kind: Any) -> bool:
     """Whether instances have memory beside their attributes, as those of classes that are written in C do.
 

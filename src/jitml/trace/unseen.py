@@ -175,7 +175,6 @@ def is_librarys(value: Any) -> bool:
     return bool(is_object) and any(map(_has_state, type(value).__mro__))
 
 
-@lru_cache(maxsize=4096)
 def _has_state(cls: type) -> bool:
     """Whether a class is a library's, and methods of it may read what its instances hold."""
     home = home_of(cls).partition(".")[0]

@@ -1,0 +1,75 @@
+"""Nothing of what a function has made, or closed over, is kept when it is gone: classes, their data, recordings."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.trace.context import Trace
+
+X = np.arange(4.0)
+
+
+class Data:
+    def __init__(self) -> None:
+        self.w = np.ones(3)
+
+
+def of_an_instance(data: Data) -> None:
+    class Model:
+        def step(self, x: Any) -> Any:
+            return x * data.w[0]
+
+    jitml.jit(lambda model, x: model.step(x), verify="never")(Model(), X)
+
+
+def of_slots(data: Data) -> None:
+    class Model:
+        __slots__ = ("data",)
+
+    model: Any = Model()
+    model.data = data
+    jitml.jit(lambda x: x * model.data.w[0])(X)
+
+
+def of_a_class_made_inside(data: Data) -> None:
+    def f(x: Any) -> Any:
+        class Model:
+            def __init__(self, k: Any) -> None:
+                self.k = k * data.w[0]
+
+        return Model(x).k
+
+    jitml.jit(f, verify="never")(X)
+
+
+def of_keys(data: Data) -> None:
+    class Item:
+        @property
+        def cost(self) -> Any:
+            return data.w[0]
+
+    items = [Item(), Item()]
+    jitml.jit(lambda x: x * items.index(max(items, key=operator.attrgetter("cost"))), verify="never")(X)
+
+
+def recordings() -> int:
+    gc.collect()
+    return sum(type(x) is Trace for x in gc.get_objects())
+
+
+@pytest.mark.parametrize("run", [of_an_instance, of_slots, of_a_class_made_inside, of_keys])
+def test_nothing_is_kept(run: Callable[[Data], None]) -> None:
+    before, data = recordings(), Data()
+    gone = weakref.ref(data)
+    run(data)
+    del data
+    assert recordings() <= before
+    assert gone() is None
