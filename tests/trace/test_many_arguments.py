@@ -97,3 +97,89 @@ def test_rows_of_many_lengths_one_behind_the_other() -> None:
         return np.concatenate([*x, x[0] * 2, x[3] + 1])[3:-1] * 2.0
 
     assert np.array_equal(jitml.jit(joined, verify="never")(pieces), joined(pieces))
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        [[1.0] * 400] * 400,
+        {f"k{i}": 1.0 * i for i in range(130_000)},
+        [(float(i), i) for i in range(20_000)],
+        [np.ones(2)] * 9_000,
+        [str(i) for i in range(21_000)],
+    ],
+)
+def test_what_holds_too_much_is_refused_at_once(many: Any) -> None:
+    def length(x: Array, many: Any) -> Array:
+        return x * len(many)
+
+    for compiled in (jitml.jit(length), jitml.grad(lambda x, many: length(x, many).sum())):
+        with pytest.raises(
+            jitml.errors.UnsupportedError, match=r"argument many holds \d+ items, too many to be checked"
+        ) as refusal:
+            compiled(np.ones(3), many)
+        assert refusal.value.remedy == "Make it an array: np.asarray(many)."
+        assert refusal.value.source is not None
+        assert refusal.value.source.file == __file__
+
+
+def test_too_many_arguments_are_refused() -> None:
+    with pytest.raises(jitml.errors.UnsupportedError, match="there are 130001 arguments"):
+        jitml.jit(lambda x, *more: x * len(more))(np.ones(3), *[1.0] * 130_000)
+
+
+def made_an_array(t: Any) -> Array:
+    return np.asarray(t)
+
+
+@jitml.jit(verify="never")
+def mixed(table: Any, x: Array) -> Any:
+    return np.asarray(table).sum(axis=0), np.dot(table, x), table[1]
+
+
+def test_an_array_of_a_table_of_numbers() -> None:
+    x = np.arange(9.0)
+    floats = [[float(i * j) for j in range(9)] for i in range(8)]
+    for table in (
+        floats,
+        [[float("nan"), -0.0, *row[2:]] for row in floats],
+        [tuple(row) for row in floats],
+        [[i * j for j in range(9)] for i in range(8)],
+        floats[:6],
+        [[i * j * (1 if i % 2 else 1.0) for j in range(9)] for i in range(8)],
+        [[i % 2 == j % 3 for j in range(9)] for i in range(8)],
+        [[complex(i, j) for j in range(9)] for i in range(8)],
+    ):
+        result, expected = mixed(table, x), (np.asarray(table).sum(axis=0), np.dot(table, x), table[1])
+        assert all(map(np.array_equal, result, expected)) or np.isnan(expected[0][0])
+        assert [a.dtype for a in result[:2]] == [a.dtype for a in expected[:2]]
+
+
+def test_integers_of_a_list_that_are_indices_and_sizes() -> None:
+    def at(x: Array, where: list[int]) -> Any:
+        return x[where], x[np.asarray(where)[3] :], np.zeros(int(np.max(where)))
+
+    x, compiled = np.arange(50.0), jitml.jit(at, verify="never")
+    for seed in range(3):
+        where = [int(i) for i in np.random.default_rng(seed).integers(0, 50, 40)]
+        assert all(map(np.array_equal, compiled(x, where), at(x, where)))
+    with pytest.raises(IndexError):
+        compiled(x, [*where[:-1], 50])
+
+
+def test_a_number_of_another_type_among_many() -> None:
+    compiled = jitml.jit(made_an_array, verify="never")
+    for last in (2.0, 3, True, 2.5, np.float32(2)):
+        given = [*map(float, range(40)), last]
+        result = compiled(given)
+        assert result.dtype == np.asarray(given).dtype
+        assert np.array_equal(result, np.asarray(given))
+
+
+def test_derivatives_by_a_list_of_many() -> None:
+    def f(t: list[float], x: Array) -> Any:
+        return (np.asarray(t) ** 2 * x).sum()
+
+    t, x = [float(i) for i in range(40)], np.arange(40.0)
+    assert np.allclose(jitml.jit(jitml.grad(f))(t, x), 2 * np.array(t) * x)
+    assert np.allclose(jitml.jit(jitml.grad(f, argnums=1))(t, x), np.array(t) ** 2)

@@ -24,6 +24,7 @@ from jitml.trace.broadcasting import common_sizes, insist_at_least, never_equal,
 from jitml.trace.context import unsupported, user_source
 from jitml.trace.doubts import doubt_of, dtype_of, only_numpys, own_type, require_type, settled
 from jitml.trace.iteration import Range
+from jitml.trace.number_lists import array_of_numbers
 from jitml.trace.registry import call, to_arrays
 from jitml.trace.sizes import number, span, value_limits, value_of_size
 from jitml.trace.stacks import Stack
@@ -103,7 +104,8 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         insist_at_least(x.trip, 1)  # of no numbers NumPy makes an array of no float64
         return astype(read(call(np.arange, *x.bounds)), dtype)
     if isinstance(x, (list, tuple)) and holds_traced(x):
-        return astype(_stacked(x, dtype), dtype)
+        numbers = array_of_numbers(x, dtype)
+        return astype(_stacked(x, dtype), dtype) if numbers is None else numbers
     if type(x) in (bool, int, float, complex, list, tuple):
         return constant(np.asarray(x, dtype))
     return astype(constant(np.asarray(x)), dtype)

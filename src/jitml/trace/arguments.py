@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from itertools import groupby
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -26,8 +27,13 @@ from jitml.trace.random import from_outside, is_generator
 from jitml.trace.state import CONTAINERS
 from jitml.trace.tracers import is_traced, lift, refuse_dtype, scalar
 from jitml.trace.transformed import Transformed
-from jitml.trace.tree import flatten
+from jitml.trace.tree import count_leaves, flatten
 from jitml.trace.understood import Way, is_array, way_of
+
+_NUMBERS = (bool, int, float, complex)
+_FEW = 32  # numbers whose types are guarded one by one
+_MOST_WORK = 120_000  # of taking arguments apart: a number in a long row is 1
+_WORK, _WORK_OF_ARRAY = 6, 15
 
 
 class Static:
@@ -67,17 +73,58 @@ class Callee:
         self.function = function
 
 
+def require_few(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: Callable[[], Sequence[str]]) -> None:
+    """Refuse arguments that it would take seconds, and half a gigabyte, to take apart: each part has a guard, and a name.
+
+    Args:
+        names: what the function calls its positional arguments.
+
+    Raises:
+        UnsupportedError: there are too many parts.
+    """
+    leaves, spec = flatten((args, kwargs))
+    if spec.num_nodes * _WORK_OF_ARRAY <= _MOST_WORK or (len(leaves) <= _MOST_WORK and _work_of(leaves, spec) <= _MOST_WORK):
+        return
+    positional = names()
+    named = [*((positional[n] if n < len(positional) else f"args[{n}]", x) for n, x in enumerate(args)), *kwargs.items()]
+    name, count = max(((name, count_leaves(x)) for name, x in named), key=lambda pair: pair[1])
+    what = f"argument {name} holds {count} items" if count > len(named) else f"there are {len(named)} arguments"
+    raise UnsupportedError(
+        f"{what}, too many to be checked at each call", source=user_source(), remedy=f"Make it an array: np.asarray({name})."
+    )
+
+
+def _work_of(leaves: Sequence[Any], spec: optree.PyTreeSpec) -> int:
+    work = _WORK * (spec.num_nodes - len(leaves))
+    for kind, row in groupby(leaves, type):
+        count = sum(1 for _ in row)
+        work += count * (1 if kind in _NUMBERS and count > _FEW else _WORK_OF_ARRAY if kind is np.ndarray else _WORK)
+    return work
+
+
 def enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """The stand-ins of all leaves."""
     slots = [recording.host.argument(position, name) for position, name in enumerate(names)]
     arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if is_array(leaf) and not is_traced(leaf)]
     for group in groups(arrays) if len(arrays) > 1 else ():
         enter_together(recording, group)
-    return [_enter(recording, slot, position, *given) for position, (slot, *given) in enumerate(zip(slots, leaves, names))]
+    typed = _require_types(recording, slots, leaves)
+    given = zip(slots, leaves, names)
+    return [_enter(recording, slot, n, leaf, name, slot in typed) for n, (slot, leaf, name) in enumerate(given)]
 
 
-def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) -> Any:
-    """The stand-in for one argument leaf, with the checks that make it valid for later calls."""
+def _require_types(recording: Trace, slots: Sequence[Slot], leaves: Sequence[Any]) -> set[Slot]:
+    """Guard the types of long rows of Python numbers, each row at once; answers which these are."""
+    found: set[Slot] = set()
+    for kind, row in groupby(zip(slots, leaves), lambda given: type(given[1])):
+        if kind in _NUMBERS and len(alike := [slot for slot, _ in row]) > _FEW:
+            recording.host.require_types(alike, kind)
+            found.update(alike)
+    return found
+
+
+def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is_typed: bool) -> Any:
+    """The stand-in for one argument leaf, with the checks that make it valid for later calls (`is_typed`: not of its type)."""
     host = recording.host
     if slot in recording.parts:
         return recording.parts[slot]
@@ -92,8 +139,9 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str) ->
         host.require_type(slot, kind)
         number = host.compute(np.generic.item, (slot,), name)
         return scalar(recording.number_input(number, leaf.item(), leaf.dtype))
-    if kind in (bool, int, float, complex):
-        host.require_type(slot, kind)
+    if kind in _NUMBERS:
+        if not is_typed:
+            host.require_type(slot, kind)
         if (position, None) in recording.opened:
             return TracedNumber.of_size(recording, None, recording.open_size((position, None), slot, leaf))
         return TracedNumber(recording, slot, leaf)

@@ -70,8 +70,10 @@ def _part(trace: Trace, find: Callable[[], Slot], function: Callable[..., Any], 
 
 
 def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, name: str) -> Any:
+    if copied is None or is_traced(copied):
+        return copied
     leaves, _ = flatten(copied)
-    if copied is None or any(leaf is copied for leaf in leaves):
+    if any(leaf is copied for leaf in leaves):
         return copied
     if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
         trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know

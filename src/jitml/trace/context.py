@@ -7,7 +7,7 @@ import sys
 import sysconfig
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from functools import lru_cache
@@ -192,7 +192,9 @@ class Trace:
         self.looked: list[tuple[str, Any]] = []  # host calls inside loops of functions that may read what is outside, and where
         self.kept: list[Any] = []
         self.trials: Context | None = None  # in which functions are tried out: what they set of context variables stays there
-        self.scalars: dict[Value, tuple[Slot, Any]] = {}  # inputs that are numbers: their slot and value in this call
+        self.scalars: dict[
+            Value, tuple[Slot, Any]
+        ] = {}  # inputs that are numbers, or arrays of numbers: their slot and value in this call
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
         # Of the root, for all traces: what each Sym is (the operand of its `bind`), and which Dim a value has as a size.
         self.sizes: dict[Sym, Value] = {}
@@ -264,6 +266,19 @@ class Trace:
             known[slot, dtype] = self.add_input(Aval((), dtype), entry)
             self.root.scalars[known[slot, dtype]] = (slot, concrete)
         return known[slot, dtype]
+
+    def numbers_input(self, slots: Sequence[Slot], concrete: Sequence[Any], make: Callable[..., np.ndarray[Any, Any]]) -> Value:
+        """The graph input that is an array of numbers, which the host program makes."""
+        known, key = self.root.loaded, (make, *slots)
+        if key not in known:
+            name = f"an array of {self.host.name(slots[0])} and {len(slots) - 1} others"
+            known[key] = self.host.compute(make, tuple(slots), name)
+        entry = known[key]
+        array = make(*concrete)
+        if (entry, array.dtype) not in self.root._numbers:
+            value = self.root._numbers[entry, array.dtype] = self.add_input(Aval(array.shape, array.dtype), entry)
+            self.root.scalars[value] = (entry, array)
+        return self.root._numbers[entry, array.dtype]
 
     def open_size(self, place: Place, slot: Slot, concrete: int) -> Dim:
         """The size that an argument's place is left open as; `slot` is the number itself in the host program."""

@@ -174,6 +174,12 @@ class Host:
         """The exact type."""
         self._check(Check((slot,), "type({0}) is {k}", kind, f"type of {self.names[slot]} is {kind.__name__}"))
 
+    def require_types(self, slots: Sequence[Slot], kind: type) -> None:
+        """The exact type, of many."""
+        places = ", ".join(f"{{{n}}}" for n in range(len(slots)))
+        text = f"{self.names[slots[0]]} and {len(slots) - 1} others are of type {kind.__name__}"
+        self._check(Check(tuple(slots), f"{{{{*map(type, ({places},))}}}} == {{k}}", {kind}, text))
+
     def require_same(self, slot: Slot, value: object) -> None:
         """The very same object."""
         self._check(Check((slot,), "{0} is {k}", value, f"{self.names[slot]} is the same {type(value).__name__}"))

@@ -46,7 +46,8 @@ def constant_of(value: Value) -> Array | None:
     except TooLong:
         return None
     for v in inputs:
-        trace.host.require(*root.scalars[v])
+        slot, concrete = root.scalars[v]
+        (trace.host.require_contents if isinstance(concrete, np.ndarray) else trace.host.require)(slot, concrete)
     keep_known(root, env)
     value = _follow(value, alias)
     return root.constants[value] if value in root.constants else env[value]

@@ -69,6 +69,9 @@ class Seen:
     itemsize: int = 0
 
 
+_PLAIN: dict[type, Seen] = {kind: Seen(kind) for kind in (float, bool, complex, str)}  # of which there may be thousands
+
+
 def seen(leaves: Sequence[Any]) -> tuple[Seen, ...]:
     """The flattened arguments of a call, as far as sizes matter."""
     return tuple(map(_seen, leaves))
@@ -80,7 +83,7 @@ def _seen(leaf: Any) -> Seen:
         is_regular = leaf.ndim < 2 or leaf.flags.c_contiguous
         return Seen((type(leaf), leaf.dtype, leaf.ndim, is_regular), leaf.shape, leaf.itemsize if is_regular else 0)
     kind: type = type(leaf)
-    return Seen(kind, (leaf,)) if kind is int else Seen(kind)
+    return Seen(kind, (leaf,)) if kind is int else _PLAIN.get(kind) or Seen(kind)
 
 
 def comparable(before: Sequence[Seen], now: Sequence[Seen]) -> bool:

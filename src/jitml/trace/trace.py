@@ -26,7 +26,7 @@ from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.process import fewer_collections
-from jitml.trace.arguments import Callee, check_containers, enter_all
+from jitml.trace.arguments import Callee, check_containers, enter_all, require_few
 from jitml.trace.callbacks import require_never_changed
 from jitml.trace.changes import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.context import Trace, activate, last_user_source, user_source
@@ -124,6 +124,7 @@ def trace(
         FailedCheck: the function has raised something, but the program would have left this call to NumPy before.
     """
     register_imported()
+    require_few(args, dict(kwargs), partial(_parameters, function, args))
     known = Decisions(path.modes, path.peeled, path.recursive)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
     attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted, steps, handlers)

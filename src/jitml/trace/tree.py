@@ -23,6 +23,7 @@ _registered: set[type] = set()  # dataclasses
 _nodes: set[type] = set()  # containers of the users' own kinds
 _structures: dict[int, tuple[optree.PyTreeSpec, bool]] = {}  # by their hashes, and whether they hold an OrderedDict
 _MOST_STRUCTURES = 4096
+_PLAIN_KEYS = {str, int}
 HOLDS_ITSELF = 1 << 62  # places in a container without end
 
 
@@ -94,9 +95,13 @@ def _looked_at(spec: optree.PyTreeSpec) -> tuple[bool, bool]:
     known = _structures.get(key)
     if known is not None and known[0] == spec:
         return known[1], False
-    inside = [*map(_looked_at, spec.children())]
+    has_containers = spec.num_nodes - spec.num_leaves > 1  # or there are leaves alone, perhaps a million
+    inside = [*map(_looked_at, spec.children())] if has_containers else []
     is_ordered = spec.type is OrderedDict or any(ordered for ordered, _ in inside)
-    is_traced = any(map(_is_traced_key, spec.entries())) or any(traced for _, traced in inside)
+    keys = () if spec.type in (list, tuple, deque) else spec.entries()
+    is_traced = any(traced for _, traced in inside)
+    if not _PLAIN_KEYS.issuperset(map(type, keys)):
+        is_traced = is_traced or any(map(_is_traced_key, keys))
     if not is_traced:
         if len(_structures) == _MOST_STRUCTURES:
             _structures.clear()
@@ -157,6 +162,11 @@ def flatten_but(tree: Any, whole: Collection[int]) -> tuple[list[Any], optree.Py
 def is_record(x: Any) -> bool:
     """Whether a container has attributes for items: a dataclass, or one of a user's own kind."""
     return is_own_kind(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
+
+
+def count_leaves(tree: Any) -> int:
+    """How many leaves there are, of which no list is made."""
+    return sum(1 for _ in optree.tree_iter(tree, namespace=NAMESPACE))
 
 
 def is_nested(spec: optree.PyTreeSpec) -> bool:
