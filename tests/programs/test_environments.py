@@ -105,7 +105,7 @@ CELLS = {
 def test_a_notebook(tmp_path: Path) -> None:
     """Each cell, in a kernel of Jupyter's, prints True, and nothing is warned of."""
     pytest.importorskip("ipykernel")
-    (tmp_path / "program.py").write_text(TOLD)
+    (tmp_path / "program.py").write_text(TOLD.replace("\\d", ""))  # of which Python 3.12 itself warns
     cells = {name: cell.replace("\\d", "") for name, cell in CELLS.items()}
     outputs = in_kernel(list(cells.values()), str(tmp_path))
     wrong = {name: said for name, said in zip(cells, outputs) if "Warning" in said or "Error" in said}
