@@ -345,6 +345,59 @@ def test_a_class_that_is_registered_between_calls(name: str) -> None:
     assert ask(a, A, B) in (True, [True])
 
 
+@typing.runtime_checkable
+class Valued(typing.Protocol):
+    v: float
+
+
+def test_a_protocol_of_attributes() -> None:
+    """Python 3.12 asks the class for its annotations, and from then on they stand in it."""
+    a, b = make()(), Enum("Value", "one").one
+
+    def function(x: float) -> Any:
+        return x, isinstance(a, Valued), isinstance(b, Valued), isinstance(x, Valued)
+
+    compiled = jitml.jit(function, verify="never")
+    assert compiled(1.0) == function(1.0) == (1.0, True, False, False)
+    del a.v
+    assert compiled(1.0) == function(1.0)
+
+
+def test_a_pattern_of_an_attribute_that_comes_later() -> None:
+    a, A = make()(), make()
+
+    class B(A):
+        pass
+
+    b = B()
+
+    def function(x: float) -> Any:
+        found = []
+        for one in (a, b):
+            match one:
+                case B(late=late):
+                    found.append(x * late)
+                case B(v=v):
+                    found.append(x + v)
+                case _:
+                    found.append(x)
+        return found
+
+    compiled = jitml.jit(function, verify="never")
+    for _ in range(2):
+        assert compiled(1.5) == function(1.5) == [1.5, 3.5]
+        b.late = 7.0
+        assert compiled(1.5) == function(1.5) == [1.5, 10.5]
+        del b.late
+
+
+def test_who_asks_for_annotations_compiles_nothing_again() -> None:
+    a = make()()
+    compiled = jitml.jit(lambda x: x * a.v)
+    assert [compiled(1.0), typing.get_type_hints(type(a)), type(a).__annotations__, compiled(1.0)] == [2.0, {}, {}, 2.0]
+    assert len(compiled.variants) == 1
+
+
 def test_a_class_that_is_registered_elsewhere_compiles_nothing_again() -> None:
     B = abstract()
 

@@ -22,7 +22,7 @@ import numpy as np
 from jitml.trace.asked import asked
 from jitml.trace.asking import users_method
 from jitml.trace.attributes import is_gone
-from jitml.trace.classes import require_registered
+from jitml.trace.classes import attributes_asked, require_registered
 from jitml.trace.contents import gone_through
 from jitml.trace.context import is_users_class
 from jitml.trace.copies import FUNCTIONS_THAT_COPY
@@ -330,6 +330,9 @@ class Callees(OutsideCalls):
         if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):
             return any(self._is_instance(x, kind) for kind in kinds)
         require_registered(self.trace, x.__class__, kinds)
+        if id(x) in self.trace.places:
+            for name in attributes_asked(kinds):
+                self._hasattr(x, name)  # at each call
         return bool(self.sighted(isinstance, x, kinds)) if may_run_users_code(kinds) else isinstance(x, kinds)
 
     def _is_subclass(self, cls: Any, kinds: Any) -> Any:

@@ -7,6 +7,7 @@ whoever would have called it. And is a class still, or still not, a subclass of 
 from __future__ import annotations
 
 import gc
+import typing
 from abc import ABCMeta, get_cache_token
 from collections.abc import Iterator, Mapping
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType, UnionType
@@ -19,6 +20,7 @@ _COMPARED_AT_ONCE = (
     FunctionType, property, staticmethod, classmethod, GetSetDescriptorType, MemberDescriptorType,
     NoneType, bool, int, float, str,
 )  # fmt: skip
+_KEPT_BY_PYTHON = {"__slotnames__", "__annotations__", "__annotations_cache__"}  # made when somebody asks for them
 
 
 class Members:
@@ -55,7 +57,7 @@ def _members(space: Mapping[str, Any]) -> dict[str, Any]:
 
 def _count(space: Mapping[str, Any]) -> int:
     """How much stands in a class but for what Python keeps there by itself."""
-    return len(space) - ("__slotnames__" in space) - ("__annotations_cache__" in space)
+    return len(space) - len(_KEPT_BY_PYTHON & space.keys())
 
 
 def require_class(trace: Trace, cls: type) -> None:
@@ -92,7 +94,9 @@ def require_registered(trace: Trace, cls: type, asked: Any) -> None:
         asked: as `issubclass` takes it: classes, tuples and unions of them.
     """
     host = trace.root.host
-    for abstract in _abstract(asked):
+    for abstract in _classes(asked):
+        if not isinstance(abstract, ABCMeta) or getattr(abstract, "_is_protocol", False):
+            continue
         may_change = abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract))
         if may_change and (cls, abstract) not in trace.root.registered:
             trace.root.registered.add((cls, abstract))
@@ -107,9 +111,17 @@ def require_none_registered(trace: Trace) -> None:
         host.require(host.compute(get_cache_token, (), "the number of registered classes"), token)
 
 
-def _abstract(asked: Any) -> Iterator[type]:
+def attributes_asked(asked: Any) -> Iterator[str]:
+    """What an object must have to be an instance of the protocols among these."""
+    for kind in _classes(asked):
+        if getattr(kind, "_is_protocol", False) and kind is not typing.Protocol:
+            names = getattr(kind, "__protocol_attrs__", None)  # since Python 3.12
+            yield from typing._get_protocol_attrs(kind) if names is None else names  # type: ignore[attr-defined]  # it has
+
+
+def _classes(asked: Any) -> Iterator[Any]:
     if isinstance(asked, tuple | UnionType):
         for one in asked if isinstance(asked, tuple) else asked.__args__:
-            yield from _abstract(one)
-    elif isinstance(asked, ABCMeta) and not getattr(asked, "_is_protocol", False):
+            yield from _classes(one)
+    else:
         yield asked

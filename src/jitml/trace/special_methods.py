@@ -27,6 +27,7 @@ from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
 from jitml.trace.operators import BINARY, COMPARE, REPEATED, Operators
+from jitml.trace.outside import require_unset
 from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, TracedScalar, is_traced, read
 from jitml.trace.unseen import guard_librarys
@@ -221,10 +222,13 @@ class Specials(Operators):
                 continue
             seen.add(id(part))
             for name in dict.fromkeys((*names, *getattr(type(part), "__match_args__", ()))):
-                if not hasattr(part, name) or isinstance(static(type(part), name), (FunctionType, property)):
+                if isinstance(static(type(part), name), (FunctionType, property)):
                     continue
                 if (id(part), name) in self.trace.stored or name in self.trace.set_in_classes:
                     unsupported(f"{self.trace.host.name(slot)}.{name} is changed, and then matched", "Match before, or use if.")
+                if not hasattr(part, name):
+                    require_unset(self.trace, slot, name)
+                    continue
                 value = self.attr(part, name)  # an array is then found again by those who are handed it
                 if type(value) is TracedNumber:
                     value.known()
