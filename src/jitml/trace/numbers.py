@@ -251,10 +251,10 @@ class TracedNumber(NumberStandIn):
         return combine(operator.pow, other, self)
 
     def __divmod__(self, other: Any) -> Any:
-        return combine(operator.floordiv, self, other), combine(operator.mod, self, other)
+        return _divided(self, other)
 
     def __rdivmod__(self, other: Any) -> Any:
-        return combine(operator.floordiv, other, self), combine(operator.mod, other, self)
+        return _divided(other, self)
 
     def __round__(self, *digits: Any) -> Any:
         return combine(round, self, *digits)
@@ -289,21 +289,48 @@ def apply(function: Callable[..., Any], *operands: Any) -> Any:
     for o in operands:
         if type(o) is TracedNumber:
             o._check_alive()
-    result = function(*(o.concrete if type(o) is TracedNumber else o for o in operands))
+    host, given = first.trace.host, tuple(_operand(o) for o in operands)
+    values = [o.concrete if type(o) is TracedNumber else o for o in operands]
+    try:
+        result = function(*values)
+    except _OF_NUMBERS as error:  # which the function may handle: another call need not raise it
+        host.require(host.compute(_raised, (Const(function), *given), f"what {function.__name__} raises"), repr(error))
+        raise
     if type(result) not in _DTYPES:
         # A tuple (divmod, math.frexp), a big rational: Python needs the values.
         return function(*(o.known() if type(o) is TracedNumber else o for o in operands))
-    host = first.trace.host
-    slot = host.compute(function, tuple(_operand(o) for o in operands))
+    slot = host.compute(function, given)
     kinds = {o.kind if type(o) is TracedNumber else type(o) for o in operands}
     if function is operator.pow or (function in (min, max) and len(kinds) > 1):  # the values decide the type
         host.require_type(slot, type(result))
     return TracedNumber(first.trace, slot, result)
 
 
+def _raised(function: Callable[..., Any], *operands: Any) -> str | None:
+    """The exception that Python raises for some numbers, in words."""
+    try:
+        function(*operands)
+    except _OF_NUMBERS as error:
+        return repr(error)
+    else:
+        return None
+
+
+def _divided(x: Any, y: Any) -> tuple[Any, Any]:
+    """`divmod`, whose exceptions say other things than those of its parts."""
+    try:
+        return combine(operator.floordiv, x, y), combine(operator.mod, x, y)
+    except ZeroDivisionError:
+        if all((type(o) is TracedNumber and o.slot is not None) or type(o) in _DTYPES for o in (x, y)):
+            apply(divmod, x, y)
+        raise
+
+
 def _operand(x: Any) -> Slot | Const:
     return x.slot if type(x) is TracedNumber and x.slot is not None else Const(x)
 
+
+_OF_NUMBERS = (ArithmeticError, ValueError, TypeError)  # what Python raises for numbers
 
 _IN_GRAPH: dict[Callable[..., Any], np.ufunc] = {
     operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply, operator.truediv: np.true_divide,

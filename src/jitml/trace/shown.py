@@ -26,7 +26,7 @@ from jitml.trace.libraries import is_library
 from jitml.trace.outside import place_of
 from jitml.trace.text import TracedText, text
 from jitml.trace.tracers import is_traced
-from jitml.trace.tree import NAMESPACE
+from jitml.trace.tree import NAMESPACE, flatten
 
 _CONSTANT = (
     bool, int, float, complex, str, bytes, bytearray, type(None), type(...), range, slice, np.generic, np.dtype, np.ndarray, Enum,
@@ -88,7 +88,8 @@ def shown_twice(hooks: Asking, x: Any) -> Any:
     if not _is_object(x):
         return _copied(hooks, x, ())
     as_repr = _as_repr(hooks, x)
-    return Written(_as_str(hooks, x) if _is_users(_member(x, "__str__")) else as_repr, as_repr)
+    is_other = isinstance(x, BaseException) or _is_users(_member(x, "__str__"))
+    return Written(_as_str(hooks, x) if is_other else as_repr, as_repr)
 
 
 def shown_in_percent(hooks: Asking, template: Any, values: Any) -> Any:
@@ -138,7 +139,7 @@ def _is_object(x: Any) -> bool:
     """Whether a value is not one that every text shows in the same way."""
     kind = type(x)
     if is_traced(x) or isinstance(x, (*_CONSTANT, TracedText, Written)) or kind in _CONTAINERS:
-        return isinstance(x, BaseException) and _is_users(_member(x, "__str__"))
+        return isinstance(x, BaseException) and (_is_users(_member(x, "__str__")) or _holds_traced(x))
     return not home_of(kind).startswith("jitml.") and not (isinstance(x, tuple) and hasattr(x, "_fields") and not _has_users(x))
 
 
@@ -158,6 +159,8 @@ def _as_str(hooks: Asking, x: Any) -> Any:
     member = _member(x, "__str__")
     if _is_users(member):
         return hooks.convert(member)(x)
+    if isinstance(x, BaseException) and _holds_traced(x):
+        return _of_arguments(hooks, x, member)
     return _as_repr(hooks, x) if member is object.__str__ else _fixed(hooks, x, str)
 
 
@@ -172,7 +175,26 @@ def _as_repr(hooks: Asking, x: Any) -> Any:
         values = [shown_part(hooks, (hooks.attr(x, name), "r", "")) for name in names]
         written = [piece for name, value in zip(names, values) for piece in (", ", f"{name}=", value)][1:]
         return text(f"{kind.__qualname__}(", *written, ")")
+    if isinstance(x, BaseException) and _holds_traced(x):
+        return _of_arguments(hooks, x, member)
     return _fixed(hooks, x, repr)
+
+
+def _holds_traced(error: BaseException) -> bool:
+    """Whether what an exception was made of is known only to the running program, or has to be asked for."""
+    return any(is_traced(leaf) or type(leaf) is TracedText for leaf in flatten(error.args)[0])
+
+
+def _of_arguments(hooks: Asking, error: BaseException, member: Any) -> Any:
+    """What a method of Python's writes of an exception."""
+    args = error.args
+    one = shown_part(hooks, (args[0], "r" if member in (KeyError.__str__, BaseException.__repr__) else "s", ""))
+    every = shown_part(hooks, (args, "r", ""))
+    if member is BaseException.__repr__:
+        return text(type(error).__name__, *(("(", one, ")") if len(args) == 1 else (every,)))
+    if member in (KeyError.__str__, BaseException.__str__):
+        return text(one if len(args) == 1 else every)
+    unsupported(f"{type(error).__name__} writes what is computed", "Write its arguments.")
 
 
 def _fixed(hooks: Asking, x: Any, function: Callable[..., str], *given: Any) -> str:
