@@ -183,3 +183,33 @@ def test_derivatives_by_a_list_of_many() -> None:
     t, x = [float(i) for i in range(40)], np.arange(40.0)
     assert np.allclose(jitml.jit(jitml.grad(f))(t, x), 2 * np.array(t) * x)
     assert np.allclose(jitml.jit(jitml.grad(f, argnums=1))(t, x), np.array(t) ** 2)
+
+
+MAKES: dict[str, Any] = {
+    "array": np.array,
+    "float": lambda xs: np.array(xs, float),
+    "int": lambda xs: np.array(xs, int),
+    "float32": lambda xs: np.asarray(xs, np.float32),
+    "complex": lambda xs: np.array(xs, complex),
+    "bool": lambda xs: np.array(xs, bool),
+    "two rows": lambda xs: np.array([xs, xs[::-1]]),
+    "dot": lambda xs: np.dot(xs, xs),
+    "times": lambda xs: np.ones(len(xs)) * xs,
+    "twice": lambda xs: (np.array(xs), np.array(xs, float), np.array([*xs, 1.5])),
+    "beside": lambda xs: np.array([*xs[1:], np.array(xs).sum()]),
+    "sorted": lambda xs: np.sort(xs)[::-1],
+    "a way taken": lambda xs: np.array(xs) * (2 if np.array(xs)[0] > 2 else 3),
+}
+
+
+@pytest.mark.parametrize("name", MAKES)
+@pytest.mark.parametrize("n", [3, 32, 33, 70])
+def test_arrays_of_lists_of_numbers(n: int, name: str) -> None:
+    compiled = jitml.jit(MAKES[name], verify="never")
+    for first in (0, 5, 2.5, True, -3, 0):
+        given = [first, *range(1, n)]
+        for kind in (None, float):
+            xs = given if kind is None else [float(x) for x in given]
+            found, expected = compiled(xs), MAKES[name](xs)
+            for a, b in zip(found if isinstance(found, tuple) else [found], expected if isinstance(found, tuple) else [expected]):
+                np.testing.assert_array_equal(a, b, strict=True)

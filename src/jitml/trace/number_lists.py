@@ -39,7 +39,8 @@ def array_of_numbers(items: Sequence[object], wanted: DType | None) -> Value | N
     if shape is None or len(numbers) <= _FEW or numbers[0].trace.root is not active_trace().root:
         return None
     dtype = numbers[0].dtype
-    if dtype not in (F64, I64) or wanted not in (None, dtype) or any(x.dtype != dtype for x in numbers):
+    is_wanted = wanted is None or wanted == dtype  # float64 is equal to None
+    if dtype not in (F64, I64) or not is_wanted or any(x.dtype != dtype for x in numbers):
         return None
     if dtype == I64 and not all(LOWEST <= x.concrete <= HIGHEST for x in numbers):
         return None
