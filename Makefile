@@ -32,8 +32,8 @@ demo: $(VENV)/.demo  ## train a network, filter a photograph, price options: Num
 test: $(VENV)/.dev  ## the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-all:  ## the tests on every Python from 3.11 to 3.13 on this machine
-	@for v in 3.11 3.12 3.13; do \
+test-all:  ## the tests on every Python from 3.11 to 3.14 on this machine
+	@for v in 3.11 3.12 3.13 3.14; do \
 	  if python$$v -c '' 2>/dev/null; then echo "== Python $$v"; $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
 	  else echo "== Python $$v is not on this machine"; fi; done
 

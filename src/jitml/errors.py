@@ -195,7 +195,7 @@ class NoRoom(JitmlError, MemoryError):
 
 
 class StarvedError(JitmlError, MemoryError):
-    """There is no memory to compile, where a library would end the process for want of it, or no file may be opened."""
+    """There is no memory to compile, where a library would end the process for want of it, or no file or module may be opened."""
 
 
 class DerivativeError(JitmlError, TypeError):

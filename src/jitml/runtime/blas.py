@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jitml.errors import StarvedError
 from jitml.headroom import require_blas
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
@@ -107,7 +108,12 @@ define void @jitml_blas_reset() {
 def _capsules() -> dict[str, Any]:
     # Imported at the first need: scipy.linalg takes 100 ms, and programs without products do without it.
     require_blas()
-    import scipy.linalg.cython_blas as cython_blas
+    try:
+        import scipy.linalg.cython_blas as cython_blas
+    except RuntimeError as error:  # SciPy 1.18 imports what wants to be told of Python's end
+        if "after shutdown" not in str(error):
+            raise
+        raise StarvedError("SciPy, of which it needs BLAS, cannot be imported any more while Python ends") from error
 
     capsules: dict[str, Any] = cython_blas.__pyx_capi__
     return capsules
