@@ -82,6 +82,8 @@ def require_few(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: Callabl
     Raises:
         UnsupportedError: there are too many parts.
     """
+    if not kwargs and len(args) <= _FEW and all(is_array(x) or type(x) in _NUMBERS for x in args):
+        return
     leaves, spec = flatten((args, kwargs))
     if spec.num_nodes * _WORK_OF_ARRAY <= _MOST_WORK or (len(leaves) <= _MOST_WORK and _work_of(leaves, spec) <= _MOST_WORK):
         return

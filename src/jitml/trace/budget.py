@@ -32,7 +32,7 @@ class Budget:
         self.steps = 0
         self._time = self._next_bytes = thread_time()
         self._spent = 0.0
-        self._bytes = _resident_bytes()
+        self._bytes = 0  # nobody has looked: that takes longer than most attempts have steps for
         self._grown = 0
         self._recorded = 0
 
@@ -48,7 +48,7 @@ class Budget:
         if now >= self._next_bytes:
             self._next_bytes = now + 0.05
             before, self._bytes = self._bytes, _resident_bytes()
-            self._grown += 0 if is_recording else self._bytes - before
+            self._grown += 0 if is_recording or not before else self._bytes - before
         if self.steps <= CONFIG.max_unroll:  # few that take long are no loop without end
             return ""
         if self._spent > CONFIG.trace_seconds:

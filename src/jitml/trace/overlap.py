@@ -28,6 +28,7 @@ from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, lift, meet_again
 
 Member = tuple[Slot, Array]
+_FEW = 8  # arrays that are compared with each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ def groups(members: Sequence[Member]) -> list[list[Member]]:
 
 def _neighbours(members: Sequence[Member]) -> list[list[Member]]:
     """Those whose ranges of addresses meet, in the order of the arguments; all others overlap nothing. O(n log n)."""
+    if len(members) <= _FEW:
+        return [[*members]]
     ranges = [byte_bounds(array) for _, array in members]
     found: list[list[int]] = []
     end = 0

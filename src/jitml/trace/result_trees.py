@@ -23,7 +23,7 @@ from jitml.trace.results import Itself, Repeated
 from jitml.trace.sets import MadeSet
 from jitml.trace.stacks import Stack
 from jitml.trace.text import TracedText
-from jitml.trace.tracers import TracedArray, TracedScalar
+from jitml.trace.tracers import TracedArray, TracedScalar, is_traced
 from jitml.trace.tree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.unsettled import require_none_of
 
@@ -68,7 +68,7 @@ def with_rows_themselves(result: Any) -> Any:
             waiting += [*x.head, *x.tail]
         elif type(x) is TracedArray:
             leaves |= {id(x), *(id(case.origin.array()) for case in x.storage.cases)}
-        else:
+        elif not is_traced(x):
             waiting += children(x)[0]
     for x in stacks.values():
         if any(id(row) in leaves for row in x.given.values()) and len(x) <= _MOST_ROWS:

@@ -188,11 +188,12 @@ class KernelBody(CompactingNest):
         b, unit = self.builder, self.unit
         symbol = f"{self.symbol}.body{self.parallel_loops}"
         self.parallel_loops += 1
-        used = {part.name for part in walk_expressions((loop,)) if isinstance(part, Var)}
-        touched = {x.buffer for x in (*walk((loop,)), *walk_expressions((loop,))) if isinstance(x, (Load, Store))}
+        parts = [*walk_expressions((loop,))]
+        used = {part.name for part in parts if isinstance(part, Var)}
+        touched = {x.buffer for x in (*walk((loop,)), *parts) if isinstance(x, (Load, Store))}
         values = {name: self.value(Var(name)) for name in sorted(used) if name in self.scope or name in self.linears}
         buffers = {name: self.buffers[name] for name in sorted(touched) if name in self.buffers}
-        looks = look_every(loop, self.known, is_inside=False) > 0 and unit.is_long
+        looks = unit.is_long and look_every(loop, self.known, is_inside=False) > 0
         body = ParallelBody(unit, symbol, values, buffers, self.effort)
         body.known, body.is_watched = self.known, looks
         body.run(loop)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from jitml.codegen.llvm.declarations import Declarations
 from jitml.fusion.cost import WORK, has_open_end, matrix_flops, times_run
-from jitml.fusion.loops import Apply, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
+from jitml.fusion.loops import Apply, Const, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
 from jitml.fusion.program import KernelProgram, Region
 
 # The record that functions of a program are handed as `error`, in words of 64 bits: four values of a failed check, then these.
@@ -144,6 +144,8 @@ def most_trips(loop: Loop, known: Known = NOTHING) -> float:
 
 def bounds(x: Expr, known: Known, depth: int = 0) -> Range:
     """The least and the greatest value of an integer."""
+    if isinstance(x, Const):
+        return float(x.value), float(x.value)
     if depth > _MOST_DEEP:
         return _ANYWHERE
     terms = affine(x)
