@@ -35,7 +35,8 @@ from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
-from jitml.trace.context import current_trace
+from jitml.trace.aside import is_aside
+from jitml.trace.context import current_trace, outside_trace
 from jitml.trace.convert import convert, require_function
 from jitml.trace.entry import MISS
 from jitml.trace.pickles import reduced
@@ -69,7 +70,10 @@ class Jit(FunctionLike):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:  # called inside another trace: part of that one
-            return convert(self.function)(*args, **kwargs)
+            if not is_aside():
+                return convert(self.function)(*args, **kwargs)
+            with outside_trace():
+                return self(*args, **kwargs)
         if self._is_unread or runs_as_python():
             return self.function(*args, **kwargs)
         branch, why = None, ""

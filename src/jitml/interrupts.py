@@ -60,11 +60,16 @@ def unset(variable: ContextVar[Any], token: Token[Any]) -> None:
         return
 
 
-def is_from_a_handler(error: BaseException) -> bool:
-    """Whether a signal's handler has raised it, and no function that has been running."""
+def codes_of_handlers() -> list[Any]:
+    """Code objects of what Python calls for signals."""
     handlers = [signal.getsignal(n) for n in signal.valid_signals()]
     calls = [call for h in handlers if callable(h) for call in (h, vars(type(h)).get("__call__"))]  # functions, and objects
-    codes = [getattr(call, "__code__", call) for call in calls]
+    return [getattr(call, "__code__", call) for call in calls]
+
+
+def is_from_a_handler(error: BaseException) -> bool:
+    """Whether a signal's handler has raised it, and no function that has been running."""
+    codes = codes_of_handlers()
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code in codes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import gc
 import itertools
 import logging
 import os
@@ -203,3 +204,16 @@ def test_the_interpreter() -> None:
 def test_what_draws_by_itself_is_refused() -> None:
     with pytest.raises(jitml.UnsupportedError, match="would run only once"):
         jitml.jit(lambda x: x * statistics.NormalDist().samples(1)[0])(X)
+
+
+def test_numbers_that_differ_each_time_and_do_not_matter() -> None:
+    def asks(x: Any) -> Any:
+        gc.collect()
+        sys.getallocatedblocks()
+        return x * 2
+
+    compiled = jitml.jit(asks, verify="never")
+    for _ in range(3):
+        KEPT.append([object()])
+        np.testing.assert_array_equal(compiled(X), X * 2)
+    assert len(compiled.variants) == 1

@@ -33,7 +33,6 @@ _FUNCTIONS = {
     )),
     *(("_thread", name) for name in ("get_ident", "get_native_id")),
     *(("_weakref", name) for name in ("getweakrefcount", "getweakrefs")),
-    *(("email.utils", name) for name in ("localtime", "make_msgid", "formatdate")),
     ("_csv", "field_size_limit"), ("_socket", "getdefaulttimeout"),
 }  # fmt: skip
 _METHODS = (Path.cwd.__func__, Path.home.__func__)  # type: ignore[attr-defined]  # methods of the class

@@ -33,7 +33,8 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.room import learn, learning
 from jitml.trace.arguments import Callee
-from jitml.trace.context import current_trace
+from jitml.trace.aside import is_aside
+from jitml.trace.context import current_trace, outside_trace
 from jitml.trace.entry import MISS, bind
 from jitml.trace.exact import unheard
 from jitml.trace.executing import every_node, executed, executed_once_watched
@@ -100,6 +101,9 @@ def run(
         make: makes a program, a function that works inside a trace.
         positional: how f is called by position; as the program is, if not given.
     """
+    if current_trace() is not None and is_aside():
+        with outside_trace():
+            return run(key, make, f, args, kwargs, positional)
     witness = _witness.get()
     if witness is not None and current_trace() is None:
         witness(key, f, args if positional is None else tuple(positional), kwargs)

@@ -160,6 +160,8 @@ class OutsideCalls(Sighted):
 
     def _making(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """An object of a class of NumPy's, which is the function's own unless the host makes it."""
+        if cls is np.datetime64 and args and isinstance(args[0], str) and args[0] in ("now", "today"):
+            self._refuse_once(cls)
         made = self._calling_library(cls, *args, **kwargs)
         if type(made) is not TracedObject:
             self.trace.own[id(made)] = made

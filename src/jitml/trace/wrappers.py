@@ -23,7 +23,7 @@ from jitml.trace.libraries import is_library
 from jitml.trace.library_state import home_package, unchanging
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, original_of
-from jitml.trace.outside import observe_argument, observe_changing
+from jitml.trace.outside import is_number, number_stand_in, observe_argument, observe_changing
 from jitml.trace.pending import require_shown
 from jitml.trace.registry import full_name, has_meaning, uncached
 from jitml.trace.tracers import is_traced
@@ -120,6 +120,8 @@ def of_library(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[
     if found is None or is_iterator(found[0]):
         return NotImplemented
     value, slot = found
+    if looks_at_process(function) and is_number(value):  # which may be another one right away
+        return number_stand_in(trace, value, slot, trace.host.name(slot))
     if value is None:
         unsupported(
             f"{full_name(function)} returns nothing, and would do what it does while the function is traced",

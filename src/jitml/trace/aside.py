@@ -1,0 +1,29 @@
+"""Code that runs while a function is traced, and is no part of it: a signal's handler, a finalizer, a module that is imported.
+
+What it computes by jitted functions and transforms is for itself: arrays, and not stand-ins, which would be dead afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+
+import jitml
+from jitml.interrupts import codes_of_handlers
+
+_TRACE = os.path.join(os.path.dirname(os.path.abspath(jitml.__file__)), "trace", "trace.py")
+
+
+def is_aside() -> bool:
+    """Whether such code has called this, by a frame between here and where the innermost function begins to be traced."""
+    handlers = codes_of_handlers()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not (frame.f_code.co_name == "_attempt" and frame.f_code.co_filename == _TRACE):
+        if frame.f_code.co_name in ("<module>", "__del__") or frame.f_code in handlers:
+            return True
+        frame = frame.f_back
+    return False
+
+
+__all__ = ["is_aside"]
