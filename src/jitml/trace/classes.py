@@ -20,7 +20,8 @@ _COMPARED_AT_ONCE = (
     FunctionType, property, staticmethod, classmethod, GetSetDescriptorType, MemberDescriptorType,
     NoneType, bool, int, float, str,
 )  # fmt: skip
-_KEPT_BY_PYTHON = {"__slotnames__", "__annotations__", "__annotations_cache__"}  # made when somebody asks for them
+# Made when somebody asks for them.
+_KEPT_BY_PYTHON = {"__slotnames__", "__annotations__", "__annotations_cache__", "__annotate_func__"}
 
 
 class Members:
