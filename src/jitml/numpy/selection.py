@@ -319,10 +319,6 @@ def _kept(obj: Any, size: Any) -> Value:
     return ops.bit_not(value_of(obj))
 
 
-def is_mask(x: Any) -> bool:
-    return isinstance(x, (TracedArray, np.ndarray, list)) and value_of(x).dtype == BOOL
-
-
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if holds_traced(obj):
