@@ -197,7 +197,7 @@ def test_the_page_is_what_make_docs_writes() -> None:
 
 def test_every_file_in_which_a_value_becomes_a_constant_is_on_the_page() -> None:
     pattern = re.compile(
-        r"\bConst\(|\.hold\(|host\.require(_same|_held|_equal)?\(|\bcall_now\(|(?<![.\w])(observe|observe_changing|outside_trace)\("
+        r"\bConst\(|\.hold\(|host\.require(_same|_held|_equal)?[()]|\bcall_now\(|(?<![.\w])(observe|observe_changing|outside_trace)\("
     )
     files = [path for name in ("trace", "autograd", "numpy") for path in (ROOT / "src" / "jitml" / name).rglob("*.py")]
     using = {path.relative_to(ROOT / "src" / "jitml").as_posix() for path in files if pattern.search(path.read_text())}

@@ -71,6 +71,7 @@ PLACES = (
     Place("trace/host.py", "the host program itself: constants are operands of its steps", _ALL),
     Place("trace/numbers.py", "guards a number by value where Python needs it", (Way.VALUE,)),
     Place("trace/known.py", "guards numbers of which a condition depends", (Way.VALUE,)),
+    Place("trace/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)),
     Place("trace/shown.py", "guards what texts show of objects", (Way.VALUE, Way.ATTRIBUTES)),
     Place("trace/overlap.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
     Place("trace/random.py", "holds generators that came in unseen", (Way.GENERATOR,)),
