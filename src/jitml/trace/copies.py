@@ -19,6 +19,7 @@ from jitml.trace.asking import static
 from jitml.trace.attributes import is_gone
 from jitml.trace.context import is_users_class
 from jitml.trace.host import Const
+from jitml.trace.new_arrays import own_arrays
 from jitml.trace.outside import load, place_of
 from jitml.trace.special_methods import Specials
 from jitml.trace.state import CONTAINERS
@@ -81,6 +82,7 @@ class Copies(Specials):
         for part in (made, *(part for memo in memos for part in memo.values())):
             if id(part) not in before:
                 self._own(part)
+                own_arrays([part], is_new=True)
         return made
 
     def _deep_container(self, x: Any, memo: Any) -> Any:

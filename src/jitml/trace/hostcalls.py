@@ -46,6 +46,7 @@ from jitml.trace.handlers import raise_in_this_call
 from jitml.trace.iteration import holds_range
 from jitml.trace.libraries import is_called, is_of_numpy, is_scipys, makes_sparse
 from jitml.trace.library_state import unchanging
+from jitml.trace.new_arrays import own_arrays
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import (
     METHODS_IN_PLACE,
@@ -306,9 +307,12 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     attempt = Attempt()
     try:
         with nothing_drawn(full_name(function)):
-            value = function(*args, **kwargs)
-        if not (_is_known(function) and holds_traced(value) and attempt.undo()):
-            return lift(value) if type(value) is np.ndarray else value
+            box = [function(*args, **kwargs)]
+        if not (_is_known(function) and holds_traced(box[0]) and attempt.undo()):
+            if type(box[0]) is not np.ndarray:
+                return box.pop()
+            own_arrays(box)
+            return lift(box[0])
     except (TraceError, UnsupportedError):
         if not any(map(is_traced, leaves)) or not _is_known(function) or not attempt.undo():
             raise

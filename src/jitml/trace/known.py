@@ -47,7 +47,10 @@ def constant_of(value: Value) -> Array | None:
         return None
     for v in inputs:
         slot, concrete = root.scalars[v]
-        (trace.host.require_contents if isinstance(concrete, np.ndarray) else trace.host.require)(slot, concrete)
+        if isinstance(concrete, np.ndarray):
+            trace.host.require_contents(slot, concrete)
+        else:
+            trace.host.require(slot, concrete)
     keep_known(root, env)
     value = _follow(value, alias)
     return root.constants[value] if value in root.constants else env[value]

@@ -25,6 +25,7 @@ from jitml.trace.context import home_of, is_users_class
 from jitml.trace.doubts import may_be_none, require_type_known
 from jitml.trace.hostcalls import ON_HOST, call_now, call_on_host
 from jitml.trace.impure import COMPARED, MUTATORS, is_one_of
+from jitml.trace.new_arrays import own_arrays, with_lifted_items
 from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import with_items
@@ -133,8 +134,11 @@ class OutsideCalls(Sighted):
         """What a call that is not converted has given, which alone is in the list: perhaps something new."""
         if isinstance(box[0], type):
             return box[0] if _is_found_by_name(box[0]) else self.own_class(box[0])
+        own_arrays(box)
         if type(box[0]) is np.ndarray:
             return lift(box[0])
+        if isinstance(box[0], tuple):
+            box = [with_lifted_items(box.pop())]
         own_parts(self.trace, box, (*called_by(function), *given), may_be_new=True)
         return box[0]
 

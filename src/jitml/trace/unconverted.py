@@ -17,7 +17,6 @@ import operator
 import pickle
 import re
 import struct
-import sys
 import threading
 import weakref
 from array import array
@@ -44,6 +43,7 @@ import numpy as np
 from jitml.trace.by_class import by_class
 from jitml.trace.containers import contents
 from jitml.trace.context import Trace, current_trace, home_of, is_users_class
+from jitml.trace.new_arrays import ALONE, references
 from jitml.trace.open_lists import undecided
 from jitml.trace.snapshots import namespace_of
 from jitml.trace.tracers import is_traced
@@ -152,14 +152,6 @@ def contents_of_cell(cell: Any) -> tuple[Any, ...]:
         return ()
 
 
-def references(box: list[Any]) -> int:
-    """How often what alone is in a list is held."""
-    return sys.getrefcount(box[0])
-
-
-_ALONE = references([object()])
-
-
 def own_parts(trace: Trace, box: list[Any], things: Iterable[Any], *, may_be_new: bool = False) -> None:
     """What alone is in a list is the function's own if it was in things of its own; else it may be a library's, as in each call.
 
@@ -169,7 +161,7 @@ def own_parts(trace: Trace, box: list[Any], things: Iterable[Any], *, may_be_new
     home = home_of(type(box[0])).partition(".")[0]
     if home in ("builtins", "numpy", "jitml") or id(box[0]) in trace.places or id(box[0]) in trace.own:
         return
-    if (may_be_new and references(box) <= _ALONE) or any(x is box[0] for x in parts_of(things)):
+    if (may_be_new and references(box) <= ALONE) or any(x is box[0] for x in parts_of(things)):
         trace.own[id(box[0])] = box[0]
 
 

@@ -42,6 +42,7 @@ PLACES = (
     Place("trace/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)),
     Place("trace/inherited.py", "asks whether a class itself has what another one gives it", (Way.ATTRIBUTES, Way.ITSELF)),
     Place("trace/handlers.py", "asks whether a name that was missing is there", (Way.VALUE,)),
+    Place("trace/eager.py", "runs transforms outside of the trace where what they are given is not traced", (Way.ITSELF,)),
     Place("trace/changes.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
     Place("trace/keys.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)),
     Place("trace/modules.py", "asks which modules there are", (Way.ITSELF,)),

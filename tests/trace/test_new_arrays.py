@@ -1,0 +1,154 @@
+"""Arrays that a library gives while the function is traced, and nobody else holds, are new at each call."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.optimize
+import scipy.signal
+
+import jitml
+
+pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
+
+
+class Model:
+    def __init__(self) -> None:
+        self.w, self.parts, self.table = np.ones(2), [np.zeros(2)], {"k": np.zeros(2)}
+
+
+class Made(Model):
+    def __reduce__(self) -> Any:
+        return Made, ()
+
+
+class Stating(Model):
+    def __getstate__(self) -> Any:
+        return dict(self.__dict__)
+
+
+MODEL, MADE, STATING = Model(), Made(), Stating()
+HELD = np.zeros(2)
+
+
+@functools.lru_cache
+def held() -> Any:
+    return HELD
+
+
+def called(x: Any) -> Any:
+    h = scipy.linalg.hilbert(3)
+    h += x
+    return h
+
+
+def in_a_loop(x: Any) -> Any:
+    total = np.zeros(4)
+    for v in x:
+        w = scipy.signal.get_window("hann", 4)
+        w += v
+        total += w
+    return total
+
+
+def under_a_condition(x: Any) -> Any:
+    w = scipy.signal.get_window("hann", 4)
+    if x[0] > 0:
+        w *= x[1]
+    return w
+
+
+def in_a_tuple(x: Any) -> Any:
+    b, a = scipy.signal.butter(2, 0.2)
+    b += 1
+    a[0] += 1
+    return b, a
+
+
+def in_a_dict(x: Any) -> Any:
+    found = scipy.optimize.linprog([1, 1], bounds=[(0, 1), (0, 1)])
+    found["x"] += x[0]
+    return found.x
+
+
+def unpickled(x: Any) -> Any:
+    model = pickle.loads(pickle.dumps(MODEL))
+    model.w += x[0]
+    for part in model.parts:
+        part += 1
+    model.table["k"][1] += 2
+    return model.w, model.parts, model.table
+
+
+def copied(x: Any) -> Any:
+    models = [copy.deepcopy(MADE), copy.deepcopy(STATING), copy.copy(MADE)]
+    for model in models:
+        model.w += x[0]
+        model.table["k"] += 1
+    return [model.w for model in models], models[0].table, models[2].parts
+
+
+def shared(x: Any) -> Any:
+    model = copy.copy(STATING)
+    model.w += 1
+    a = held()
+    a += x[0]
+    return model.w, a
+
+
+def only_read(x: Any) -> Any:
+    return scipy.linalg.hilbert(3) @ x, scipy.linalg.hilbert(2)
+
+
+@pytest.mark.parametrize("f", [called, in_a_loop, under_a_condition, in_a_tuple, in_a_dict, unpickled, copied, shared, only_read])
+def test_new_at_each_call(f: Callable[[Any], Any]) -> None:
+    found = []
+    for function in (f, jitml.jit(f, verify="never")):
+        STATING.w[...], HELD[...] = 1.0, 0.0
+        results = [function(np.arange(3.0) + call) for call in range(3)]
+        arrays = [x for result in results for x in (result if isinstance(result, tuple) else (result,))]
+        arrays = [x for x in arrays if isinstance(x, np.ndarray)]
+        pairs = [(n, k) for n, a in enumerate(arrays) for k, b in enumerate(arrays[:n]) if np.shares_memory(a, b)]
+        found.append((results, pairs, STATING.w.tolist(), HELD.tolist()))
+    assert repr(found[0][1:]) == repr(found[1][1:])
+    np.testing.assert_equal(*([repr(np.round(x, 9)) if isinstance(x, np.ndarray) else repr(x) for x in one[0]] for one in found))
+
+
+def _with_two_names(x: Any) -> Any:
+    b, a = scipy.signal.butter(2, 0.2)
+    other = b
+    b[0] = x[0]
+    return other * 2, a @ other
+
+
+def _changed_in_a_branch(x: Any) -> Any:
+    b, _ = scipy.signal.butter(2, 0.2)
+    if x[0] > 0:
+        b += 1
+    return b
+
+
+def _changed_in_a_loop(x: Any) -> Any:
+    b, _ = scipy.signal.butter(2, 0.2)
+    total = 0.0
+    for v in x:
+        b += v
+        total += b[0]
+    return total
+
+
+@pytest.mark.parametrize("f", [_with_two_names, _changed_in_a_branch, _changed_in_a_loop])
+def test_unpacked(f: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(f, verify="never")
+    for first in (-1.0, 0.0, 1.0, -2.0):
+        x = np.arange(3.0) + first
+        got, expected = ([*y] if isinstance(y, tuple) else [y] for y in (compiled(x), f(x)))
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
