@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -213,3 +214,42 @@ def test_arrays_of_lists_of_numbers(n: int, name: str) -> None:
             found, expected = compiled(xs), MAKES[name](xs)
             for a, b in zip(found if isinstance(found, tuple) else [found], expected if isinstance(found, tuple) else [expected]):
                 np.testing.assert_array_equal(a, b, strict=True)
+
+
+TABLE = [[float(i + j) for j in range(3)] for i in range(600)]
+
+
+def test_a_long_list_that_only_is_read_is_not_taken_as_changed() -> None:
+    def first_and_second(a: list[float], b: list[float]) -> float:
+        return a[0] + b[1]
+
+    numbers = [float(i) for i in range(300)]
+    compiled = jitml.jit(first_and_second, verify="never")
+    assert compiled(numbers, numbers) == 1.0
+    assert not compiled.variants[0].traced.changes
+
+
+def test_of_a_long_global_list_what_is_used_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scaled(x: Array) -> Array:
+        return x * TABLE[3][1] + len(TABLE)
+
+    compiled, x = jitml.jit(scaled, verify="never"), np.ones(3)
+    assert np.array_equal(compiled(x), scaled(x))
+    assert len(compiled.variants[0].checks) < 50
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", [*TABLE[:3], [0.0, 77.0], *TABLE[4:]])
+    assert np.array_equal(compiled(x), scaled(x))
+    TABLE.append([0.0])
+    try:
+        assert np.array_equal(compiled(x), scaled(x))
+    finally:
+        TABLE.pop()
+
+
+NAMED = {f"k{n}": {f"k{m}": float(m) for m in range(200)} for n in range(200)}
+
+
+def test_what_holds_too_much_outside_is_refused_at_once() -> None:
+    with pytest.raises(jitml.errors.UnsupportedError, match="among more than 30000 items of containers from outside") as refusal:
+        jitml.jit(lambda x: x * NAMED["k3"]["k5"])(np.ones(3))
+    assert refusal.value.source is not None
+    assert refusal.value.source.file == __file__

@@ -173,6 +173,7 @@ class Trace:
         self.containers: dict[Slot, Any] = {}
         self.met: Counter[int] = Counter()  # how often containers and objects from outside have been loaded, by id
         self.watched: dict[int, Any] = {}  # copies of containers from outside, by id, with what was in them
+        self.items = 0  # in containers from outside that are guarded item by item
         self.copies: dict[int, Any] = {}  # the first of them, by the id of the original
         self.taken: dict[int, tuple[Any, Any]] = {}  # containers that transforms are given, by id, and those that they show
         self.shared: dict[int, Any] = {}  # what may be held by others than a name that seems to have a new deque, by id

@@ -42,7 +42,8 @@ from jitml.trace.tree import is_record
 from jitml.trace.understood import PLAIN, Way, is_iterator, is_view, way_of
 from jitml.trace.watched import Watched, entries, met, slots_of, watch_copy
 
-_MOST_ITEMS = 1000
+_MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
+_MOST_GUARDED = 256  # items of a list from outside: those of longer ones are read as they are used
 _MOST_COMPARED = 8  # objects that are compared one by one
 
 
@@ -384,6 +385,10 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     kind, count, keys = kind_of_container(value), to_count(value), to_list(value)
     if count(value) > _MOST_ITEMS:
         unsupported(f"{name} has {count(value)} items, too many to be checked at each call", "Make it an array.")
+    trace.root.items += count(value)
+    if trace.root.items > _MOST_IN_ALL:
+        what = f"{name} is among more than {_MOST_IN_ALL} items of containers from outside"
+        unsupported(f"{what}, too many to be checked at each call", "Make arrays of them.")
     host.require_type(slot, type(value))
     require_class(trace, type(value))
     if isinstance(value, dict):
@@ -404,6 +409,8 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.containers[slot] = known.copy
         return known.copy
     if type(value) is list and trace.decisions is not None and name not in trace.decisions.closed:
+        if len(value) > _MOST_GUARDED:
+            trace.decisions.moving.add(name)
         if name in trace.decisions.moving:
             return _open_list(trace, value, slot, name)
         trace.guarded.add(name)

@@ -33,7 +33,12 @@ class Watched:
         if type(self.copy) is OpenList:
             return any(type(part) is not list or part for part in self.copy.parts)
         after = entries(self.copy)
-        return len(after) != len(self.before) or any(a is not c or b is not d for (a, b), (c, d) in zip(self.before, after))
+        if len(after) != len(self.before) or any(b is not d for (_, b), (_, d) in zip(self.before, after)):
+            return True
+        # Places are numbers, new ones each time.
+        return (isinstance(self.copy, dict) or is_record(self.copy)) and any(
+            a is not c for (a, _), (c, _) in zip(self.before, after)
+        )
 
 
 def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
