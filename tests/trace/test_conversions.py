@@ -279,3 +279,18 @@ def test_parts_of_a_partial_that_is_an_argument() -> None:
     for n in (2, 5, 3):
         given = functools.partial(np.multiply, n)
         assert repr(compiled(given, np.arange(3.0))) == repr(with_parts(given, np.arange(3.0)))
+
+
+def chained(fs: Any, x: Any) -> Any:
+    return functools.reduce(lambda f, g: lambda v: g(f(v)), fs)(x), fs[0].keywords
+
+
+def scaled(v: Any, k: float = 1.0) -> Any:
+    return v * k
+
+
+def test_partials_in_a_list_that_python_goes_through() -> None:
+    compiled = jitml.jit(chained, verify="never")
+    for k in (2.0, 5.0, 3.0):
+        given = [functools.partial(scaled, k=k), np.sin]
+        assert repr(compiled(given, np.arange(3.0))) == repr(chained(given, np.arange(3.0)))

@@ -253,3 +253,18 @@ def test_what_holds_too_much_outside_is_refused_at_once() -> None:
         jitml.jit(lambda x: x * NAMED["k3"]["k5"])(np.ones(3))
     assert refusal.value.source is not None
     assert refusal.value.source.file == __file__
+
+
+TABLE = [[float(i * j) for j in range(300)] for i in range(300)]
+
+
+def test_a_long_table_outside_is_closed_at_once() -> None:
+    def summed(x: float) -> Any:
+        return np.asarray(TABLE).sum() + x
+
+    def some(x: float) -> Any:
+        return np.asarray(TABLE[3]).sum() + TABLE[5][7] + x
+
+    with pytest.raises(jitml.errors.UnsupportedError, match="too many to be checked at each call"):
+        jitml.jit(summed, verify="never")(1.0)
+    assert jitml.jit(some, verify="never")(1.0) == some(1.0)

@@ -119,7 +119,7 @@ def outer_values(function: FunctionType) -> dict[str, Any]:
 
 def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None = None) -> None:
     """What code that is not converted is about to read of a value: all, or the attributes of these names."""
-    if is_traced(value):
+    if is_traced(value) or (trace.objects.get(slot) is value and way_of(value) is Way.PARTS):  # made anew of what is guarded
         return
     host, name = trace.host, trace.host.name(slot)
     written = {attribute for owner, attribute in trace.stored if owner == id(value)}
