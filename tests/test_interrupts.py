@@ -108,6 +108,27 @@ def test_what_is_contained_gives_back_what_it_has_changed_and_keeps_what_it_has_
     assert state() == before and variable.get() == 0
     contained(lambda: variable.set(2))
     assert variable.get() == 2
+    contained(lambda: np.seterr(all="raise"))
+    assert state() == before
+
+
+def test_an_exception_while_the_error_state_of_a_host_call_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def __enter__(self) -> None:
+            np.seterr(all="raise")
+            raise Alarm
+
+        def __exit__(self, *error: object) -> None:
+            """It is not reached."""
+
+    fast, x = jitml.jit(lambda x: np.linalg.eigvals(x * 2.0) + 1.0), np.array([[2.0, 1.0], [1.0, 2.0]])
+    expected, before = fast(x), state()
+    monkeypatch.setattr("jitml.runtime.host.raising_at", lambda source: Interrupted())
+    with pytest.raises(Alarm):
+        fast(x)
+    assert state() == before
+    monkeypatch.undo()
+    np.testing.assert_array_equal(fast(x), expected)
 
 
 def test_a_setting_is_given_back_that_a_thread_of_ours_is_changing_just_then(alarm: Callable[[float], None]) -> None:

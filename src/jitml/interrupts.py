@@ -20,6 +20,8 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 from weakref import ref
 
+import numpy as np
+
 T = TypeVar("T")
 
 _KEPT: list[tuple[Callable[[], Any], Callable[[Any], object]]] = []
@@ -34,9 +36,10 @@ def preserve(read: Callable[[], Any], write: Callable[[Any], object]) -> None:
 def contained(function: Callable[[], T]) -> T:
     """The result of `function`; if it raises, the state of the thread and of the process is as before.
 
-    It runs in a copy of the context, which an exception drops: error states of NumPy's are among the variables.
+    It runs in a copy of the context, which an exception drops. NumPy's error state is among the variables: it is as before in any
+    case, for what has been handled inside may have left it as an `np.errstate` there says.
     """
-    before = [read() for read, _ in _KEPT]
+    before, errors = [read() for read, _ in _KEPT], np.geterr()
     context = copy_context()
     try:
         result = context.run(function)
@@ -49,6 +52,8 @@ def contained(function: Callable[[], T]) -> T:
     for variable, value in context.items():
         if variable.get(_ABSENT) is not value:
             variable.set(value)
+    if np.geterr() != errors:
+        np.seterr(**errors)
     return result
 
 

@@ -63,6 +63,18 @@ def raising_at(source: Source | None) -> np.errstate:
     return np.errstate(**{name: "raise" if raised & flag else "ignore" for name, flag in CATEGORIES.items()})  # type: ignore[arg-type]  # names and texts
 
 
+def error_state() -> Any:
+    """What NumPy keeps its error state in, to be given back."""
+    return np.geterr() if _ERROR_STATE is None else _ERROR_STATE.get()
+
+
+def give_back(state: Any) -> None:
+    """Have the error state as it was: an exception from outside may come while `np.errstate` begins or ends."""
+    now = error_state()
+    if now is not state and now != state:
+        np.seterr(**state) if _ERROR_STATE is None else _ERROR_STATE.set(state)
+
+
 class _Raising:
     """Whether errors may raise at present: the state is looked at again only when it is another one."""
 

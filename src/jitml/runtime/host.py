@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from contextvars import Context, copy_context
 from functools import cache
 from typing import Any
@@ -22,7 +21,7 @@ from jitml.errors import FailedCheck
 from jitml.fusion.loops import Buffer
 from jitml.interrupts import pass_on
 from jitml.ir.ops.host import postpone, postponing
-from jitml.runtime.floating import raising_at
+from jitml.runtime.floating import error_state, give_back, raising_at
 from jitml.runtime.jit import Code, generate, link, parse
 from jitml.runtime.target import host_target
 
@@ -95,7 +94,14 @@ class HostCalls:
         try:
             arrays = [view.at(pointer) for view, pointer in zip(views, pointers)]
             options = {"out": tuple(arrays[count:])} if function.fills else {}
-            with raising_at(step.source) if self._watches else nullcontext():
+            if self._watches:
+                state = error_state()
+                try:
+                    with raising_at(step.source):
+                        results = function.call(*arrays[:count], **options)
+                finally:
+                    give_back(state)
+            else:
                 results = function.call(*arrays[:count], **options)
             if not function.fills:
                 for target, result in zip(arrays[count:], results):
