@@ -255,9 +255,14 @@ row("np.ix_", "fc", lambda x: x[np.ix_([0, 2], [1, 3])] ** 2, m)
 row("np.diag_indices_from", "fc", lambda x: x[np.diag_indices_from(x)] ** 2, s)
 row("np.tril_indices_from", "fc", lambda x: x[np.tril_indices_from(x)] ** 2, s)
 row("np.triu_indices_from", "fc", lambda x: x[np.triu_indices_from(x)] ** 2, s)
-row("getitem", "fc", lambda x: x[1:, ::2] ** 2 + x[i3][:2, :2] + x[0, 0] + x[..., None][:2, :2, 0] + x[::-1][:2, i3[:2]], m)
 row(
-    "setitem",
+    "operator.getitem",
+    "fc",
+    lambda x: x[1:, ::2] ** 2 + x[i3][:2, :2] + x[0, 0] + x[..., None][:2, :2, 0] + x[::-1][:2, i3[:2]],
+    m,
+)
+row(
+    "operator.setitem",
     "fc",
     written(lambda y, q: (y.__setitem__((slice(1), slice(None)), q[0] * 2), y.__setitem__((i3[:2], i3[:2]), q[:2, 0]))),
     m,
