@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import copy
 import dataclasses
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,3 +188,42 @@ def test_what_holds_nothing_computed_is_returned_as_it_is() -> None:
     assert type(text) is Text
     assert kind is Holder
     assert dtype == np.float64
+
+
+class Entering:
+    last: Any = None
+
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+    def __enter__(self) -> Entering:
+        TOLD.append(self.v)
+        Entering.last = self.v
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        TOLD.append(-self.v)
+
+
+TOLD: list[Any] = [1.0]
+
+
+def by_a_stack(o: Any, x: Any) -> Any:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(Entering(x[0]))
+        return x * 2
+
+
+def by_a_copy(o: Any, x: Any) -> Any:
+    copied = copy.copy(o)
+    copied.log.append(x[0])
+    copied.table["a"] = x[1]
+    return x * 2
+
+
+@pytest.mark.parametrize("f", [by_a_stack, by_a_copy])
+def test_what_is_refused_leaves_no_stand_ins(f: Callable[..., Any]) -> None:
+    o = SimpleNamespace(log=[2.0], table={"b": 3.0})
+    with pytest.raises(UnsupportedError, match="is changed by code that runs only once"):
+        jitml.jit(f, verify="never")(o, np.ones(2))
+    assert repr((TOLD, Entering.last, o)) == "([1.0], None, namespace(log=[2.0], table={'b': 3.0}))"

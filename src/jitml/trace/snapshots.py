@@ -4,8 +4,9 @@ What the function's own code does to the outside is recorded, on copies and besi
 global that is another one after the trace has been changed by what the conversion does not see: a special method that Python
 calls, a callback of a library's, a constructor. That would happen once, and not at later calls: it is refused.
 
-Nothing is put back: what another thread, a signal's handler or a finalizer does to the same things meanwhile looks no different,
-and must not be lost. Nor is anything iterated over in Python that another thread may change: one call of C's copies it.
+Stand-ins of the trace are taken out again. Nothing else is put back: what another thread, a signal's handler or a finalizer does
+to the same things meanwhile looks no different, and must not be lost. Nor is anything iterated over in Python that another thread
+may change: one call of C's copies it.
 
 Reached is what is named: of objects, classes and modules those attributes that some reachable code of the user's mentions.
 """
@@ -28,10 +29,12 @@ import numpy as np
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.arguments import Callee, Static
 from jitml.trace.by_class import by_class
-from jitml.trace.containers import contents, differ, kind_of_container
+from jitml.trace.containers import contents, differ, kind_of_container, refill
 from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.drivers import Restart
 from jitml.trace.libraries import is_library
+from jitml.trace.objects import TracedObject
+from jitml.trace.tracers import is_traced
 
 _MOST_ITEMS = 1000  # of a container, that are looked into
 _MOST = 5000  # objects that are looked into
@@ -56,12 +59,26 @@ class Part:
         look: what is there, to be compared item by item.
         before: what was there.
         keys: what the items are called, if they have names.
+        owner: the container, or what has these attributes.
     """
 
     name: str
     look: Look
     before: tuple[Any, ...]
     keys: tuple[str, ...] = ()
+    owner: Any = None
+
+    def take_back(self) -> None:
+        """Put back what was there, where a stand-in of a trace is now: nobody else has put that there, nor can use it."""
+        after = self.look()
+        if self.owner is None or not any(map(_is_stand_in, after)):
+            return
+        if not self.keys:
+            refill(self.owner, self.before)
+        for key, was, now in zip(self.keys, self.before, after):
+            if _is_stand_in(now):
+                kind: Any = type if isinstance(self.owner, type) else object
+                kind.__delattr__(self.owner, key) if was is _MISSING else kind.__setattr__(self.owner, key, was)
 
     def change(self) -> str:
         """What has changed; empty if nothing has."""
@@ -100,14 +117,19 @@ class Snapshot:
         for owner, attributes, name in self._owners:
             kind: Any = type(owner)
             slots = sorted(self.names & _slots(kind).keys())
-            self._keep(name, _attributes(owner, attributes, names, slots), (*names, *slots))
+            self._keep(name, _attributes(owner, attributes, names, slots), (*names, *slots), owner)
+
+    def take_back(self) -> None:
+        """Leave no stand-ins of a trace behind."""
+        for part in self._parts:
+            part.take_back()
 
     def changed(self) -> Part | None:
         """The first part that is not as it was."""
         return next((part for part in self._parts if part.change()), None)
 
-    def _keep(self, name: str, look: Look, keys: Sequence[str] = ()) -> None:
-        self._parts.append(Part(name, look, look(), tuple(keys)))
+    def _keep(self, name: str, look: Look, keys: Sequence[str] = (), owner: Any = None) -> None:
+        self._parts.append(Part(name, look, look(), tuple(keys), owner))
 
     def _reach(self, x: Any, name: str) -> None:
         kind: Any = type(x)
@@ -127,7 +149,7 @@ class Snapshot:
                 self._owners.append((x, vars(x), name))
         else:
             if issubclass(kind, (list, dict, set, deque, bytearray, array)):
-                self._keep(name, functools.partial(contents, x))
+                self._keep(name, functools.partial(contents, x), owner=x)
             self._waiting += [(item, f"{name}[{key!r:.40}]") for key, item in _items(x) if type(item) not in _PLAIN]
             self._waiting += [(part, name) for part in (kind, *_parts(x))]
             if home_of(kind).partition(".")[0] in _OPEN:
@@ -260,6 +282,10 @@ def _attributes(owner: Any, attributes: Mapping[str, Any], names: Sequence[str],
     kind: Any = type(owner)
     members = [_slots(kind)[name] for name in slots]
     return lambda: (*(attributes.get(name, _MISSING) for name in names), *(_held(member, owner) for member in members))
+
+
+def _is_stand_in(x: Any) -> bool:
+    return is_traced(x) or type(x) is TracedObject
 
 
 def _held(member: Any, owner: Any) -> Any:

@@ -137,6 +137,7 @@ def trace(
             continue
         except Changed as error:
             error.source = find_line(error.part, attempt)
+            before.take_back()
             raise
         except Exception as error:
             pass_on(error)
