@@ -222,3 +222,21 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 def test_state_of_the_process_is_refused(name: str) -> None:
     with pytest.raises(UnsupportedError, match=rf"{name}\(\) would run only once"):
         jitml.jit(REFUSED[name])(X)
+
+
+def set_and_read(x: Any) -> Any:
+    VARIABLE.set(5.0)
+    VARIABLE.set(VARIABLE.get() + 1)
+    before = VARIABLE.get()
+    for _ in range(x.size):
+        x = x * 2
+        VARIABLE.set(VARIABLE.get() * 3)
+    return before, VARIABLE.get(), x
+
+
+def test_a_context_variable_is_set_and_read_in_order() -> None:
+    compiled = jitml.jit(set_and_read, verify="never")
+    for _ in range(2):
+        mine, theirs = contextvars.copy_context(), contextvars.copy_context()
+        assert repr(mine.run(compiled, np.ones(3))) == repr(theirs.run(set_and_read, np.ones(3)))
+        assert mine[VARIABLE] == theirs[VARIABLE]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 import scipy.signal
+import scipy.spatial.transform
 
 import jitml
+from jitml.errors import UncompiledWarning
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 
@@ -151,4 +154,21 @@ def test_unpacked(f: Callable[[Any], Any]) -> None:
         x = np.arange(3.0) + first
         got, expected = ([*y] if isinstance(y, tuple) else [y] for y in (compiled(x), f(x)))
         for a, b in zip(got, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def _of_lent_memory(x: Any) -> Any:
+    m = scipy.spatial.transform.Rotation.from_euler("z", 0.5).as_matrix()
+    if x[0] > 0:
+        m[...] = m * 2
+    return m, m @ x
+
+
+def test_what_is_written_into_memory_of_others_does_not_stay() -> None:
+    compiled = jitml.jit(_of_lent_memory, verify="never")
+    for first in (1.0, -2.0, 1.0, 2.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UncompiledWarning)  # it is not written: such a call runs as Python
+            found = compiled(np.ones(3) * first)
+        for a, b in zip(found, _of_lent_memory(np.ones(3) * first)):
             np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -165,9 +165,10 @@ def carried_operands(node: Node) -> frozenset[Value]:
 
 
 def acts(node: Node) -> bool:
-    """Whether a node prints or draws, inside of it, too: those that do run in the order of the graph."""
+    """Whether a node prints, draws or asks an object, inside of it, too: those that do run in the order of the graph."""
     if node.op in (ops.host_call, ops.draw):
-        return bool(node.params["function"].postpones or node.params["function"].draws)
+        function = node.params["function"]
+        return bool(function.postpones or function.draws or function.objects)  # a context variable may be set in between
     return any(acts(inner) for body in node.bodies.values() for inner in body.nodes)
 
 

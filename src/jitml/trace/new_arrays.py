@@ -72,13 +72,22 @@ def _parts(x: Any) -> list[list[Any]]:
     return []
 
 
+def _owner_of_memory(array: np.ndarray[Any, Any]) -> Any:
+    """What has lent an array its memory, that is no array itself; None of NumPy's own memory."""
+    while type(array.base) is np.ndarray:
+        array = array.base
+    return array.base
+
+
 def _own(array: np.ndarray[Any, Any]) -> None:
     root = active_trace().root
     if id(array) in root.lifted or not array.flags.writeable or not _is_compiled(array):
         return
     base = [array.base]
-    if base[0] is not None and (type(base[0]) is not np.ndarray or base[0].base is not None or references(base) > ALONE + 1):
+    is_known = _owner_of_memory(array) is None  # else nobody can tell who holds it: it is not written
+    if is_known and base[0] is not None and (base[0].base is not None or references(base) > ALONE + 1):
         return
     found = lift(array)
     storage = Storage(active_trace(), read(found), strides=found.layout)
-    root.lifted[id(array)] = TracedArray(storage, (), found.aval, found.layout, True)
+    storage.of_object = not is_known
+    root.lifted[id(array)] = TracedArray(storage, (), found.aval, found.layout, is_known)
