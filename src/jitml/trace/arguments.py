@@ -126,7 +126,7 @@ def _require_types(recording: Trace, slots: Sequence[Slot], leaves: Sequence[Any
 
 
 def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is_typed: bool) -> Any:
-    """The stand-in for one argument leaf, with the checks that make it valid for later calls (`is_typed`: not of its type)."""
+    """The stand-in for one argument leaf, with the checks that make it valid for later calls; `is_typed`: its type has one."""
     host = recording.host
     if slot in recording.parts:
         return recording.parts[slot]

@@ -9,10 +9,9 @@ import os
 import sys
 from types import FrameType
 
-import jitml
 from jitml.interrupts import codes_of_handlers
 
-_TRACE = os.path.join(os.path.dirname(os.path.abspath(jitml.__file__)), "trace", "trace.py")
+_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trace.py")
 
 
 def is_aside() -> bool:

@@ -193,9 +193,8 @@ class Trace:
         self.looked: list[tuple[str, Any]] = []  # host calls inside loops of functions that may read what is outside, and where
         self.kept: list[Any] = []
         self.trials: Context | None = None  # in which functions are tried out: what they set of context variables stays there
-        self.scalars: dict[
-            Value, tuple[Slot, Any]
-        ] = {}  # inputs that are numbers, or arrays of numbers: their slot and value in this call
+        # Inputs that are numbers, or arrays made of numbers: their slot and value in this call.
+        self.scalars: dict[Value, tuple[Slot, Any]] = {}
         self._numbers: dict[tuple[Slot, np.dtype[Any]], Value] = {}
         # Of the root, for all traces: what each Sym is (the operand of its `bind`), and which Dim a value has as a size.
         self.sizes: dict[Sym, Value] = {}
