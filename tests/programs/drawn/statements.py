@@ -120,6 +120,7 @@ class Statements(Writes):
             if not self.scope.attempt(f"{ys}.append({e.text})"):
                 self.scope.write("pass")
         self.scope.look()
+        self.scope.levels[ys] = INEXACT  # also where its rows do not stack
         return self._bind(v, Expression(self.choices.pick(("np.array({})", "np.stack({})")).format(ys), 0, INEXACT))
 
     def world(self) -> bool:
