@@ -131,6 +131,17 @@ def suppressed(x: Any) -> Any:
     return x * late
 
 
+def by_default(x: Any) -> Any:
+    return x * getattr(sys.modules["a_package.settings"], "late", 1.0)
+
+
+def an_attribute(x: Any) -> Any:
+    try:
+        return x * sys.modules["a_package"].settings.late
+    except AttributeError:
+        return x
+
+
 def a_global(x: Any) -> Any:
     try:
         return x * LATE  # type: ignore[name-defined]
@@ -155,7 +166,7 @@ def from_a_cache(x: Any) -> Any:
         return x
 
 
-@pytest.mark.parametrize("f", [a_module, a_name, suppressed, a_global, from_a_cache])
+@pytest.mark.parametrize("f", [a_module, a_name, suppressed, by_default, an_attribute, a_global, from_a_cache])
 def test_what_has_failed_is_tried_again(f: Callable[[Any], Any], settings: Any) -> None:
     fast = jitml.jit(f, verify="never")
     np.testing.assert_array_equal(fast(X), X)

@@ -32,7 +32,7 @@ from jitml.trace.inherited import NOTHING, by_super, from_class
 from jitml.trace.libraries import is_library, is_sparse
 from jitml.trace.loaded_names import Names
 from jitml.trace.managers import Manager
-from jitml.trace.modules import modules_of
+from jitml.trace.modules import found_in, modules_of
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject, arrays_apart, attribute_of, method_of, original_of, outer_of
 from jitml.trace.open_lists import OpenList
@@ -275,7 +275,7 @@ class Accesses(Names):
             return STREAMS[name]
         if (id(vars(module)), name) in self.trace.stored:
             return self.trace.stored[id(vars(module)), name]
-        value = getattr(module, name)
+        value = found_in(self.trace, module, name) if _is_changeable(module) else getattr(module, name)
         if not _is_changeable(module):
             home = module.__name__.partition(".")[0]
             if value is sys.modules:

@@ -56,6 +56,12 @@ class Modules(Mapping[str, ModuleType]):
     def _all(self) -> dict[str, ModuleType]:
         return {name: self[name] for name in self}
 
+    def require_missing(self, module: ModuleType, name: str) -> None:
+        """A module has no attribute of this name."""
+        if self._is_new((id(module), name)):
+            place = self._trace.host.compute(hasattr, (Const(module), Const(name)), f"hasattr({module.__name__}, {name!r})")
+            self._trace.host.require(place, False)
+
     def keys(self) -> Any:
         return self._all().keys()
 
@@ -79,4 +85,13 @@ def modules_of(trace: Trace) -> Modules:
     return known
 
 
-__all__ = ["modules_of"]
+def found_in(trace: Trace, module: ModuleType, name: str) -> Any:
+    """An attribute of a module that may change; that it has none of this name is looked up at each call, too."""
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        modules_of(trace).require_missing(module, name)
+        raise
+
+
+__all__ = ["found_in", "modules_of"]
