@@ -67,6 +67,14 @@ def test_an_extreme_of_arrays_has_no_truth() -> None:
         jitml.jit(lambda x: min(x, x * 2))(np.ones(3))
 
 
+def test_an_extreme_of_lists_and_numbers_compares_them_as_numpy_does() -> None:
+    x = np.array([3.0, 1.0])
+    assert jitml.jit(lambda x: min(x[-1], [x[0]]))(x) == 1.0
+    assert jitml.jit(lambda x: max(x[-1], [x[0]]))(x) == [3.0]
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        jitml.jit(lambda x: max([1, x], x[-1]))(x)
+
+
 def endless(x: Any) -> Any:
     return endless(x * 2)
 

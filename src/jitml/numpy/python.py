@@ -21,6 +21,7 @@ from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace import paths
 from jitml.trace.broadcasting import is_single
 from jitml.trace.choices import Ternary
+from jitml.trace.comprehensions import COMPENSATES
 from jitml.trace.context import active_trace, unsupported
 from jitml.trace.decisions import Decider, site
 from jitml.trace.doubts import doubt, doubt_of, is_mixed, is_of, may_be_none, numpys, of_known_type, own_type, types_of
@@ -33,7 +34,7 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.registry import call, implements, meaning_of
 from jitml.trace.sizes import HIGHEST, LOWEST, span, value_of_size, within
 from jitml.trace.stacks import Stack
-from jitml.trace.sums import COMPENSATES, sum_of, sum_of_floats
+from jitml.trace.sums import sum_of, sum_of_floats
 from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_traced, read, scalar
 from jitml.trace.truths import choose
 
@@ -105,7 +106,7 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     dtypes = {x.dtype for x in operands if type(x) in (TracedScalar, TracedArray)}
     place = site() if active_trace().root.decisions is not None else None
     is_open = len(dtypes) == 1 and not (place is not None and paths.is_decided(place))
-    if not is_open or any(np.shape(x) for x in operands) or not all(_joins(x, *dtypes) for x in operands):
+    if not is_open or not _are_numbers(operands) or not all(_joins(x, *dtypes) for x in operands):
         return _extreme_of_unlike(function, operands)
     (dtype,) = dtypes
     best, *others = (x.as_value(dtype) if type(x) is TracedNumber else _converted(x, dtype) for x in operands)
@@ -131,10 +132,15 @@ def _are_alike(operands: Sequence[Any]) -> bool:
     return are_known or (len({own_type(x) for x in operands}) == 1 and not any(map(doubt_of, operands)))
 
 
+def _are_numbers(operands: Iterable[Any]) -> bool:
+    """Whether none is an array with axes, a list, or anything else."""
+    return all(kind_of(x) is not None and not np.shape(x) for x in operands)
+
+
 def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """One of the operands, as Python finds it: which one is decided for the call that is traced."""
     decided = active_trace().root.decisions is None or paths.is_decided(site())
-    if not decided and all(kind_of(x) is not None and not np.shape(x) for x in operands):
+    if not decided and _are_numbers(operands):
         return functools.reduce(functools.partial(_better, function), operands)
     kinds = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
     message = f"{function.__name__}() of {kinds}: which type the result has depends on the values"
