@@ -28,17 +28,8 @@ from jitml.ir.room import learn, learning
 from jitml.runtime.dispatch import Failed, Variant, Variants
 from jitml.trace.arguments import Static
 from jitml.trace.entry import bind
-from jitml.trace.opening import (
-    Closed,
-    Opened,
-    Place,
-    changed_sizes,
-    choices,
-    comparable,
-    is_excessive,
-    seen,
-    with_fewest_calls,
-)
+from jitml.trace.host import Opened, Place
+from jitml.trace.opening import Closed, changed_sizes, choices, comparable, is_excessive, seen, with_fewest_calls
 from jitml.trace.paths import Path, other_paths
 from jitml.trace.trace import Traced, trace
 

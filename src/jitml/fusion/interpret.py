@@ -17,6 +17,7 @@ import numpy as np
 import jitml.ir.ops  # noqa: F401  # fills OPS
 from jitml.errors import LoweringError
 from jitml.fusion.loops import (
+    INFIX,
     Alloc,
     Apply,
     Buffer,
@@ -38,7 +39,6 @@ from jitml.fusion.loops import (
     While,
     walk,
 )
-from jitml.fusion.printer import INFIX
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.ir.ops.regions import exception_named

@@ -76,6 +76,12 @@ class Load(_Operators):
 Expr: TypeAlias = Const | Var | Apply | Load
 
 
+# Symbol and binding strength of the functions that are written between their operands.
+INFIX: dict[str, tuple[str, int]] = {
+    **{fn: (symbol, 1) for fn, symbol in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))},
+    **{fn: (symbol, 2) for fn, symbol in (("add", "+"), ("sub", "-"))},
+    **{fn: (symbol, 3) for fn, symbol in (("mul", "*"), ("div", "/"), ("floor_divide", "//"), ("remainder", "%"))},
+}
 _INTEGERS = {n: Const(n) for n in range(-64, 257)}  # most index expressions are made of these
 
 

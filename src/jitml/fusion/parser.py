@@ -11,6 +11,7 @@ from typing import get_args
 import jitml.ir.ops  # noqa: F401  # fills OPS
 from jitml.errors import JitmlError, ParseError
 from jitml.fusion.loops import (
+    INFIX,
     Alloc,
     Apply,
     Buffer,
@@ -33,7 +34,6 @@ from jitml.fusion.loops import (
     Var,
     While,
 )
-from jitml.fusion.printer import INFIX
 from jitml.fusion.tokens import Tokens
 from jitml.ir.op import OPS
 from jitml.ir.types import BOOL, DTYPES, F64, I64, Aval, DType, is_integer

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jitml.errors import LoweringError
 from jitml.fusion.loops import (
+    INFIX,
     Alloc,
     Apply,
     Buffer,
@@ -41,12 +42,6 @@ from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.printer import show_number, show_param, show_params
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name
 
-# Symbol and binding strength of the functions that are written between their operands.
-INFIX: dict[str, tuple[str, int]] = {
-    **{fn: (symbol, 1) for fn, symbol in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))},
-    **{fn: (symbol, 2) for fn, symbol in (("add", "+"), ("sub", "-"))},
-    **{fn: (symbol, 3) for fn, symbol in (("mul", "*"), ("div", "/"), ("floor_divide", "//"), ("remainder", "%"))},
-}
 _COMPARISON = 1
 
 

@@ -39,12 +39,11 @@ from jitml.trace.outside_calls import OutsideCalls, close_lists
 from jitml.trace.queues import of_queue
 from jitml.trace.random import Draw, maker, method_of
 from jitml.trace.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
-from jitml.trace.result_trees import plain_key
 from jitml.trace.shown import shown, shown_in_braces, shown_part, shown_twice
 from jitml.trace.sighted import may_run_users_code
 from jitml.trace.stacks import Stack
 from jitml.trace.targets import Outside
-from jitml.trace.text import filled_in, joined, text
+from jitml.trace.text import filled_in, joined, plain_key, text
 from jitml.trace.tracers import TracedScalar, is_traced
 from jitml.trace.unseen import guard_state
 from jitml.trace.users_line import as_written

@@ -27,9 +27,9 @@ from jitml.trace.open_lists import OpenList
 from jitml.trace.outer_names import SetNames
 from jitml.trace.outside import load, observe, observe_keys, require_unset, with_items
 from jitml.trace.queues import wake
-from jitml.trace.result_trees import plain_key
 from jitml.trace.sets import difference
 from jitml.trace.state import CONTAINERS
+from jitml.trace.text import plain_key
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import flatten, is_own_kind, is_record
 from jitml.trace.watched import Watched, entries, watch_copy

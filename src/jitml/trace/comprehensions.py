@@ -22,8 +22,8 @@ from typing import Any
 
 from jitml.trace.drivers import HOOKS, OURS
 from jitml.trace.liveness import bound
-from jitml.trace.sums import COMPENSATES
 
+COMPENSATES = sum([1e16, 1.0, -1e16]) == 1.0  # this Python's `sum` does
 MADE = OURS + "comprehension_"  # how the names of such functions begin
 _FIRST, _RESULT, _LOST = ".first", ".result", ".lost"  # no name of the user's looks like this
 _FRAMES = {"locals", "vars", "eval", "exec", "dir", "super", "__class__"}

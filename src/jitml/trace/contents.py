@@ -21,7 +21,7 @@ from jitml.trace.growing import Probe
 from jitml.trace.handing import Demotable, Memory
 from jitml.trace.lists import ListName
 from jitml.trace.open_lists import OpenList, undecided
-from jitml.trace.unconverted import iterators_in
+from jitml.trace.reachable import iterators_in
 from jitml.trace.unsettled import require_settled
 
 _MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is worth

@@ -24,8 +24,7 @@ from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Node, Value
 from jitml.ir.op import record_into, recording
 from jitml.ir.types import I64, Aval
-from jitml.trace.host import Const, Host, Slot
-from jitml.trace.opening import Opened, Place
+from jitml.trace.host import Const, Host, Opened, Place, Slot
 
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))  # of whichever environment

@@ -1,4 +1,4 @@
-"""Which ints does a loop only count with?  Those that its body binds by `i += 1` and the like, and by nothing else.
+"""Limits of induction variables: how far do the ints come that a loop only counts with (`induction.py`)?
 
 Such a name holds a size in the body, which begins at what it was before the loop and only grows (or shrinks): an index is then
 known to be in range as far as the test of a `while` says so, as with the index of a `for`.
@@ -6,53 +6,18 @@ known to be in range as far as the test of a `while` says so, as with the index 
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.dims import bound, limits
 from jitml.ir.graph import Node, Value
 from jitml.trace.context import active_trace
-from jitml.trace.escapes import within
 from jitml.trace.numbers import of_size, size_of
 from jitml.trace.sizes import span, value_of_size
 
-Directions = tuple[tuple[str, int], ...]  # names, and 1 for those that grow, -1 for those that shrink
-
 _FURTHEST = 1 << 62
 _BOUNDLESS = 1 << 40  # elements, or numbers up to which no loop counts
-_LARGEST_STEP = 1 << 20  # with which no loop gets so far in a life
-
-
-def counters(body: Iterable[ast.AST], bound: Iterable[str], names: frozenset[str]) -> Directions:
-    """Which of the names a body counts with; `bound`: how often it binds which name."""
-    steps: dict[str, list[int]] = {}
-    for node in within(body):
-        found = _step(node)
-        if found is not None:
-            steps.setdefault(found[0], []).append(found[1])
-    count = list(bound)
-    counting = {name: all_of for name, all_of in steps.items() if name in names and count.count(name) == len(all_of)}
-    signs = {name: {step > 0 for step in all_of} for name, all_of in counting.items()}
-    return tuple((name, 1 if True in sign else -1) for name, sign in sorted(signs.items()) if len(sign) == 1)
-
-
-def _step(node: ast.AST) -> tuple[str, int] | None:
-    """`i += 1`, `i -= 1`, `i = i + 1`"""
-    match node:
-        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.Sub() as op, value=ast.Constant(value=step)):
-            pass
-        case ast.Assign(
-            targets=[ast.Name(id=name)],
-            value=ast.BinOp(left=ast.Name(id=other), op=ast.Add() | ast.Sub() as op, right=ast.Constant(value=step)),
-        ) if other == name:
-            pass
-        case _:
-            return None
-    if type(step) is not int or not 0 < abs(step) <= _LARGEST_STEP:
-        return None
-    return name, step if isinstance(op, ast.Add) else -step
 
 
 def counted(start: Value, entry: Any, direction: int, furthest: int | None) -> Any:
@@ -91,4 +56,4 @@ def ask_for_limits(nodes: Sequence[Node]) -> bool:
     return any(ask_for_limits(body.nodes) for node in nodes for body in node.bodies.values())
 
 
-__all__ = ["Directions", "ask_for_limits", "counted", "counters", "furthest"]
+__all__ = ["ask_for_limits", "counted", "furthest"]

@@ -12,14 +12,14 @@ comes from the user's own line.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from keyword import iskeyword
 from pathlib import PurePath
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,19 @@ from jitml.errors import Source
 from jitml.interrupts import pass_on
 
 Slot = int
+Place: TypeAlias = tuple[int, int | None]  # position among the flattened arguments; axis, or None: the int itself
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A size that is left open: its limits, and the first place that is always equal to it (perhaps its own)."""
+
+    low: int
+    high: int
+    like: Place
+
+
+Opened: TypeAlias = Mapping[Place, Open]
 
 
 class Members(Protocol):

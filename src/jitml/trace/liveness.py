@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.trace.appends import pushed
-from jitml.trace.counters import counters
 from jitml.trace.drivers import OURS
 from jitml.trace.escapes import within
+from jitml.trace.induction import counters
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _SOMETHING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)

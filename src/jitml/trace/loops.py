@@ -21,11 +21,11 @@ from jitml.trace.bodies import Body
 from jitml.trace.carried import Name, Outcome
 from jitml.trace.contents import Contents, iterators_among
 from jitml.trace.context import active_trace, user_source
-from jitml.trace.counters import Directions
 from jitml.trace.decisions import Decider, Mode, Site, decisions, refuse_region
 from jitml.trace.drivers import UNDEF, Names, Values
 from jitml.trace.extents import Extents
 from jitml.trace.handing import Carried, Memory
+from jitml.trace.induction import Directions
 from jitml.trace.lists import name_of
 from jitml.trace.names import same
 from jitml.trace.open_lists import OpenList

@@ -26,7 +26,7 @@ from jitml.trace.leaks import require_untraced
 from jitml.trace.outside import behind
 from jitml.trace.queues import QUEUES
 from jitml.trace.random import is_generator
-from jitml.trace.snapshots import namespace_of
+from jitml.trace.reachable import namespace_of
 from jitml.trace.state import parts_of
 from jitml.trace.tracers import is_traced
 from jitml.trace.tree import NAMESPACE, is_record

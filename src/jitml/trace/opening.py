@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from jitml.config import CONFIG
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node
-from jitml.trace.host import Host
-
-Place: TypeAlias = tuple[int, int | None]  # position among the flattened arguments; axis, or None: the int itself
+from jitml.trace.host import Host, Open, Opened, Place
 
 LEAST_LIMIT = 1 << 16
 FURTHEST = 1 << 60  # sums and differences of open sizes have to fit 64 bits; a number beyond is taken for what it is
@@ -27,18 +25,6 @@ _MOST_LEFT_OUT = 4  # sizes of which each is tried as the one that cannot be lef
 GROWTH = 16  # a limit is so many times what has been seen
 _HIGHEST = int(np.iinfo(np.int64).max)  # a size is handed in as such an integer
 MOST_BYTES = 1 << 30  # of an array of the largest shape: such memory is reserved, and touched only as far as it is used
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A size that is left open: its limits, and the first place that is always equal to it (perhaps its own)."""
-
-    low: int
-    high: int
-    like: Place
-
-
-Opened: TypeAlias = Mapping[Place, Open]
 
 
 @dataclass(frozen=True, slots=True)

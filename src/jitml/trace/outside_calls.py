@@ -29,14 +29,15 @@ from jitml.trace.new_arrays import own_arrays, with_lifted_items
 from jitml.trace.objects import TracedObject
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import with_items
+from jitml.trace.reachable import called_by
 from jitml.trace.registry import call, has_meaning, meaning_of
-from jitml.trace.result_trees import plain_key
 from jitml.trace.sighted import Sighted
 from jitml.trace.special_methods import SPECIAL, asked_by, looked_at
 from jitml.trace.state import CONTAINERS
+from jitml.trace.text import plain_key
 from jitml.trace.tracers import is_traced, lift
 from jitml.trace.tree import flatten, is_record
-from jitml.trace.unconverted import called_by, own_parts
+from jitml.trace.unconverted import own_parts
 from jitml.trace.unseen import guard_librarys, guard_state
 from jitml.trace.users_line import as_written
 from jitml.trace.watched import entries

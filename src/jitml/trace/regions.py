@@ -15,10 +15,10 @@ from jitml.errors import UnsupportedError
 from jitml.ir.dims import Dim
 from jitml.trace import branches, choices, fors, paths, remaining, whiles
 from jitml.trace.context import active_trace, current_trace, unsupported, user_source
-from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.drivers import Choice, Driver, Names, Operand, Values, WhileDriver
 from jitml.trace.examples import is_guess
+from jitml.trace.induction import Directions
 from jitml.trace.iteration import rows_of
 from jitml.trace.loops import Loop
 from jitml.trace.names import is_decided, truth

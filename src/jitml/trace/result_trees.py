@@ -17,13 +17,12 @@ import optree
 from jitml.trace.context import Trace, unsupported
 from jitml.trace.leaks import require_untraced_rest
 from jitml.trace.made_objects import Made, is_made_instance, made_of
-from jitml.trace.numbers import TracedNumber
 from jitml.trace.objects import TracedObject
 from jitml.trace.results import Itself, Repeated
 from jitml.trace.sets import MadeSet
 from jitml.trace.stacks import Stack
-from jitml.trace.text import TracedText
-from jitml.trace.tracers import TracedArray, TracedScalar, is_traced
+from jitml.trace.text import TracedText, plain_key
+from jitml.trace.tracers import TracedArray, is_traced
 from jitml.trace.tree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.unsettled import require_none_of
 
@@ -117,20 +116,6 @@ def _key(trace: Trace, key: Any) -> Any:
             "Make it outside of the jitted function, or take a number or text as the key.",
         )
     return key
-
-
-def plain_key(key: Any) -> Any:
-    """A key, or a member of a set, with the numbers in it as they are: looking it up has guarded them."""
-    if type(key) in (TracedNumber, TracedScalar):
-        return key.known()
-    if type(key) is TracedText:
-        return str(key)
-    if isinstance(key, frozenset):
-        members = [*map(plain_key, key)]
-        return key if all(a is b for a, b in zip(members, key)) else type(key)(members)
-    parts, spec = children(key)
-    plain = [*map(plain_key, parts)]
-    return key if all(a is b for a, b in zip(plain, parts)) else unflatten(spec, plain)
 
 
 def apart(tree: Any) -> tuple[Any, list[Any]]:
@@ -246,4 +231,4 @@ _REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
 _REGISTER(_Whole, _taken_apart, _joined, namespace=NAMESPACE)
 _REGISTER(_MadeCounter, lambda made: ((*made.items.values(),), (*made.items,)), _counted, namespace=NAMESPACE)
 
-__all__ = ["apart", "plain_key", "settled"]
+__all__ = ["apart", "settled"]

@@ -34,6 +34,7 @@ from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.drivers import Restart
 from jitml.trace.libraries import is_library
 from jitml.trace.objects import TracedObject
+from jitml.trace.reachable import namespace_of
 from jitml.trace.tracers import is_traced
 
 _MOST_ITEMS = 1000  # of a container, that are looked into
@@ -253,15 +254,6 @@ def _parts(x: Any) -> tuple[Any, ...]:
     return (*(getattr(x, name, None) for name in _PARTS.get(type(x), ())), namespace_of(x).get("__wrapped__"))
 
 
-def namespace_of(x: Any) -> Mapping[str, Any]:
-    """An object's own attributes; `vars` would call a `__getattribute__` of the user's."""
-    try:
-        found: Mapping[str, Any] = object.__getattribute__(x, "__dict__")
-    except AttributeError:
-        return {}
-    return found
-
-
 @by_class
 def _slots(cls: Any) -> Mapping[str, Any]:
     """Of classes with `__slots__`; a member of one written in C, as `complex.real`, may be another object each time."""
@@ -302,4 +294,4 @@ def _content(cell: CellType) -> tuple[Any, ...]:
         return (_MISSING,)
 
 
-__all__ = ["Changed", "Snapshot", "find_line", "namespace_of"]
+__all__ = ["Changed", "Snapshot", "find_line"]

@@ -17,10 +17,10 @@ import numpy as np
 
 from jitml.interrupts import pass_on
 from jitml.trace import regions
-from jitml.trace.counters import Directions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
 from jitml.trace.handlers import require_known_sizes, require_missing
+from jitml.trace.induction import Directions
 from jitml.trace.names import is_decided
 from jitml.trace.perhaps import bound, present, sure, truthful
 from jitml.trace.registry import call

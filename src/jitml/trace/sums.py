@@ -23,7 +23,6 @@ from jitml.trace.registry import call
 from jitml.trace.tracers import TracedArray, is_traced, read
 from jitml.trace.truths import as_value
 
-COMPENSATES = sum([1e16, 1.0, -1e16]) == 1.0  # this Python's does
 _OF_INTS, _OF_COMPLEX = sum([1e16, 1, -1e16]) == 1.0, sum([1e16 + 0j, 1.0, -1e16]) == 1.0
 _INTS = (int, bool)
 

@@ -16,8 +16,8 @@ import optree
 
 from jitml.trace.context import current_trace, unsupported
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, TracedNumber, is_traced
-from jitml.trace.tree import NAMESPACE, flatten, unflatten
+from jitml.trace.tracers import TracedArray, TracedNumber, TracedScalar, is_traced
+from jitml.trace.tree import NAMESPACE, children, flatten, unflatten
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "s": str, "r": repr, "a": ascii}
 
@@ -177,3 +177,17 @@ def _repr(x: Any, /) -> Any:
 @implements(builtins.format)
 def _format(x: Any, spec: str = "", /) -> Any:
     return text((x, "", spec))
+
+
+def plain_key(key: Any) -> Any:
+    """A key, or a member of a set, with the numbers in it as they are: looking it up has guarded them."""
+    if type(key) in (TracedNumber, TracedScalar):
+        return key.known()
+    if type(key) is TracedText:
+        return str(key)
+    if isinstance(key, frozenset):
+        members = [*map(plain_key, key)]
+        return key if all(a is b for a, b in zip(members, key)) else type(key)(members)
+    parts, spec = children(key)
+    plain = [*map(plain_key, parts)]
+    return key if all(a is b for a, b in zip(plain, parts)) else unflatten(spec, plain)

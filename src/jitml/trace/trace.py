@@ -37,11 +37,11 @@ from jitml.trace.drivers import HOOKS, OpenType, Restart
 from jitml.trace.flags import recorded_errors
 from jitml.trace.given import require_as_given, require_unread
 from jitml.trace.handlers import Handler, Steps
-from jitml.trace.host import Host, Slot
+from jitml.trace.host import Host, Opened, Slot
 from jitml.trace.made_objects import parts_of_made
 from jitml.trace.memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.objects import TracedObject
-from jitml.trace.opening import Opened, Seen, seen
+from jitml.trace.opening import Seen, seen
 from jitml.trace.outside import require_all_different
 from jitml.trace.overlap import enter_part, see_parts
 from jitml.trace.paths import Decided, Path, path_of

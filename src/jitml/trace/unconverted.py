@@ -11,30 +11,18 @@ Objects from outside are watched by `snapshots.py`. What converted code changes 
 from __future__ import annotations
 
 import functools
-import gc
 import io
-import operator
 import pickle
-import re
 import struct
-import threading
-import weakref
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
-    CodeType,
-    FrameType,
     FunctionType,
-    GenericAlias,
     MappingProxyType,
     MemberDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    TracebackType,
 )
 from typing import Any, cast
 
@@ -45,20 +33,11 @@ from jitml.trace.containers import contents
 from jitml.trace.context import Trace, current_trace, home_of, is_users_class
 from jitml.trace.new_arrays import ALONE, references
 from jitml.trace.open_lists import undecided
-from jitml.trace.snapshots import namespace_of
+from jitml.trace.reachable import NUMBERS, called_by, namespace_of, parts_of
 from jitml.trace.tracers import is_traced
 
-_MOST_PARTS = 10_000  # that are looked at
 _MOST_BYTES = 1 << 26  # of an array that is compared
-_NUMBERS = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque, bytearray, array)
-# What has no state, or none that a call could change.
-_STATELESS = (
-    *_NUMBERS, type, ModuleType, CodeType, FrameType, TracebackType, GenericAlias, range, slice, np.generic, np.dtype, np.ufunc,
-    FunctionType, MethodType, BuiltinFunctionType, MethodWrapperType, re.Match, struct.Struct, property, staticmethod,
-    classmethod, weakref.ref, operator.itemgetter, operator.attrgetter, operator.methodcaller, type(threading.Lock()),
-    type(threading.RLock()), type(NotImplemented), type(...),
-)  # fmt: skip
 _EMPTY: dict[str, Any] = {}
 # What is what it holds.
 _VIEWS = (
@@ -133,25 +112,6 @@ def is_new(function: Any, result: Any) -> bool:
     return isinstance(function, type) and type(result) is function and not is_users_class(cast(Any, function))
 
 
-def called_by(function: Any) -> tuple[Any, ...]:
-    """Where a function has its state: in the object that it is a method of, in what it closes over, in itself."""
-    if isinstance(function, type | ModuleType):
-        return ()
-    if isinstance(function, FunctionType):
-        return tuple(x for cell in function.__closure__ or () for x in contents_of_cell(cell))
-    owner = getattr(function, "__self__", None)
-    if owner is not None and not isinstance(owner, type | ModuleType):
-        return (owner,)
-    return () if isinstance(function, BuiltinFunctionType) else (function,)
-
-
-def contents_of_cell(cell: Any) -> tuple[Any, ...]:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:
-        return ()
-
-
 def own_parts(trace: Trace, box: list[Any], things: Iterable[Any], *, may_be_new: bool = False) -> None:
     """What alone is in a list is the function's own if it was in things of its own; else it may be a library's, as in each call.
 
@@ -163,37 +123,6 @@ def own_parts(trace: Trace, box: list[Any], things: Iterable[Any], *, may_be_new
         return
     if (may_be_new and references(box) <= ALONE) or any(x is box[0] for x in parts_of(things)):
         trace.own[id(box[0])] = box[0]
-
-
-def iterators_in(things: Iterable[Any]) -> dict[int, Any]:
-    """Iterators among these, in what they hold, and in what functions close over."""
-    return {id(x): x for x in parts_of(things, within_functions=True) if hasattr(type(x), "__next__")}
-
-
-def parts_of(things: Iterable[Any], *, within_functions: bool = False) -> Iterator[Any]:
-    """These, and all that they hold, except for what is from outside, and numbers and their like."""
-    trace = current_trace()
-    outside = trace.root.places if trace is not None else {}
-    waiting, seen = [*things], set[int]()
-    while waiting and len(seen) < _MOST_PARTS:
-        x = waiting.pop()
-        kind: Any = type(x)
-        if kind in _NUMBERS or is_traced(x) or id(x) in seen or id(x) in outside:
-            continue
-        if within_functions and kind is FunctionType:
-            seen.add(id(x))
-            waiting += [*called_by(x), *(x.__defaults__ or ())]
-        if issubclass(kind, _STATELESS):
-            continue
-        if home_of(kind).startswith("jitml.") or (trace is not None and id(x) in trace.root.watched):
-            continue
-        seen.add(id(x))
-        yield x
-        if (namespace := namespace_of(x)) and id(namespace) not in seen:  # which is a part of the object's own state
-            seen.add(id(namespace))
-            waiting += namespace.values()
-        if not issubclass(kind, np.ndarray) or x.dtype.hasobject:
-            waiting += gc.get_referents(x)
 
 
 def may_change(x: Any) -> bool:
@@ -268,7 +197,7 @@ class _Shallow(pickle.Pickler):
         self.x = x
 
     def persistent_id(self, obj: Any) -> Any:
-        is_data = isinstance(obj, (*_NUMBERS, tuple, list, dict, type, FunctionType, BuiltinFunctionType, np.generic, np.dtype))
+        is_data = isinstance(obj, (*NUMBERS, tuple, list, dict, type, FunctionType, BuiltinFunctionType, np.generic, np.dtype))
         return None if obj is self.x or (is_data and not is_traced(obj)) else id(obj)
 
 
@@ -286,8 +215,8 @@ def differ(before: State, after: State) -> bool:
     if before is None or after is None or len(before) != len(after):
         return True
     return any(
-        x is not y and not (type(x) is type(y) and type(x) in _NUMBERS and repr(x) == repr(y)) for x, y in zip(before, after)
+        x is not y and not (type(x) is type(y) and type(x) in NUMBERS and repr(x) == repr(y)) for x, y in zip(before, after)
     )
 
 
-__all__ = ["Watch", "called_by", "iterators_in", "own_parts", "watched"]
+__all__ = ["LOOKERS", "Watch", "members", "own_parts", "watched"]
