@@ -15,6 +15,7 @@ import pytest
 
 import jitml
 from jitml.errors import UnsupportedError
+from jitml.trace.references import Items
 
 KEPT: dict[Any, Any] = {}
 
@@ -221,9 +222,60 @@ def by_a_copy(o: Any, x: Any) -> Any:
     return x * 2
 
 
-@pytest.mark.parametrize("f", [by_a_stack, by_a_copy])
+class Shown:
+    puts = 0
+
+    @property
+    def v(self) -> Any:
+        return vars(self)["v"]
+
+    @v.setter
+    def v(self, value: Any) -> None:
+        Shown.puts += 1
+        vars(self)["v"] = value
+
+
+SHOWN, LAST = Shown(), None
+
+
+class Deeper:
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+    def __enter__(self) -> None:
+        global LAST
+        TOLD[0] = LAST = SHOWN.v = self.v
+        TOLD.extend([("entered", self.v), lambda: self.v])
+
+    def __exit__(self, *error: object) -> None:
+        TOLD.append(2.0)
+
+
+def in_other_things(o: Any, x: Any) -> Any:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(Deeper(x[0]))
+        return x * 2
+
+
+@pytest.mark.parametrize("f", [by_a_stack, by_a_copy, in_other_things])
 def test_what_is_refused_leaves_no_stand_ins(f: Callable[..., Any]) -> None:
     o = SimpleNamespace(log=[2.0], table={"b": 3.0})
     with pytest.raises(UnsupportedError, match="is changed by code that runs only once"):
         jitml.jit(f, verify="never")(o, np.ones(2))
     assert repr((TOLD, Entering.last, o)) == "([1.0], None, namespace(log=[2.0], table={'b': 3.0}))"
+    assert LAST is None and not vars(SHOWN)
+
+
+def test_only_stand_ins_are_taken_out() -> None:
+    old, new, theirs = [1.0], object(), object()
+    held: list[Any] = [old, theirs]
+    table = {"a": old, "b": new}
+    items, entries = Items(held), Items(table)
+    before, was = items.look(), entries.look()
+    held[:] = [new, old, (new,), theirs]
+    table |= {"a": new, "c": theirs, "d": new}
+    is_left = {id(new), id(held[2])}.__contains__
+    items.take_back(before, lambda x: is_left(id(x)))
+    entries.take_back(was, lambda x: is_left(id(x)))
+    assert held == [old, theirs]
+    assert table == {"a": old, "b": new, "c": theirs}

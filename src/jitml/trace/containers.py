@@ -48,10 +48,13 @@ def differ(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
 
 def refill(x: Any, values: tuple[Any, ...]) -> None:
     """Put these contents into a container that nobody else can see."""
-    if isinstance(x, bytearray):
-        x[:] = values[0]
+    if isinstance(x, (bytearray, array)):
+        x[:] = values[0] if isinstance(x, bytearray) else array(x.typecode, values[0])
         return
     kind = kind_of_container(x)
+    if isinstance(x, list):
+        kind.__setitem__(x, slice(None), values)
+        return
     kind.clear(x)
     if isinstance(x, dict):
         for key, value in zip(values[: len(values) // 2], values[len(values) // 2 :]):

@@ -46,13 +46,25 @@ def _refuse(what: str, x: Any) -> NoReturn:
     )
 
 
-def _holds_traced(waiting: list[Any]) -> bool:
+def is_stand_in(x: Any) -> bool:
+    """Whether it is of a trace, and of no use to anybody else."""
+    return home_of(type(x)).startswith("jitml.trace.")
+
+
+def holds_stand_in(x: Any) -> bool:
+    """The same of what something holds, as a tuple, an object or a closure does; a jitted function may keep traces."""
+    return _holds_traced([x], looks_into_ours=False)
+
+
+def _holds_traced(waiting: list[Any], *, looks_into_ours: bool = True) -> bool:
     seen: set[int] = set()
     while waiting and len(seen) < _MOST_LOOKED_AT:
         x = waiting.pop()
-        if home_of(type(x)).startswith("jitml.trace."):
+        if is_stand_in(x):
             return True
         if type(x) in _PLAIN or isinstance(x, _OUTSIDE) or id(x) in seen:
+            continue
+        if not looks_into_ours and home_of(type(x)).startswith("jitml."):
             continue
         seen.add(id(x))
         if isinstance(x, type):
@@ -72,4 +84,4 @@ def _is_importable(cls: type) -> bool:
     return found is cls
 
 
-__all__ = ["require_untraced", "require_untraced_rest"]
+__all__ = ["holds_stand_in", "is_stand_in", "require_untraced", "require_untraced_rest"]

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,13 @@ import numpy as np
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.arguments import Callee, Static
 from jitml.trace.by_class import by_class
-from jitml.trace.containers import contents, differ, kind_of_container, refill
+from jitml.trace.containers import differ, kind_of_container
 from jitml.trace.context import home_of, is_users, is_users_class
 from jitml.trace.drivers import Restart
+from jitml.trace.leaks import holds_stand_in, is_stand_in
 from jitml.trace.libraries import is_library
-from jitml.trace.objects import TracedObject
 from jitml.trace.reachable import namespace_of
-from jitml.trace.tracers import is_traced
+from jitml.trace.references import MISSING, Attributes, Content, Items, References
 
 _MOST_ITEMS = 1000  # of a container, that are looked into
 _MOST = 5000  # objects that are looked into
@@ -48,8 +48,6 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Static: ("value",), Callee: ("function",),
 }  # fmt: skip
 _PLAIN = {int, float, str, bool, type(None), bytes, complex, np.float64, np.int64}
-_MISSING = object()
-Look = Callable[[], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -57,33 +55,19 @@ class Part:
     """A part of the outside.
 
     Args:
-        look: what is there, to be compared item by item.
+        references: how to look at it.
         before: what was there.
         keys: what the items are called, if they have names.
-        owner: the container, or what has these attributes.
     """
 
     name: str
-    look: Look
+    references: References
     before: tuple[Any, ...]
     keys: tuple[str, ...] = ()
-    owner: Any = None
-
-    def take_back(self) -> None:
-        """Put back what was there, where a stand-in of a trace is now: nobody else has put that there, nor can use it."""
-        after = self.look()
-        if self.owner is None or not any(map(_is_stand_in, after)):
-            return
-        if not self.keys:
-            refill(self.owner, self.before)
-        for key, was, now in zip(self.keys, self.before, after):
-            if _is_stand_in(now):
-                kind: Any = type if isinstance(self.owner, type) else object
-                kind.__delattr__(self.owner, key) if was is _MISSING else kind.__setattr__(self.owner, key, was)
 
     def change(self) -> str:
         """What has changed; empty if nothing has."""
-        after = self.look()
+        after = self.references.look()
         if not differ(self.before, after):
             return ""
         keys = (key for key, a, b in zip(self.keys, self.before, after) if a is not b)
@@ -117,20 +101,22 @@ class Snapshot:
         names = sorted(self.names)
         for owner, attributes, name in self._owners:
             kind: Any = type(owner)
-            slots = sorted(self.names & _slots(kind).keys())
-            self._keep(name, _attributes(owner, attributes, names, slots), (*names, *slots), owner)
+            slots = {key: member for key, member in _slots(kind).items() if key in self.names}
+            references = Attributes(owner, attributes, tuple(names), tuple(slots.values()))
+            self._keep(name, references, (*names, *slots))
 
     def take_back(self) -> None:
-        """Leave no stand-ins of a trace behind."""
-        for part in self._parts:
-            part.take_back()
+        """Leave no stand-ins of a trace behind: first those that are there themselves, then what is new and holds others."""
+        for is_left in (is_stand_in, holds_stand_in):
+            for part in self._parts:
+                part.references.take_back(part.before, is_left)
 
     def changed(self) -> Part | None:
         """The first part that is not as it was."""
         return next((part for part in self._parts if part.change()), None)
 
-    def _keep(self, name: str, look: Look, keys: Sequence[str] = (), owner: Any = None) -> None:
-        self._parts.append(Part(name, look, look(), tuple(keys), owner))
+    def _keep(self, name: str, references: References, keys: Sequence[str] = ()) -> None:
+        self._parts.append(Part(name, references, references.look(), tuple(keys)))
 
     def _reach(self, x: Any, name: str) -> None:
         kind: Any = type(x)
@@ -150,7 +136,7 @@ class Snapshot:
                 self._owners.append((x, vars(x), name))
         else:
             if issubclass(kind, (list, dict, set, deque, bytearray, array)):
-                self._keep(name, functools.partial(contents, x), owner=x)
+                self._keep(name, Items(x))
             self._waiting += [(item, f"{name}[{key!r:.40}]") for key, item in _items(x) if type(item) not in _PLAIN]
             self._waiting += [(part, name) for part in (kind, *_parts(x))]
             if home_of(kind).partition(".")[0] in _OPEN:
@@ -161,14 +147,14 @@ class Snapshot:
     def _reach_function(self, function: FunctionType) -> None:
         code, name = function.__code__, function.__name__
         self.names |= _mentioned(code)
-        named, space = sorted(_mentioned(code)), function.__globals__
+        named, space = tuple(sorted(_mentioned(code))), function.__globals__
         self._waiting += [(space.get(key), key) for key in named]
-        self._keep("", _attributes(space, space, named), named)
+        self._keep("", Attributes(space, space, named), named)
         for key, cell in zip(code.co_freevars, function.__closure__ or ()):
             if id(cell) not in self.seen:
                 self.seen[id(cell)] = cell
-                self._keep(key, functools.partial(_content, cell))
-                self._waiting += [(content, key) for content in _content(cell) if content is not _MISSING]
+                self._keep(key, content := Content(cell))
+                self._waiting += [(held, key) for held in content.look() if held is not MISSING]
         self._waiting += [(function.__defaults__, f"{name}.__defaults__"), (function.__kwdefaults__, f"{name}.__kwdefaults__")]
         self._waiting.append((vars(function), name))
 
@@ -215,7 +201,7 @@ def find_line(part: Part, attempt: Callable[[], object]) -> Source | None:
     """The first of the user's lines that changes this part, found by running all over again, slowly."""
     found: list[Source] = []
     latest: list[Source] = []
-    now = replace(part, before=part.look())
+    now = replace(part, before=part.references.look())
 
     def follow(frame: FrameType, event: str, argument: Any) -> Any:
         if found or not is_users(frame.f_code.co_filename):
@@ -267,31 +253,6 @@ def _mentioned(code: CodeType) -> frozenset[str]:
     """Names in a code object, also of attributes and as strings, and in those inside it."""
     texts = (c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
     return frozenset(code.co_names).union(texts, *(_mentioned(c) for c in code.co_consts if isinstance(c, CodeType)))
-
-
-def _attributes(owner: Any, attributes: Mapping[str, Any], names: Sequence[str], slots: Sequence[str] = ()) -> Look:
-    """How to look at attributes of these names, which may be missing."""
-    kind: Any = type(owner)
-    members = [_slots(kind)[name] for name in slots]
-    return lambda: (*(attributes.get(name, _MISSING) for name in names), *(_held(member, owner) for member in members))
-
-
-def _is_stand_in(x: Any) -> bool:
-    return is_traced(x) or type(x) is TracedObject
-
-
-def _held(member: Any, owner: Any) -> Any:
-    try:
-        return member.__get__(owner)
-    except AttributeError:
-        return _MISSING
-
-
-def _content(cell: CellType) -> tuple[Any, ...]:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:
-        return (_MISSING,)
 
 
 __all__ = ["Changed", "Snapshot", "find_line"]

@@ -136,8 +136,10 @@ def trace(
             pass_on_what_it_hides(restart)
             continue
         except Changed as error:
-            error.source = find_line(error.part, attempt)
-            before.take_back()
+            try:
+                error.source = find_line(error.part, attempt)
+            finally:  # which an exception from outside may end
+                before.take_back()
             raise
         except Exception as error:
             pass_on(error)
