@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.autograd.unselected import unselected
-from jitml.fusion.cost import bytes_moved, kernel_flops, matrix_flops
 from jitml.fusion.loops import Kernel
 from jitml.fusion.machine import Machine
+from jitml.fusion.metrics import bytes_moved, kernel_flops, matrix_flops
 from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir import ops
 from jitml.ir.graph import Graph

@@ -10,7 +10,7 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.cost import bytes_moved
+from jitml.fusion.metrics import bytes_moved
 from jitml.fusion.program import Call
 
 rng = np.random.default_rng(0)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.fusion.cost import bytes_moved
 from jitml.fusion.fuse import fuse
 from jitml.fusion.loops import Kernel
+from jitml.fusion.metrics import bytes_moved
 from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.passes import run_passes
 from jitml.trace.trace import trace

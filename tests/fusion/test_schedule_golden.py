@@ -8,9 +8,9 @@ import pytest
 
 import golden_files
 from fused import fuse_and_check, text
-from jitml.fusion.cost import bytes_moved, flops
 from jitml.fusion.fuse import fuse
 from jitml.fusion.loops import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
+from jitml.fusion.metrics import bytes_moved, flops
 from jitml.fusion.program import KernelProgram
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
-from jitml.fusion.cost import bytes_moved
 from jitml.fusion.fuse import fuse
 from jitml.fusion.interpret import interpret as run_kernel
 from jitml.fusion.loops import Kernel
 from jitml.fusion.machine import Machine
+from jitml.fusion.metrics import bytes_moved
 from jitml.fusion.program import Call, KernelProgram, Region
 from jitml.ir.interpret import interpret
 from jitml.ir.parser import parse

@@ -25,8 +25,8 @@ from jitml.codegen.llvm.polls import DUE, ERROR_WORDS, LOOK, PARALLEL_FOR, PARAL
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.codegen.llvm.support import SUPPORT, support_ir
 from jitml.errors import FailedCheck
-from jitml.fusion.cost import has_open_end, kernel_flops, matrix_flops
 from jitml.fusion.loops import Buffer, Check
+from jitml.fusion.metrics import has_open_end, kernel_flops, matrix_flops
 from jitml.fusion.program import KernelProgram
 from jitml.fusion.sizes import evaluate
 from jitml.ir.ops.regions import exception_named

@@ -12,8 +12,8 @@ from math import inf
 from typing import TypeAlias
 
 from jitml.codegen.llvm.declarations import Declarations
-from jitml.fusion.cost import WORK, has_open_end, matrix_flops, times_run
 from jitml.fusion.loops import Apply, Const, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
+from jitml.fusion.metrics import WORK, has_open_end, matrix_flops, times_run
 from jitml.fusion.program import KernelProgram, Region
 
 # The record that functions of a program are handed as `error`, in words of 64 bits: four values of a failed check, then these.

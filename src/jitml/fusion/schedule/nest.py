@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
-from jitml.fusion import cost
+from jitml.fusion import metrics
 from jitml.fusion.emit import Writer
 from jitml.fusion.loops import Apply, Const, Expr, Kind, add, as_expr, floor_divide
 from jitml.fusion.lower.scalars import Scalar
@@ -46,7 +46,7 @@ class Nest:
     def _time(self) -> float:
         """Nanoseconds of one thread: the work, or the traffic with memory or cache if that takes longer."""
         scalars, points = all_scalars(self.points), self.size(self.axes)
-        flops = sum(cost.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(self.points.reductions)
+        flops = sum(metrics.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(self.points.reductions)
         touched = sum(self._bytes(self.views.steps(s.value, s.places), s.dtype) for s in scalars if s.kind == "load")
         touched += sum(self._bytes(self.views.steps(s.buffer, s.at), s.scalar.dtype) for s in self.points.stores)
         bandwidth = self.machine.cache_bandwidth if touched <= self.machine.l2 else self.machine.memory_bandwidth

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 
-from jitml.fusion import cost
+from jitml.fusion import metrics
 from jitml.fusion.emit import Writer
 from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Loop, Store, Update, Var, add, mul
 from jitml.fusion.lower.reductions import REDUCTIONS
@@ -195,7 +195,7 @@ def _to_stage(nest: Nest, now: int, plan: Plan) -> list[Scalar]:
 
 
 def work_of(scalars: Iterable[Scalar], known: Container[Scalar] = ()) -> float:
-    return sum(cost.WORK.get(a.value, 1.0) for a in reachable(scalars, known) if a.kind == "apply")
+    return sum(metrics.WORK.get(a.value, 1.0) for a in reachable(scalars, known) if a.kind == "apply")
 
 
 def _roots(step: Pass) -> list[Scalar]:

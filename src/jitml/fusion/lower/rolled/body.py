@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jitml.fusion.cost import WORK
 from jitml.fusion.loops import Buffer, Const, Expr, as_expr
 from jitml.fusion.lower.points import Index, Point, Ranges, lowering
 from jitml.fusion.lower.rolled.order import NotRolled, in_order, is_single
 from jitml.fusion.lower.rolled.writer import Writer
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.machine import Machine
+from jitml.fusion.metrics import WORK
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Graph, Node, Value

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jitml.fusion.cost import USUAL_TRIPS, WORK
 from jitml.fusion.dependence import Accesses, Path, accesses
 from jitml.fusion.loops import (
     Alloc,
@@ -24,6 +23,7 @@ from jitml.fusion.loops import (
     walk_expression,
 )
 from jitml.fusion.machine import Machine
+from jitml.fusion.metrics import USUAL_TRIPS, WORK
 from jitml.fusion.races import loop_races
 
 ELEMENT_NS = 0.5  # one operation on one element, in order
