@@ -61,7 +61,8 @@ def from_data(x: Any, lo: Any, hi: Any, step: Any) -> Any:
 
 RANGES = [
     (0, 9, 1), (1, 8, 1), (2, 9, 1), (0, FAR, 1), (-1, FAR, 1), (-5, FAR, 1), (-(2**62) - 1, 2**62 + 1, 1),
-    (FAR, -FAR, 1), (-5, -FAR, 1),
+    (FAR, -FAR, 1), (-5, -FAR, 1), (2, 9, 2), (FAR, -FAR, -1), (FAR - 3, FAR, 1), (4, 7, FAR - 1), (6, 0, -FAR),
+    (6, -3, -FAR - 1), (5, FAR, FAR - 5),
 ]  # fmt: skip
 
 

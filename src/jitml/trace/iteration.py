@@ -170,12 +170,14 @@ def _is_lazy(*xs: Any) -> bool:
 
 @implements(range)
 def _range(*args: Any) -> Any:
-    bounds = [_bound(x) for x in args]
+    bounds: list[Any] = [_bound(x) for x in args]
+    if len(bounds) == 3 and type(bounds[2]) is not int:
+        bounds[2] = operator.index(args[2])
     if all(type(bound) is int for bound in bounds):
         return range(*bounds)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    if type(step) is not int:
-        step = operator.index(args[2])
+    if abs(step) > _FURTHEST:
+        return range(*map(operator.index, args))
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
     return Range(_trip(start, stop, step), lambda position: _element(start, stop, step, position), args)
