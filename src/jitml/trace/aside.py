@@ -5,20 +5,18 @@ What it computes by jitted functions and transforms is for itself: arrays, and n
 
 from __future__ import annotations
 
-import os
 import sys
 from types import FrameType
 
 from jitml.interrupts import codes_of_handlers
-
-_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trace.py")
+from jitml.trace.trace import ATTEMPT
 
 
 def is_aside() -> bool:
     """Whether such code has called this, by a frame between here and where the innermost function begins to be traced."""
     handlers = codes_of_handlers()
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not (frame.f_code.co_name == "_attempt" and frame.f_code.co_filename == _TRACE):
+    while frame is not None and frame.f_code is not ATTEMPT:
         if frame.f_code.co_name in ("<module>", "__del__") or frame.f_code in handlers:
             return True
         frame = frame.f_back

@@ -220,6 +220,9 @@ def _attempt(
         return _finish(recording, leaves, spec, result)
 
 
+ATTEMPT = _attempt.__code__  # the frame where a function begins to be traced
+
+
 def _end_generators(error: BaseException) -> None:
     """Close the generators that frames of a failed attempt have made, as long as the hooks in those have a trace."""
     place = error.__traceback__
