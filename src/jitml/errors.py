@@ -190,6 +190,10 @@ class NonFiniteError(JitmlError, FloatingPointError):
     """Under `jitml.debug_nans`, a result is NaN, or a derivative NaN or infinite, whose operands are not."""
 
 
+class LentMemory(JitmlError, ValueError):
+    """An array is written that shows memory of a library's object: only plain Python writes there, and `jit` lets it."""
+
+
 class NoRoom(JitmlError, MemoryError):
     """There is no memory for what a loop may save for its derivative."""
 

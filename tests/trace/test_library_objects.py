@@ -394,3 +394,41 @@ def test_an_array_of_an_object_made_inside_is_the_callers(coefficients: list[flo
     first[0][0] = 7
     assert first[1][0] == 7
     assert second[0][0] == 2
+
+
+def written_by_a_method(x: Any) -> Any:
+    s = scipy.interpolate.UnivariateSpline(np.arange(6.0), np.arange(6.0) ** 2 * x[0], s=0)
+    k = s.get_coeffs()
+    try:
+        k *= x[1]
+    except ValueError:
+        return None
+    return s(x), k
+
+
+def written_masked(x: Any) -> Any:
+    m = np.ma.masked_array(x * 1)
+    np.ma.getdata(m)[0] = 50
+    return m.sum()
+
+
+@pytest.mark.parametrize("f", [written_by_a_method, written_masked])
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")  # it is not written: such a call runs as Python
+def test_the_memory_that_a_method_gives_is_the_objects(f: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(f, verify="never")
+    for x in (B, B * 2):
+        assert repr(compiled(x.copy())) == repr(f(x.copy()))
+
+
+def test_it_is_not_read_once_the_object_has_written_there() -> None:
+    def f(x: Any) -> Any:
+        s = scipy.interpolate.UnivariateSpline(np.arange(6.0), np.arange(6.0) ** 2 * x[0], s=0)
+        k = s.get_coeffs()
+        assert k.flags.writeable
+        y = k * 2
+        s.set_smoothing_factor(0.5)
+        return y if x.size == 3 else k
+
+    np.testing.assert_allclose(jitml.jit(f)(B), f(B))
+    with pytest.raises(UnsupportedError, match="writes into an array that it shares with the function"):
+        jitml.jit(f)(np.ones(4))

@@ -17,6 +17,7 @@ from jitml.errors import UnsupportedError
 
 X = np.ones(3)
 SOURCE = '''
+import functools
 import queue
 import numpy as np
 
@@ -118,6 +119,10 @@ def log(text):
 
 def total(frame):
     return frame.a.values.sum()
+
+@functools.lru_cache
+def weights(n):
+    return np.zeros(n), np.ones(2)
 
 RNG = np.random.default_rng(0)
 KEPT = {}
@@ -304,6 +309,19 @@ def test_a_function_that_fills_a_cache_is_called(madeup: ModuleType) -> None:
     compiled = jitml.jit(lambda x: 0 + madeup.kept(x))
     for k in (1.0, 2.0):
         np.testing.assert_array_equal(compiled(X * k), X * k + 1)
+
+
+def test_what_a_cache_keeps_is_written(madeup: ModuleType) -> None:
+    def add(x: Any) -> Any:
+        kept, _ = madeup.weights(x.size)
+        kept += x
+        return kept.copy(), madeup.weights(3)[0] * x
+
+    results = []
+    for function in (add, jitml.jit(add, verify="never")):
+        madeup.weights.cache_clear()
+        results.append([function(X * k) for k in (1.0, 2.0, 3.0)])
+    np.testing.assert_array_equal(*results)
 
 
 def test_what_a_transform_has_made_is_no_function_of_a_library() -> None:

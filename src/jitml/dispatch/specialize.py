@@ -18,6 +18,7 @@ from jitml.errors import (
     CompilerError,
     DTypeError,
     JitmlError,
+    LentMemory,
     MoreIterations,
     RaisingBranch,
     ShapeError,
@@ -157,7 +158,7 @@ class Specializer:
         except MoreIterations as failure:  # of what is computed while it is traced
             learn(failure)
             return self._trace_for(call, path, opened)
-        except (ShapeError, DTypeError) as error:
+        except (ShapeError, DTypeError, LentMemory) as error:
             raise Untraced from error
         except JitmlError:
             raise

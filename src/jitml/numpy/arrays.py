@@ -23,7 +23,19 @@ from jitml.trace.standins import Traced
 from jitml.trace.steps import Reinterpreted, reinterpret
 from jitml.trace.storage import Storage
 from jitml.trace.strides import is_contiguous
-from jitml.trace.tracers import TracedArray, assign, constant, fresh, is_fortran, laid_out, lies_in, read, scalar
+from jitml.trace.tracers import (
+    TracedArray,
+    assign,
+    constant,
+    fresh,
+    is_fortran,
+    is_writeable,
+    laid_out,
+    lies_in,
+    read,
+    refuse_lent,
+    scalar,
+)
 
 
 @implements(np.ndarray.view)
@@ -131,7 +143,7 @@ class TracedFlags:
 
     @property
     def writeable(self) -> bool:
-        return self._array.writeable
+        return is_writeable(self._array)
 
     @writeable.setter
     def writeable(self, value: Any) -> None:
@@ -202,8 +214,10 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 @implements(np.ndarray.setflags)
 def setflags(x: TracedArray, write: Any = None, align: Any = None, uic: Any = None) -> None:
     """Of arrays that the function made; on a caller's array it would have to outlive the call."""
-    if write is None or bool(write) == x.writeable:
+    if write is None or bool(write) == is_writeable(x):
         return
+    if x.storage.of_object:
+        refuse_lent()
     if x.slot is not None:
         not_compiled("ndarray.setflags", "on an argument or another array from outside", "Take a view first: x = x[...].")
     if write and not may_write(x):

@@ -15,7 +15,7 @@ from jitml.trace.iteration import Going, Position
 from jitml.trace.numbers import of_size, size_of
 from jitml.trace.registry import call, implements
 from jitml.trace.strides import memory_order
-from jitml.trace.tracers import TracedArray, lift, read
+from jitml.trace.tracers import TracedArray, lift, read, require_writeable
 
 _HARMLESS = {"refs_ok", "zerosize_ok"}
 
@@ -60,8 +60,8 @@ def nditer(op: Any, flags: Sequence[str] = (), op_flags: Any = None, order: str 
     axes = memory_order(x.sizes, x.layout) if order in "KA" else tuple(reversed(range(x.ndim))) if order == "F" else None
     line = window(x if axes is None else call(np.transpose, x, axes))
     writeable = bool({"readwrite", "writeonly"} & set(named))
-    if writeable and not x.writeable:
-        raise ValueError("output array is read-only")
+    if writeable:
+        require_writeable(x, "output array is read-only")
 
     def at(position: Position) -> TracedArray:
         element: TracedArray = call(operator.getitem, line, (position, ...))

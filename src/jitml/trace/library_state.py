@@ -23,7 +23,7 @@ import numpy as np
 from jitml.trace.containers import contents, differ, refill
 from jitml.trace.context import home_of, is_users_class, unsupported
 from jitml.trace.libraries import KNOWN_LIBRARIES, is_library
-from jitml.trace.registry import full_name
+from jitml.trace.registry import full_name, uncached
 
 _MOST = 400  # objects that are looked at, the nearest ones first
 _MOST_ITEMS = 1000  # of a container
@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 def home_package(function: Any) -> str:
     """The unknown library that a function or class is of; empty of all others."""
+    function = uncached(function)
     is_one = type(function) is FunctionType and is_library(function)
     if not (is_one or (isinstance(function, type) and not is_users_class(function))):
         if not (type(function) is BuiltinFunctionType and isinstance(function.__self__, ModuleType | None)):
@@ -104,6 +105,7 @@ class LibraryState:
         self._keep(name, lambda: (space[key],) if key in space else (), put)
 
     def _reach(self, x: Any, name: str) -> None:
+        x = uncached(x)
         if isinstance(x, FunctionType):
             self._reach_function(x)
         elif isinstance(x, MethodType):

@@ -10,10 +10,10 @@ import copy
 import functools
 import operator
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import CellType, FunctionType
+from types import CellType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,9 +26,9 @@ from jitml.ir.ops.host import MADE, generator_at
 from jitml.trace.addresses import Constant, Lent, Located, Outer, Pointer, address_of_a
 from jitml.trace.callbacks import Watched, is_built
 from jitml.trace.context import active_trace, home_of, unsupported
+from jitml.trace.held_memory import arrays_of, closed_over, hold, hold_shared, is_unwritten, read_only
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.state import State, is_large, parts_of
-from jitml.trace.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
 from jitml.trace.tracers import TracedArray, is_traced, lift
 from jitml.trace.tree import NAMESPACE, flatten, unflatten
 from jitml.trace.users_line import Call, caller
@@ -85,13 +85,9 @@ class TracedObject:
             raise AttributeError(name)  # it has no memory to look at
         if self._example is None:
             self._refuse(f"is another one than in this call, and asked for {name}")
-        found = getattr(self._example, name)  # raises AttributeError in Python's words
-        if callable(found):
+        if callable(getattr(self._example, name)):  # raises AttributeError in Python's words
             return functools.partial(self._called, name)
-        result = _read_only(self._call(Attribute(self._kind, name), (self,), {}))
-        if type(result) is TracedArray and type(found) is np.ndarray:
-            active_trace().root.held.append(Held(found, weakref.ref(result.storage)))
-        return result
+        return read_only(self._call(Attribute(self._kind, name), (self,), {}))
 
     def __hash__(self) -> int:
         if self._outer is None:
@@ -111,7 +107,7 @@ class TracedObject:
         return self._called("__call__", *args, **kwargs)
 
     def __getitem__(self, index: Any) -> Any:
-        return _read_only(self._called("__getitem__", index))
+        return read_only(self._called("__getitem__", index))
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         self._refuse("has an item set")
@@ -276,41 +272,17 @@ def _to_try_out(x: TracedObject) -> State | None:
     return State(x._example)
 
 
-def _read_only(result: Any) -> Any:
-    """What may be an object's own array: what is written there would be lost."""
-    if type(result) is TracedArray:
-        result.writeable = False
-        result.storage.of_object = True
-    return result
-
-
-@dataclass(frozen=True)
-class Held:
-    """Memory of this call that an object has, and the function as well: what it was made of, or what is taken of it."""
-
-    array: np.ndarray[Any, Any]
-    storage: Callable[[], Storage | None]
-
-    def overwritten_by(self, kind: type) -> None:
-        """The object has written there, which the program's own array does not show: nobody may look at that from now on."""
-        storage = self.storage()
-        if storage is not None and (storage.is_external or storage.trace is not active_trace()):
-            unsupported(f"a {kind.__module__}.{kind.__qualname__} {OVERWRITES}", REMEDY_OF_OVERWRITING)
-        if storage is not None:
-            storage.overwritten = self.array
-
-
 @dataclass
 class Handing:
     """A function that gives addresses of the objects that it makes.
 
     call: calls it from the user's line, for its warnings.
-    tried_out: what it has made, and of what, as long as it is called to see that.
+    tried_out: what it has made, of what, and all that it has given, as long as it is called to see that.
     """
 
     function: Callable[..., Any]
     call: Call = field(default_factory=caller)
-    tried_out: tuple[list[Any], list[Any]] | None = ([], [])
+    tried_out: tuple[list[Any], list[Any], list[Any]] | None = ([], [], [])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, spec = flatten((args, kwargs))
@@ -318,7 +290,8 @@ class Handing:
         args, kwargs = unflatten(spec, given)
         results, spec = flatten(self.call(self.function, args, kwargs))
         if self.tried_out is not None:
-            self.tried_out = [x for x in results if is_object(x) and not isinstance(x, _CONSTANTS)], given
+            made = [x for x in results if is_object(x) and not isinstance(x, _CONSTANTS)]
+            self.tried_out = made, given, results
         return unflatten(spec, [*map(_handed_out, results)])
 
 
@@ -334,24 +307,10 @@ def _own(x: Any) -> Any:
     return x.copy() if type(x) is np.ndarray else x
 
 
-def _arrays_of(objects: Collection[Any]) -> list[np.ndarray[Any, Any]]:
-    return [x for x in parts_of(objects, _closed_over) if isinstance(x, np.ndarray)]
-
-
-def _closed_over(function: FunctionType) -> Iterable[Any]:
-    return (function.__closure__, function.__defaults__)
-
-
 def holds_traced(x: Any) -> bool:
     """Whether an object of NumPy's or SciPy's has been made with tracers in it, which its own code cannot use."""
     is_theirs = home_of(type(x)).partition(".")[0] in ("numpy", "scipy")
     return is_theirs and is_object(x) and any(map(is_traced, parts_of([x], lambda _: ())))
-
-
-def _is_unwritten(storage: Storage, value: Value, writes: int, own: Any) -> bool:
-    """`own`: what the object has for that memory, into which it may have written itself."""
-    is_others = storage.overwritten is not None and storage.overwritten is not own
-    return not is_others and (storage.value is value or storage.writes == writes)
 
 
 def _is_bound_to(cell: CellType, x: Any) -> bool:
@@ -361,17 +320,17 @@ def _is_bound_to(cell: CellType, x: Any) -> bool:
 def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequence[Any]) -> tuple[Unchanged, ...]:
     """What says whether all is as it is now that the objects which a function has made keep of arguments."""
     found: list[Unchanged] = [one for x in leaves if type(x) is TracedObject for one in x._kept]
-    arrays = _arrays_of(made)
-    watched = function if isinstance(function, Watched) and any(map(is_built, parts_of(made, _closed_over))) else None
+    arrays = arrays_of(made)
+    watched = function if isinstance(function, Watched) and any(map(is_built, parts_of(made, closed_over))) else None
     shared = [x for x in given if type(x) is np.ndarray and any(np.may_share_memory(x, y) for y in arrays)]
     for x, leaf in zip(given, leaves) if len(given) == len(leaves) else ():
         if type(leaf) is TracedArray and any(x is y for y in shared):
-            active_trace().root.held.append(Held(x, weakref.ref(leaf.storage)))
+            hold(x, leaf)
     if watched is not None or shared:
         pairs = [
             (x.storage, own) for x, own in zip(leaves, given if len(given) == len(leaves) else leaves) if type(x) is TracedArray
         ]
-        found += [functools.partial(_is_unwritten, x, x.value, x.writes, own) for x, own in pairs]
+        found += [functools.partial(is_unwritten, x, x.value, x.writes, own) for x, own in pairs]
     if watched is not None:
         found += [functools.partial(_is_bound_to, cell, x) for cell, x in watched.cells]
     return tuple(found)
@@ -399,7 +358,7 @@ def arrays_apart(x: TracedObject) -> list[tuple[Any, str]]:
 
 def attribute_of(x: TracedObject, name: str) -> Any:
     """An attribute as it is where the program asks for it."""
-    return _read_only(x._call(Attribute(x._kind, name), (x,), {}))
+    return read_only(x._call(Attribute(x._kind, name), (x,), {}))
 
 
 def _contents_apart(x: TracedObject) -> list[tuple[str, Any, Any]]:
@@ -430,7 +389,7 @@ class AsWritten:
         copies = [self._copied(x, arrays, contents) for x in leaves]
         args, kwargs = unflatten(spec, copies)
         result = self.function(*args, **kwargs)
-        parts = _arrays_of([x for x, before in zip(copies, leaves) if x is not before])
+        parts = arrays_of([x for x, before in zip(copies, leaves) if x is not before])
         for leaf in flatten(result)[0]:
             if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in parts):
                 raise FailedCheck("a view is taken of an array of an object from outside that is written")
@@ -483,16 +442,19 @@ def handed(
         return TracedObject(call, x.value, None if number is None else examples.pop(number), x.kind, kept)
 
     result = record(handing, given, named)
-    (examples, copies), handing.tried_out = handing.tried_out or ([], []), None
+    (examples, copies, seen), handing.tried_out = handing.tried_out or ([], [], []), None
     for x, state in zip(outer, states):
         if state is not None and not state.is_of(x._example):
             unsupported(f"{function.__name__} changes {_name_of(x)}, which is from outside the jitted function", _OUTSIDE)
     is_in_place = _is_in_place(function, objects, examples)
-    written = [x for x in _arrays_of([x._example for x in objects]) if is_in_place(x)] if held else []
+    written = [x for x in arrays_of([x._example for x in objects]) if is_in_place(x)] if held else []
     for one, contents in zip(held, before):
         if one.array.tobytes() != contents or any(np.may_share_memory(one.array, x) for x in written):
             one.overwritten_by(objects[0]._kind)
     kept = _kept(leaves, function, examples, copies)
     written_later = (x.storage for _, _, x in apart)  # what is made may show them
-    kept += tuple(functools.partial(_is_unwritten, x, x.value, x.writes, None) for x in written_later)
+    kept += tuple(functools.partial(is_unwritten, x, x.value, x.writes, None) for x in written_later)
+    returned: Any = result
+    results = optree.tree_leaves(returned, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)
+    hold_shared(results, seen, [*filter(is_object, (*examples, *copies))])
     return optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)

@@ -28,13 +28,12 @@ from jitml.trace.random import TracedGenerator
 from jitml.trace.steps import Step
 from jitml.trace.storage import APART, Origin, Storage
 from jitml.trace.strides import invert, memory_order
-from jitml.trace.tracers import TracedArray, TracedScalar, read, require_one
+from jitml.trace.tracers import TracedArray, TracedScalar, is_writeable, read, require_one
 from jitml.trace.tree import flatten
 from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
 from jitml.trace.understood import is_librarys_code
 
 # Views that may be written if the array may.
-_AS_WRITEABLE = {ops.slice, ops.dynamic_slice, ops.flip, ops.transpose, ops.reshape}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,22 +270,15 @@ class Results:
         if self.uses[id(storage)] == 1:
             value, steps = _in_memory_order(read(leaf), leaf.layout)
             self.outputs.append(value)
-            return FromGraph(len(self.outputs) - 1, np.ndarray, steps, _is_writeable(leaf))
+            return FromGraph(len(self.outputs) - 1, np.ndarray, steps, is_writeable(leaf))
         _require_view(leaf)
         value, steps = _in_memory_order(storage.value, storage.strides)
         if storage not in self.placed:
             self.placed[storage] = len(self.outputs)
             self.outputs.append(value)
         is_itself = not leaf.steps and self.bases.setdefault(storage, leaf) is leaf
-        result = FromGraph(self.placed[storage], np.ndarray, (*steps, *leaf.steps), _is_writeable(leaf), is_itself)
+        result = FromGraph(self.placed[storage], np.ndarray, (*steps, *leaf.steps), is_writeable(leaf), is_itself)
         return self.wholes.setdefault(storage, result) if is_itself else result
-
-
-def _is_writeable(leaf: TracedArray) -> bool:
-    """An object's own array is read-only as long as the object is there, which no result is."""
-    return leaf.writeable or (
-        leaf.storage.of_object and all(type(step) is Step and step.op in _AS_WRITEABLE for step in leaf.steps)
-    )
 
 
 def _require_view(leaf: TracedArray) -> None:

@@ -12,13 +12,13 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from jitml.errors import DTypeError, ShapeError
+from jitml.errors import DTypeError, LentMemory, ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.broadcasting import common_sizes, never_equal, stretch
-from jitml.trace.context import Trace, active_trace, leaked, unsupported
+from jitml.trace.context import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.host import Const, Slot, extent
 from jitml.trace.memory import is_native, native_copy, same_view, view_of
 from jitml.trace.numbers import TracedNumber
@@ -244,14 +244,34 @@ def view(x: TracedArray, op: Op, *starts: Value, **params: Any) -> TracedArray:
     return TracedArray(x.storage, (*x.steps, Step(op, params, x.aval, starts)), aval, layout, writeable)
 
 
+_AS_WRITEABLE = {ops.slice, ops.dynamic_slice, ops.flip, ops.transpose, ops.reshape}
+
+
+def is_writeable(x: TracedArray) -> bool:
+    """What NumPy says: an object's own array, which the program does not write, may be written."""
+    return x.writeable or (x.storage.of_object and all(type(step) is Step and step.op in _AS_WRITEABLE for step in x.steps))
+
+
+def require_writeable(x: TracedArray, message: str) -> None:
+    """Raise what NumPy raises where an array is written that is read-only, and `LentMemory` where it is not in NumPy."""
+    if x.writeable:
+        return
+    if is_writeable(x):
+        refuse_lent()
+    raise ValueError(message)
+
+
+def refuse_lent() -> NoReturn:
+    refuse(LentMemory("an array is written, or set read-only, that shows memory of a library's object"))
+
+
 def assign(x: TracedArray, value: Value) -> None:
     """Replace x's contents; the value's aval must be x's own.
 
     Raises:
         ValueError: x is read-only, in NumPy's words.
     """
-    if not x.writeable:
-        raise ValueError("assignment destination is read-only")
+    require_writeable(x, "assignment destination is read-only")
     if value.aval != x.aval:
         raise ShapeError(f"an array of {x.aval} cannot be assigned {value.aval}")
     write_through(x.storage, x.steps, value)
@@ -267,8 +287,7 @@ def assign_cast(x: Any, result: Any, name: str) -> Any:
         if isinstance(x, np.ndarray) and not is_traced(x):
             refuse_concrete_target()
         raise TypeError("return arrays must be of ArrayType")
-    if not x.writeable:
-        raise ValueError("output array is read-only")
+    require_writeable(x, "output array is read-only")
     value = read(result)
     if not np.can_cast(value.dtype, x.dtype, "same_kind"):
         raise DTypeError(f"Cannot cast ufunc '{name}' output from {value.dtype!r} to {x.dtype!r} with casting rule 'same_kind'")
@@ -410,6 +429,6 @@ _install_methods()
 
 __all__ = [
     "Traced", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "constant", "fresh", "fresh_like",
-    "is_fortran", "is_traced", "laid_out", "layout_of", "lies_in", "lift",
-    "named_order", "read", "refuse_dtype", "scalar", "view", "wrap",
+    "is_fortran", "is_traced", "is_writeable", "laid_out", "layout_of", "lies_in", "lift",
+    "named_order", "read", "refuse_dtype", "refuse_lent", "require_writeable", "scalar", "view", "wrap",
 ]  # fmt: skip
