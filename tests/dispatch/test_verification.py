@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import sys
 import threading
@@ -158,6 +159,28 @@ def test_what_is_drawn_is_drawn_once() -> None:
     f = jitml.jit(lambda rng: rng.standard_normal(4), verify="first")
     for _ in range(2):
         np.testing.assert_array_equal(silently(f, rng), other.standard_normal(4))
+
+
+@functools.lru_cache
+def kept() -> Any:
+    return np.zeros(6), [1.0], SimpleNamespace(v=1.0), np.random.default_rng(3)
+
+
+def changing_what_is_kept(x: Any) -> Any:
+    total, log, last, rng = kept()
+    total += x
+    log.append(total[1])
+    last.v += x[1]
+    return rng.normal() * x
+
+
+def test_what_a_cache_keeps_changes_once() -> None:
+    """Nobody reaches it but by calling the cached function, as what a library's module keeps."""
+    results = []
+    for function in (changing_what_is_kept, jitml.jit(changing_what_is_kept, verify="first")):
+        kept.cache_clear()
+        results.append(repr(([silently(function, X * k) for k in range(3)], kept()[:3], kept()[3].bit_generator.state)))
+    assert results[0] == results[1]
 
 
 def test_effects_happen_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,6 +58,7 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
     classmethod: ("__func__",), property: ("fget", "fset", "fdel"), functools.partial: ("func", "args", "keywords"),
     functools._lru_cache_wrapper: ("__wrapped__",), np.random.Generator: ("bit_generator",),
 }  # fmt: skip
+GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
 _COMPILED = ("numpy", "scipy")  # libraries whose types that are written in C have no state but in what is saved otherwise
 
 

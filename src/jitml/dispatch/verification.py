@@ -22,13 +22,13 @@ from jitml.dispatch.looks import Watching, look, told_by
 from jitml.dispatch.outcomes import Difference, Outcome
 from jitml.dispatch.repeatable import why_not, writes_by_itself
 from jitml.dispatch.reproduce import remember
-from jitml.dispatch.state import State, Unsaved
+from jitml.dispatch.state import GENERATORS, State, Unsaved
 from jitml.dispatch.trial import Trial
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.interrupts import pass_on
 from jitml.trace.alone import others_run
 from jitml.trace.context import is_jitmls
-from jitml.trace.entry import MISS, bind
+from jitml.trace.entry import MISS, bind, reaching
 from jitml.trace.trace import Traced
 from jitml.trace.watching import runs_as_python
 
@@ -82,7 +82,7 @@ class Verification:
     tries: int = 0
     watching: Watching | None = None
     callers: dict[object, None] = field(default_factory=dict)  # the first one checks: an interrupt may leave a lock closed
-    probe: Enter | None = None  # `enter` as far as what the program is given
+    reach: Enter | None = None  # what the program is given, and what it changes
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         if runs_as_python():
@@ -160,24 +160,16 @@ class Verification:
         return self._compared(got, state, leaves, args, kwargs)
 
     def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> State:
+        """All that can be reached, from the function and its arguments, and what else the program changes, as it is now."""
+        if self.reach is None:
+            self.reach = reaching(self.traced)
+        inputs, changed, lent = ((), (), ()) if (found := self.reach(leaves)) is MISS else found
+        written: list[Any] | None = None  # nobody knows
+        if found is not MISS and not self.traced.copied and writes_by_itself(self.traced.graph):
+            written = [inputs[entry] for entry in self.traced.aliases.values()]
+        others = [*changed, *((x, name) for x, name in lent if isinstance(x, GENERATORS))]  # a library may keep them, or a cache
         roots = [(self.function, self.name), *_named(self.function, args, kwargs)]
-        return State(roots, CONFIG.verify_bytes, written=self._written(leaves))
-
-    def _written(self, leaves: Sequence[Any]) -> list[Any] | None:
-        """The arrays that the program writes; None if nobody knows."""
-        if self.traced.copied or not writes_by_itself(self.traced.graph):
-            return None
-        given = self._given(leaves) if self.traced.aliases else ()
-        return None if given is MISS else [given[entry] for entry in self.traced.aliases.values()]
-
-    def _given(self, leaves: Sequence[Any]) -> Any:
-        """What the program would be given in this call, or MISS."""
-        if self.probe is None:
-            self.probe = bind(self.traced, _reached)
-        try:
-            return self.probe(leaves)
-        except _Reached as reached:
-            return reached.inputs
+        return State([*others, *roots], CONFIG.verify_bytes, written=written)
 
     def _compiled(self, leaves: Sequence[Any]) -> tuple[Any, Exception | None]:
         try:
@@ -255,17 +247,6 @@ def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     names = code.co_varnames[: code.co_argcount] if code is not None else ()
     named = [(x, names[n] if n < len(names) else f"args[{n}]") for n, x in enumerate(args)]
     return [*named, *((x, name) for name, x in kwargs.items())]
-
-
-class _Reached(BaseException):
-    """What a program is given is known; it does not run."""
-
-    def __init__(self, inputs: tuple[Any, ...]) -> None:
-        self.inputs = inputs
-
-
-def _reached(*inputs: Any) -> Any:
-    raise _Reached(inputs)
 
 
 def _answered(outcome: Outcome) -> Any:

@@ -19,6 +19,8 @@ import optree
 from jitml.errors import JitmlError
 from jitml.interrupts import pass_on
 from jitml.ir.interpret import interpret
+from jitml.trace.host import Compute, Const
+from jitml.trace.outer_names import SetNames
 from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Repeated, Result
 from jitml.trace.steps import Step
 from jitml.trace.trace import Traced
@@ -32,20 +34,14 @@ Execute = Callable[..., Sequence[Array]]  # one argument per graph input: arrays
 
 def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
     """The function `(leaves) -> result or MISS` of one variant."""
-    lines, names = traced.host.render("return MISS")
-    arguments = sorted(traced.host.arguments, key=traced.host.arguments.__getitem__)
-    body = [f"({', '.join(f's{s}' for s in arguments)},) = leaves"] if arguments else []
-    if any(" = " in line for line in lines):
-        body += ["try:", *(f"    {line}" for line in lines), "except Exception as e:", "    pass_on(e)", "    return MISS"]
-    else:
-        body += lines
+    body, names = _begun(traced)
     inputs = ", ".join(f"s{s}" for s in traced.entries)
     if written := _written(traced):
         body += ["try:", f"    r = execute({inputs})", "except BaseException as e:", "    tell(e)", "    raise"]
         names["tell"] = partial(_tell, written)
     else:
         body.append(f"r = execute({inputs})")
-    names |= {"MISS": MISS, "pass_on": pass_on, "execute": execute, "unflatten": unflatten, "see": see, "copyto": np.copyto}
+    names |= {"execute": execute, "unflatten": unflatten, "see": see, "copyto": np.copyto}
     if traced.numbers:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
         names |= {f"n{n}": number for n, number in enumerate(traced.numbers)}
@@ -59,9 +55,43 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
         body.append("return y")
     else:
         body.append(f"return {result}")
+    return _made(body, names)
+
+
+def reaching(traced: Traced) -> Callable[[Sequence[Any]], Any]:
+    """The function `(leaves) -> (inputs, changed, lent) or MISS` of one variant.
+
+    Returns:
+        What the program is given in a call; arrays, containers and objects that the call changes (names are those of functions);
+        and objects that are handed on by their addresses, as generators of random numbers are; these with their names.
+    """
+    body, names = _begun(traced)
+    changed = [traced.entries[entry] for entry in traced.aliases.values()] + [array for array, _ in traced.copied]
+    changed += [change.slot for change in traced.changes if not isinstance(change.put, SetNames)]
+    given = (step.operands[0] for step in traced.host.steps if isinstance(step, Compute) and step.function is id)
+    lent = [slot for slot in given if not isinstance(slot, Const)]
+    inputs = ", ".join(f"s{slot}" for slot in traced.entries)
+    named = (", ".join(f"(s{slot}, {traced.host.name(slot)!r})" for slot in dict.fromkeys(slots)) for slots in (changed, lent))
+    return _made([*body, f"return [{inputs}], {', '.join(f'[{pairs}]' for pairs in named)}"], names)
+
+
+def _begun(traced: Traced) -> tuple[list[str], dict[str, Any]]:
+    """The lines that run the host program, and the names that they refer to."""
+    lines, names = traced.host.render("return MISS")
+    arguments = sorted(traced.host.arguments, key=traced.host.arguments.__getitem__)
+    body = [f"({', '.join(f's{s}' for s in arguments)},) = leaves"] if arguments else []
+    if any(" = " in line for line in lines):
+        body += ["try:", *(f"    {line}" for line in lines), "except Exception as e:", "    pass_on(e)", "    return MISS"]
+    else:
+        body += lines
+    return body, names | {"MISS": MISS, "pass_on": pass_on}
+
+
+def _made(body: Sequence[str], names: dict[str, Any]) -> Callable[[Sequence[Any]], Any]:
     source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
-    return names["enter"]
+    enter: Callable[[Sequence[Any]], Any] = names["enter"]
+    return enter
 
 
 def _written(traced: Traced) -> str:
