@@ -34,7 +34,7 @@ from jitml.errors import (
 from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
 from jitml.runtime.dispatch import Failed, Variant, Variants
-from jitml.trace.arguments import Static
+from jitml.trace.arguments import Static, require_countable
 from jitml.trace.aside import is_aside
 from jitml.trace.context import current_trace, outside_trace
 from jitml.trace.convert import convert, require_function
@@ -48,6 +48,8 @@ from jitml.trace.tree import flatten, is_nested
 from jitml.trace.watching import runs_as_python
 
 if TYPE_CHECKING:
+    from optree import PyTreeSpec
+
     from jitml.pipeline import Lowered
 
 
@@ -119,7 +121,7 @@ class Jit(FunctionLike):
         return result if result is not MISS else self._call_slowly(key, args, kwargs)
 
     def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves, spec = flatten((args, kwargs))
+        leaves, spec = self._taken_apart(args, kwargs)
         if is_nested(spec):
             key = spec
             leaves.append((args, kwargs))
@@ -133,6 +135,11 @@ class Jit(FunctionLike):
             return contained(partial(self._specializer.make, call, self._compile, others, failed))
 
         return self._variants.compile(key, leaves, make)
+
+    def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
+        if not self._variants:  # later calls do not pay for it
+            require_countable(self.function, args, kwargs)
+        return flatten((args, kwargs))
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         options = self.options
@@ -183,7 +190,7 @@ class Jit(FunctionLike):
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
-        leaves, spec = flatten((args, kwargs))
+        leaves, spec = self._taken_apart(args, kwargs)
         if is_nested(spec):
             leaves.append((args, kwargs))
         known = self._variants.fitting(*_plain(args, kwargs)) or self._variants.fitting(spec, leaves)

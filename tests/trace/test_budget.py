@@ -47,6 +47,13 @@ def recursion(x: Array, n: int) -> Any:
     return x + fibonacci(n)
 
 
+def recursion_inside(x: Array, n: int) -> Any:
+    def inner(n: int) -> int:
+        return n if n < 2 else inner(n - 1) + inner(n - 2)
+
+    return x + inner(n)
+
+
 def keys(x: Array, n: int) -> Any:
     seen = {}
     text = "a"
@@ -56,7 +63,9 @@ def keys(x: Array, n: int) -> Any:
     return seen["1a0"]
 
 
-@pytest.mark.parametrize(("function", "n"), [(texts, 10**7), (orders, 11), (recursion, 40), (keys, 10**4)])
+@pytest.mark.parametrize(
+    ("function", "n"), [(texts, 10**7), (orders, 11), (recursion, 40), (recursion_inside, 40), (keys, 10**4)]
+)
 def test_what_python_runs_without_end_is_refused(function: Any, n: int, soon: None) -> None:
     with pytest.raises(UnsupportedError, match=r"tracing finds no end: after \d+ iterations and calls") as refusal:
         jitml.jit(function)(np.ones(3), n)
@@ -78,7 +87,7 @@ def test_no_except_of_the_users_prevents_it(soon: None) -> None:
         jitml.jit(swallowed)(np.ones(3))
 
 
-@pytest.mark.parametrize(("function", "n"), [(texts, 2000), (orders, 6), (recursion, 12)])
+@pytest.mark.parametrize(("function", "n"), [(texts, 2000), (orders, 6), (recursion, 12), (recursion_inside, 12)])
 def test_what_ends_soon_is_compiled(function: Any, n: int) -> None:
     x = np.ones(3)
     np.testing.assert_array_equal(jitml.jit(function)(x, n), function(x, n))

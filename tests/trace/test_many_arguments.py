@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 
 import jitml
@@ -104,6 +106,7 @@ def test_rows_of_many_lengths_one_behind_the_other() -> None:
     "many",
     [
         [[1.0] * 400] * 400,
+        [[None] * 10**6] * 10**6,
         {f"k{i}": 1.0 * i for i in range(130_000)},
         [(float(i), i) for i in range(20_000)],
         [np.ones(2)] * 9_000,
@@ -116,12 +119,26 @@ def test_what_holds_too_much_is_refused_at_once(many: Any) -> None:
 
     for compiled in (jitml.jit(length), jitml.grad(lambda x, many: length(x, many).sum())):
         with pytest.raises(
-            jitml.errors.UnsupportedError, match=r"argument many holds \d+ items, too many to be checked"
+            jitml.errors.UnsupportedError, match=r"argument many holds (more than )?\d+ items, too many to be checked"
         ) as refusal:
             compiled(np.ones(3), many)
         assert refusal.value.remedy == "Make it an array: np.asarray(many)."
         assert refusal.value.source is not None
         assert refusal.value.source.file == __file__
+
+
+@dataclass
+class Model:
+    name: str
+    rows: list[list[float]]
+
+
+def test_too_much_is_counted_before_anything_is_made_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = [[float(i)] * 500 for i in range(500)]
+    monkeypatch.setattr(optree, "tree_flatten", None)
+    for many in (table, {"a": (1, table)}, Model("a", table)):
+        with pytest.raises(jitml.errors.UnsupportedError, match="argument m holds more than 120000 items"):
+            jitml.jit(lambda x, m: x)(1.0, many)
 
 
 def test_too_many_arguments_are_refused() -> None:

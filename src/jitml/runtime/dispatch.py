@@ -164,6 +164,9 @@ class Variants:
         with self._lock:
             self._groups = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
     def __iter__(self) -> Any:
         return (variant for group in self._groups.values() for variant in group)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import optree
@@ -73,24 +73,51 @@ class Callee:
         self.function = function
 
 
-def require_few(args: tuple[Any, ...], kwargs: Mapping[str, Any], names: Callable[[], Sequence[str]]) -> None:
-    """Refuse arguments that it would take seconds, and half a gigabyte, to take apart: each part has a guard, and a name.
+def parameters(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """What a function calls its positional arguments; those that a transform hands on have the names of its function's."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    names = [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in known if p.kind is p.VAR_POSITIONAL), None)
+    if rest is None:
+        return names
+    if args and type(args[0]) is Callee:
+        return [*names, *parameters(args[0].function, args[len(names) :])]
+    return [*names, *(f"{rest}[{n}]" for n in range(len(args) - len(names)))]
 
-    Args:
-        names: what the function calls its positional arguments.
+
+def require_countable(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments of so many parts that a list of these alone would take seconds, and half a gigabyte.
+
+    Raises:
+        UnsupportedError: there are too many parts.
+    """
+    if count_leaves((args, kwargs), _MOST_WORK) > _MOST_WORK:
+        _refuse_many(function, args, kwargs)
+
+
+def require_few(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that it would take as much to take apart: each part has a guard, and a name.
 
     Raises:
         UnsupportedError: there are too many parts.
     """
     if not kwargs and len(args) <= _FEW and all(is_array(x) or type(x) in _NUMBERS for x in args):
         return
+    require_countable(function, args, kwargs)
     leaves, spec = flatten((args, kwargs))
-    if spec.num_nodes * _WORK_OF_ARRAY <= _MOST_WORK or (len(leaves) <= _MOST_WORK and _work_of(leaves, spec) <= _MOST_WORK):
-        return
-    positional = names()
+    if spec.num_nodes * _WORK_OF_ARRAY > _MOST_WORK and _work_of(leaves, spec) > _MOST_WORK:
+        _refuse_many(function, args, kwargs)
+
+
+def _refuse_many(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NoReturn:
+    positional = parameters(function, args)
     named = [*((positional[n] if n < len(positional) else f"args[{n}]", x) for n, x in enumerate(args)), *kwargs.items()]
-    name, count = max(((name, count_leaves(x)) for name, x in named), key=lambda pair: pair[1])
-    what = f"argument {name} holds {count} items" if count > len(named) else f"there are {len(named)} arguments"
+    name, count = max(((name, count_leaves(x, _MOST_WORK)) for name, x in named), key=lambda pair: pair[1])
+    items = f"more than {_MOST_WORK}" if count > _MOST_WORK else f"{count}"
+    what = f"argument {name} holds {items} items" if count > len(named) else f"there are {len(named)} arguments"
     raise UnsupportedError(
         f"{what}, too many to be checked at each call", source=user_source(), remedy=f"Make it an array: np.asarray({name})."
     )

@@ -81,7 +81,11 @@ def require_function(what: str, f: Any) -> None:
 def _convert_function(function: FunctionType) -> Callable[..., Any]:
     trace = current_trace()
     code = function.__code__
-    if trace is None or id(code) in _made:
+    if trace is None:
+        return function
+    if id(code) in _made:  # made inside, by converted code: it may call itself for ever
+        if trace.root.decisions is not None:
+            trace.root.decisions.step()
         return function
     if is_library(function):
         # SciPy's functions know nothing of tracers.

@@ -32,7 +32,7 @@ from jitml.interrupts import contained, pass_on, unset
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.room import learn, learning
-from jitml.trace.arguments import Callee
+from jitml.trace.arguments import Callee, require_countable
 from jitml.trace.aside import is_aside
 from jitml.trace.context import current_trace, outside_trace
 from jitml.trace.entry import MISS, bind
@@ -65,6 +65,7 @@ class _Variant:
 
 
 _variants: OrderedDict[Hashable, tuple[_Variant, ...]] = OrderedDict()
+_counted: set[Hashable] = set()  # groups of calls whose arguments could be counted
 _lock = lock()
 
 
@@ -223,6 +224,9 @@ def attempt(
     failed: Failed = []
     found = _call(group, leaves, failed, handlers)
     if found is None:
+        if group not in _counted:  # once: warm calls do not pay for it
+            require_countable(f, args, kwargs)
+            _note_counted(group)
         leaves, spec = _taken_apart((leaves[0], *args), kwargs)
         if is_nested(spec):
             group = (key, _identity(f), spec)
@@ -337,6 +341,12 @@ def _forget(group: Hashable, variant: _Variant) -> None:
     with _lock:
         if group in _variants:
             _variants[group] = tuple(v for v in _variants[group] if v is not variant)
+
+
+def _note_counted(group: Hashable) -> None:
+    if len(_counted) >= _MOST_FUNCTIONS:
+        _counted.clear()
+    _counted.add(group)
 
 
 def _keep(group: Hashable, variant: _Variant) -> None:

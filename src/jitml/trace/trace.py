@@ -7,7 +7,6 @@ otherwise (`decisions.py`).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.process import fewer_collections
-from jitml.trace.arguments import Callee, check_containers, enter_all, require_few
+from jitml.trace.arguments import check_containers, enter_all, parameters, require_few
 from jitml.trace.callbacks import require_never_changed
 from jitml.trace.changes import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.context import Trace, activate, last_user_source, user_source
@@ -124,7 +123,7 @@ def trace(
         FailedCheck: the function has raised something, but the program would have left this call to NumPy before.
     """
     register_imported()
-    require_few(args, dict(kwargs), partial(_parameters, function, args))
+    require_few(function, args, dict(kwargs))
     known = Decisions(path.modes, path.peeled, path.recursive)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
     attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted, steps, handlers)
@@ -176,7 +175,7 @@ def _attempt(
         Restart: this one has taught something, too.
     """
     leaves, spec = flatten((args, dict(kwargs)))
-    names = leaf_names(spec, _parameters(function, args))
+    names = leaf_names(spec, parameters(function, args))
     recording = Trace(host_calls=host_calls)
     recording.opened, recording.error_kinds = opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
     recording.decisions, recording.decided = known, Decided(path)
@@ -195,7 +194,7 @@ def _attempt(
         if rooted:
             given, copied = (args, dict(kwargs)), (traced_args, traced_kwargs)
             root = recording.host.argument(len(leaves), "arguments")
-            traced_args, traced_kwargs = watch_arguments(recording, root, given, copied, _parameters(function, args))
+            traced_args, traced_kwargs = watch_arguments(recording, root, given, copied, parameters(function, args))
             leaves = [*leaves, given]
         try:
             result = convert(function)(*traced_args, **traced_kwargs)
@@ -244,21 +243,6 @@ def _explained(recording: Trace) -> Iterator[None]:
     except JitmlError as error:
         error.source = error.source or last_user_source(error)
         raise
-
-
-def _parameters(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """What a function calls its positional arguments; those that a transform hands on have the names of its function's."""
-    try:
-        known = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    names = [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in known if p.kind is p.VAR_POSITIONAL), None)
-    if rest is None:
-        return names
-    if args and type(args[0]) is Callee:
-        return [*names, *_parameters(args[0].function, args[len(names) :])]
-    return [*names, *(f"{rest}[{n}]" for n in range(len(args) - len(names)))]
 
 
 def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 import optree
@@ -164,9 +164,18 @@ def is_record(x: Any) -> bool:
     return is_own_kind(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
 
 
-def count_leaves(tree: Any) -> int:
-    """How many leaves there are, of which no list is made."""
-    return sum(1 for _ in optree.tree_iter(tree, namespace=NAMESPACE))
+def count_leaves(tree: Any, most: int) -> int:
+    """How many leaves there are, each None too, before anything is made of them; `most + 1` if there are more than that."""
+    while True:
+        try:
+            kinds = Counter(map(type, islice(optree.tree_iter(tree, none_is_leaf=True, namespace=NAMESPACE), most + 1)))
+        except RecursionError:  # `flatten` says of what
+            return 0
+        new = [cls for cls in kinds if cls not in _leaf_types and _is_new_dataclass(cls)]
+        for cls in new:
+            _register(cls)
+        if not new:
+            return kinds.total()
 
 
 def is_nested(spec: optree.PyTreeSpec) -> bool:
