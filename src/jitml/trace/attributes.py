@@ -21,8 +21,8 @@ from jitml.trace.unseen import is_read_unseen
 GONE = object()  # stands for an attribute that was deleted
 
 
-class Hooks(Protocol):
-    """What code that is converted calls."""
+class HookProtocol(Protocol):
+    """What code that is converted calls, as far as what is written outside needs it."""
 
     @property
     def trace(self) -> Trace: ...
@@ -32,6 +32,9 @@ class Hooks(Protocol):
 
     def attr(self, obj: Any, name: str) -> Any: ...
 
+    @property
+    def conv(self) -> Callable[..., Any]: ...
+
     def cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any: ...
 
     def refuse_write(self, obj: Any) -> NoReturn: ...
@@ -39,7 +42,7 @@ class Hooks(Protocol):
     def _require_member(self, cls: type, name: str, member: object) -> None: ...
 
 
-def store(hooks: Hooks, obj: Any, name: str, value: Any, *, plainly: bool = False) -> None:
+def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool = False) -> None:
     """`obj.name = value` of an object from outside, which happens after the call has succeeded.
 
     Args:
@@ -66,7 +69,7 @@ def store(hooks: Hooks, obj: Any, name: str, value: Any, *, plainly: bool = Fals
         trace.stored[key] = value
 
 
-def delete(hooks: Hooks, obj: Any, name: str, *, plainly: bool = False) -> None:
+def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -> None:
     """`del obj.name` of an object from outside, likewise."""
     trace = hooks.trace
     member = inspect.getattr_static(type(obj), name, None)
@@ -88,7 +91,7 @@ def delete(hooks: Hooks, obj: Any, name: str, *, plainly: bool = False) -> None:
     trace.stored[key] = GONE
 
 
-def _require_plain(hooks: Hooks, obj: Any, name: str, what: str, plainly: bool) -> None:
+def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly: bool) -> None:
     """Refuse to set or delete an attribute where more may happen than that, or somebody has read it unseen."""
     trace, kind = hooks.trace, type(obj)
     slot, member = trace.places[id(obj)], inspect.getattr_static(kind, name, None)
@@ -103,7 +106,7 @@ def _require_plain(hooks: Hooks, obj: Any, name: str, what: str, plainly: bool) 
         hooks.refuse_write(obj)
 
 
-def _require_plain_in_class(hooks: Hooks, cls: type, name: str, value: Any) -> None:
+def _require_plain_in_class(hooks: HookProtocol, cls: type, name: str, value: Any) -> None:
     """The same of an attribute of a class: what it is and becomes says nothing of how attributes of instances are found."""
     trace, kind = hooks.trace, type(cls)
     slot, member = trace.places[id(cls)], inspect.getattr_static(cls, name, None)
@@ -156,7 +159,7 @@ def is_gone(trace: Trace, obj: Any, name: str) -> bool:
     return trace.stored.get((id(obj), name)) is GONE
 
 
-def of_class(hooks: Hooks, obj: Any, name: str) -> Any:
+def of_class(hooks: HookProtocol, obj: Any, name: str) -> Any:
     """What `obj.name` is where the object itself has none any more: what its class says, or an error."""
     kind: Any = type(obj)
     member, fallback = (inspect.getattr_static(kind, key, None) for key in (name, "__getattr__"))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NoReturn
 
-from jitml.trace.attributes import Hooks, has_own, is_gone
+from jitml.trace.attributes import HookProtocol, has_own, is_gone
 from jitml.trace.classes import require_class
 from jitml.trace.context import Trace, is_users_class, unsupported
 from jitml.trace.host import Const
@@ -22,7 +22,7 @@ from jitml.trace.outside import load, observe, place_of
 NOTHING = object()  # no class from outside has it, or only functions of the user's, which are called
 
 
-def from_class(hooks: Hooks, obj: Any, name: str, member: Any) -> Any:
+def from_class(hooks: HookProtocol, obj: Any, name: str, member: Any) -> Any:
     """An attribute of an object, or a class, of the function's own that a class from outside has; `NOTHING` if none has.
 
     Args:
@@ -40,7 +40,7 @@ def from_class(hooks: Hooks, obj: Any, name: str, member: Any) -> Any:
     return hooks.attr(kind, name) if inspect.getattr_static(type(kind), name, None) is None else NOTHING
 
 
-def by_super(hooks: Hooks, obj: Any, name: str) -> Any:
+def by_super(hooks: HookProtocol, obj: Any, name: str) -> Any:
     """`super().name`: of the first class behind this one that has it, as if the object's class began there."""
     trace, owner, kind = hooks.trace, obj.__self__, obj.__self_class__
     holder = _holder(_behind(obj), name)
@@ -63,7 +63,7 @@ def by_super(hooks: Hooks, obj: Any, name: str) -> Any:
     return getattr(obj, name) if getter is not None else _kept(hooks, obj, name, member)
 
 
-def _kept(hooks: Hooks, obj: Any, name: str, member: Any) -> Any:
+def _kept(hooks: HookProtocol, obj: Any, name: str, member: Any) -> Any:
     """`super().name` that is no descriptor."""
     slot = place_of(hooks.trace, obj.__self_class__)
     if slot is None:
@@ -74,7 +74,7 @@ def _kept(hooks: Hooks, obj: Any, name: str, member: Any) -> Any:
     return observe(hooks.trace, member, load(hooks.trace, _found_behind, slot, (obj.__thisclass__, name), text), text)
 
 
-def _cached(hooks: Hooks, owner: Any, name: str, member: functools.cached_property[Any]) -> Any:
+def _cached(hooks: HookProtocol, owner: Any, name: str, member: functools.cached_property[Any]) -> Any:
     """A cached property: what the object has kept by its name, else what it computes, which the object keeps."""
     if name in vars(owner) and not is_gone(hooks.trace, owner, name):
         if isinstance(inspect.getattr_static(type(owner), name), functools.cached_property):
@@ -83,7 +83,7 @@ def _cached(hooks: Hooks, owner: Any, name: str, member: functools.cached_proper
     return hooks.cached(owner, name, member)
 
 
-def _constant(hooks: Hooks, classes: Sequence[type], name: str) -> Any:
+def _constant(hooks: HookProtocol, classes: Sequence[type], name: str) -> Any:
     """What the first of some classes that has it keeps by a name, if that is a class from outside and no descriptor."""
     holder = _holder(classes, name)
     if holder is None or not _is_outside(hooks.trace, holder) or hasattr(type(vars(holder)[name]), "__get__"):

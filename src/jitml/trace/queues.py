@@ -10,11 +10,11 @@ import functools
 import queue
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any, NoReturn, Protocol
+from typing import Any
 
 from jitml.trace import queue_methods as methods
 from jitml.trace.alone import others_run
-from jitml.trace.context import Trace
+from jitml.trace.attributes import HookProtocol
 from jitml.trace.host import Const
 from jitml.trace.open_lists import OpenList
 from jitml.trace.outside import load
@@ -28,23 +28,7 @@ _OTHERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Hooks(Protocol):
-    """What code that is converted calls."""
-
-    @property
-    def trace(self) -> Trace: ...
-
-    @property
-    def convert(self) -> Callable[[Any], Any]: ...
-
-    def attr(self, obj: Any, name: str) -> Any: ...
-
-    def conv(self, function: Any) -> Any: ...
-
-    def refuse_write(self, obj: Any) -> NoReturn: ...
-
-
-def of_queue(hooks: Hooks, function: Any) -> Callable[..., Any] | None:
+def of_queue(hooks: HookProtocol, function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a method of a queue from outside; None of all others."""
     q: Any = function.__self__ if type(function) is MethodType else None
     if type(q) not in QUEUES or id(q) not in hooks.trace.places:
@@ -57,7 +41,7 @@ def of_queue(hooks: Hooks, function: Any) -> Callable[..., Any] | None:
     return functools.partial(_other, hooks, q, name) if name in _OTHERS else None
 
 
-def _put(hooks: Hooks, q: Any, waits: bool, item: Any, block: Any = True, timeout: Any = None) -> None:
+def _put(hooks: HookProtocol, q: Any, waits: bool, item: Any, block: Any = True, timeout: Any = None) -> None:
     if (room := hooks.attr(q, "maxsize")) > 0:
         _require_alone(hooks, q)
         if _may_wait(hooks, q, waits, block, timeout) and _count(hooks, q) >= room:
@@ -66,7 +50,7 @@ def _put(hooks: Hooks, q: Any, waits: bool, item: Any, block: Any = True, timeou
     hooks.convert(_PUT.get(type(q), methods.put))(q, item)
 
 
-def _get(hooks: Hooks, q: Any, waits: bool, block: Any = True, timeout: Any = None) -> Any:
+def _get(hooks: HookProtocol, q: Any, waits: bool, block: Any = True, timeout: Any = None) -> Any:
     _require_alone(hooks, q)
     if _may_wait(hooks, q, waits, block, timeout) and not _count(hooks, q):
         hooks.refuse_write(q)
@@ -74,13 +58,13 @@ def _get(hooks: Hooks, q: Any, waits: bool, block: Any = True, timeout: Any = No
     return hooks.convert(_GET.get(type(q), methods.get))(q)
 
 
-def _other(hooks: Hooks, q: Any, name: str) -> Any:
+def _other(hooks: HookProtocol, q: Any, name: str) -> Any:
     if name == "task_done":
         _note(hooks, q)
     return hooks.convert(_OTHERS[name])(q)
 
 
-def _may_wait(hooks: Hooks, q: Any, waits: bool, block: Any, timeout: Any) -> bool:
+def _may_wait(hooks: HookProtocol, q: Any, waits: bool, block: Any, timeout: Any) -> bool:
     """Whether a method waits until there is something, or room."""
     if not isinstance(block, (bool, int)) or is_traced(block):
         hooks.refuse_write(q)
@@ -89,7 +73,7 @@ def _may_wait(hooks: Hooks, q: Any, waits: bool, block: Any, timeout: Any) -> bo
     return waits and bool(block)
 
 
-def _count(hooks: Hooks, q: Any) -> int:
+def _count(hooks: HookProtocol, q: Any) -> int:
     """How many items there are, which has to be known."""
     items = hooks.attr(q, "queue")
     if type(items) is OpenList:
@@ -101,7 +85,7 @@ def _count(hooks: Hooks, q: Any) -> int:
     return known
 
 
-def _require_alone(hooks: Hooks, q: Any) -> None:
+def _require_alone(hooks: HookProtocol, q: Any) -> None:
     if others_run():
         hooks.refuse_write(q)
     trace = hooks.trace
@@ -112,7 +96,7 @@ def _runs_alone(_: None, __: None) -> bool:
     return not others_run()
 
 
-def _note(hooks: Hooks, q: Any) -> None:
+def _note(hooks: HookProtocol, q: Any) -> None:
     """Those who wait for a queue are to be woken in the end; one that is shut down raises instead."""
     if hasattr(q, "is_shutdown") and hooks.attr(q, "is_shutdown"):  # Python 3.13
         hooks.refuse_write(q)
