@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import copy
 import functools
 import pickle
@@ -162,6 +163,42 @@ def _of_lent_memory(x: Any) -> Any:
     if x[0] > 0:
         m[...] = m * 2
     return m, m @ x
+
+
+BUFFER = array.array("d", [1.0, 2.0, 3.0])
+
+
+def _of_a_buffer(x: Any) -> Any:
+    a = np.frombuffer(bytearray(24))
+    a[:] = x
+    return a
+
+
+def _of_one_twice(x: Any) -> Any:
+    b = bytearray(24)
+    a, c = np.frombuffer(b), np.frombuffer(b).reshape(3, 1)
+    a[0] = x[0]
+    return c * x
+
+
+def _of_one_from_outside(x: Any) -> Any:
+    a = np.frombuffer(BUFFER)
+    if x[0] > 3:
+        a[0] = x[0]
+    return a, a * x, BUFFER[0]
+
+
+@pytest.mark.parametrize("f", [_of_a_buffer, _of_one_twice, _of_one_from_outside])
+def test_memory_of_buffers(f: Callable[[Any], Any]) -> None:
+    results = []
+    for function in (f, jitml.jit(f, verify="never")):
+        results.append([])
+        for first, k in ((1.0, 1.0), (1.0, 2.0), (7.0, 2.0), (7.0, 4.0)):
+            BUFFER[0] = first
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UncompiledWarning)  # it is not written: such a call runs as Python
+                results[-1].append(function(np.ones(3) * k))
+    assert repr(results[0]) == repr(results[1])
 
 
 def test_what_is_written_into_memory_of_others_does_not_stay() -> None:

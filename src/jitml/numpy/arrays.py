@@ -16,7 +16,10 @@ from jitml.numpy.operands import astype as converted
 from jitml.numpy.operands import not_compiled, one_element, reshape_value, value_of, without_imaginary
 from jitml.numpy.reshaping import complete_shape, reshaped, same
 from jitml.trace.context import active_trace, unsupported
+from jitml.trace.held_memory import read_only
+from jitml.trace.host import Const
 from jitml.trace.names import Kind
+from jitml.trace.new_arrays import own_arrays
 from jitml.trace.registry import call, implements
 from jitml.trace.stacks import Stack
 from jitml.trace.standins import Traced
@@ -32,6 +35,7 @@ from jitml.trace.tracers import (
     is_writeable,
     laid_out,
     lies_in,
+    lift,
     read,
     refuse_lent,
     scalar,
@@ -58,9 +62,9 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
 
 @implements(np.frombuffer)
 def frombuffer(buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None) -> Any:
-    """A view of an array's elements in one row; what is no traced array is memory of before."""
+    """A view of an array's elements in one row."""
     if not isinstance(buffer, Traced):
-        return np.frombuffer(buffer, dtype, count, offset)
+        return _of_buffer(buffer, np.dtype(dtype), operator.index(count), operator.index(offset))
     if not isinstance(buffer, TracedArray):
         not_compiled("frombuffer", "of a NumPy scalar, whose bytes compiled programs do not know", "Take an array.")
     if not buffer.is_contiguous:
@@ -73,6 +77,19 @@ def frombuffer(buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0
     if not 0 <= start <= start + max(count, 0) <= length:
         raise ValueError("buffer is smaller than requested size")
     return row[start:] if count < 0 else row[start : start + count]
+
+
+def _of_buffer(buffer: Any, dtype: np.dtype[Any], count: int, offset: int) -> Any:
+    """An array on memory that is no array's: another one at each call, which the program does not write."""
+    box = [np.frombuffer(buffer, dtype, count, offset)]
+    trace = active_trace().root
+    place = trace.places.get(id(buffer))
+    if place is None or not box[0].flags.writeable:
+        own_arrays(box)
+        return box.pop()
+    options = (place, Const(dtype), Const(count), Const(offset))
+    slot = trace.host.compute(np.frombuffer, options, f"np.frombuffer({trace.host.name(place)})")
+    return read_only(lift(box[0], slot)[...])
 
 
 @implements(np.ndarray.copy)

@@ -211,8 +211,8 @@ class Results:
         _require_view(leaf)
         if leaf.slot is not None:
             require_one(leaf)
-            return FromHost(leaf.slot, (), leaf.writeable)
-        return FromHost(leaf.storage.slot, leaf.steps, leaf.writeable, itself=False)
+            return FromHost(leaf.slot, (), is_writeable(leaf))
+        return FromHost(leaf.storage.slot, leaf.steps, is_writeable(leaf), itself=False)
 
     def _one_of(self, leaf: TracedArray) -> Result:
         """An array that may be another one, as the first case that holds says, or else is one that the function made itself."""
