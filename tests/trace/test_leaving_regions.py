@@ -214,3 +214,21 @@ def test_a_method_of_an_object_of_a_library_is_not_returned() -> None:
             assert "a method of an object" in str(error)
         else:
             assert repr(found) == repr(f(np.ones(2)))
+
+
+def in_a_group(x: Any) -> Any:
+    try:
+        if x[0] < 1:
+            raise ExceptionGroup("two", [ValueError(1), KeyError(2)])
+        return 0
+    except* ValueError as group:
+        found = len(group.exceptions)
+    except* KeyError:
+        found = found + 2
+    return found
+
+
+def test_handlers_of_groups() -> None:
+    fast = jitml.jit(in_a_group)
+    for values in CALLS:
+        assert fast(np.array(values)) == in_a_group(np.array(values))

@@ -203,7 +203,7 @@ def _attempt(
         except Restart as restart:
             _end_generators(restart)
             raise
-        except Exception as error:
+        except (Exception, BaseExceptionGroup) as error:  # `except*` puts a restart into a group
             _end_generators(error)
             known.reconsider(recording, error)
             known.settle_open(recording, error)
