@@ -83,3 +83,29 @@ def test_an_axis_is_what_it_is_in_numpy(name: str) -> None:
             assert got is expected, what
         else:
             np.testing.assert_array_equal(got, expected, err_msg=what)
+
+
+KEPT: tuple[Any, ...] = (
+    np.sum, np.mean, np.max, np.all, np.std, np.average, np.ptp, np.argmin, np.nansum, np.median, np.nanmedian, np.count_nonzero,
+    np.maximum.reduce, np.linalg.norm, lambda x, axis, keepdims: x.prod(axis, keepdims=keepdims),
+    lambda x, axis, keepdims: np.percentile(x, 30, axis, keepdims=keepdims),
+)  # fmt: skip
+
+
+def test_dimensions_are_kept_where_an_argument_says_so() -> None:
+    def f(x: Any, keep: Any) -> Any:
+        return [reduce(x, axis=1, keepdims=keep) for reduce in KEPT]
+
+    fast, x = jitml.jit(f), np.arange(6.0).reshape(3, 2)
+    for keep in (True, False, 1, 0, True):
+        for got, expected in zip(fast(x, keep), f(x, keep), strict=True):
+            assert got.shape == expected.shape
+            np.testing.assert_allclose(got, expected)
+    assert outcome(jitml.jit(lambda x, keep: x.sum(1, keepdims=keep)), x, 0.5) is TypeError
+
+
+def test_a_copy_that_an_argument_forbids() -> None:
+    f, x = jitml.jit(lambda x, dtype, copy: np.array(x, dtype, copy=copy)), np.arange(6.0)
+    for copy in (True, None, False):
+        assert np.shares_memory(x, f(x, float, copy)) == (not copy)
+    assert outcome(f, x, int, False) is ValueError

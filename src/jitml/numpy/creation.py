@@ -114,7 +114,7 @@ def array(
     is_kept = isinstance(object, TracedArray) and (wanted is None or wanted == object.dtype)  # float64 is equal to None
     if is_kept and not copy and (named_order(order) == "A" or lies_in(object, order)):  # only `astype` wants A to be contiguous
         result = object
-    elif copy is False:
+    elif copy is not None and not copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     else:
         as_it_is = isinstance(object, (TracedNumber, list, tuple)) or wanted is None or type(object) in (int, float)

@@ -18,7 +18,7 @@ from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, DType, is_complex, is_float, is_inexact
 from jitml.numpy.operands import astype, axes_of, full, not_compiled, reshape_value, spread_size, value_of
-from jitml.numpy.reductions import Axis, finish, reduce_values
+from jitml.numpy.reductions import Axis, finish, is_set, reduce_values
 from jitml.numpy.selection import take_along_axis
 from jitml.numpy.statistics import compute_dtype, of_some
 from jitml.numpy.versions import FRACTIONS_TAKE_THE_DTYPE
@@ -144,7 +144,7 @@ def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Cal
             raise TypeError("a must be an array of real numbers")
         axes = axes_of(axis, x.ndim)
         rows = _sorted_rows(x, axes)
-        keep = [1 if n in axes else size for n, size in enumerate(x.shape)] if keepdims is True else rows.shape[:-1]
+        keep = [1 if n in axes else size for n, size in enumerate(x.shape)] if is_set(keepdims) else rows.shape[:-1]
         given: Any = value_of(q) if known is None else np.asarray(known)
         dtype, inner = _dtypes(q, given.dtype, rows.dtype, scale)
         if known is None or without_nan:
@@ -235,7 +235,7 @@ def _known_rows(result: Value, rows: Value, counts: Value, without_nan: bool) ->
 def nanmedian(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
     x = value_of(a)
     if not is_float(x.dtype):
-        return median(a, axis, out, overwrite_input, keepdims is True)
+        return median(a, axis, out, overwrite_input, is_set(keepdims))
     axes = axes_of(axis, x.ndim)
     if x.size == 0:
         not_compiled("nanmedian", "of nothing", "It is nan.")
@@ -247,7 +247,7 @@ def nanmedian(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool 
     low, high = (astype(reshape_value(read(take_along_axis(fresh(rows), c, -1)), counts.shape), inner) for c in columns)
     odd = ops.eq(ops.remainder(counts, 2), 1)
     middle = astype(ops.select(odd, low, ops.div(low + high, 2.0)), outer)
-    return finish(_known_rows(middle, rows, counts, True), axes if keepdims is True else None, out, x.ndim)
+    return finish(_known_rows(middle, rows, counts, True), axes if is_set(keepdims) else None, out, x.ndim)
 
 
 def _known_fractions(q: Any) -> Any:

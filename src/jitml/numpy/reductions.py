@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ _NO_VALUE: Any = np._NoValue  # what NumPy's own wrappers pass for "not given"
 
 def is_given(x: object) -> bool:
     return x is not None and x is not _NO_VALUE
+
+
+def is_set(option: Any) -> bool:
+    """Whether `keepdims=` is true, as NumPy asks it: of numbers among the arguments of the jitted function, too."""
+    return option is not _NO_VALUE and index(option) != 0
 
 
 def finish(x: Value, keep: Sequence[int] | None, out: Any, ndim: int) -> Any:
@@ -203,7 +209,7 @@ def _sum_or_product(op: Op, combine: Op, identity: int) -> Callable[..., Any]:
         else:
             result = reduce_values(op, x, axes)
             result = combine(result, broadcast_value(_start(initial, x.dtype), result.shape)) if is_given(initial) else result
-        return finish(result, axes if keepdims is True else None, out, x.ndim)
+        return finish(result, axes if is_set(keepdims) else None, out, x.ndim)
 
     return function
 
@@ -218,7 +224,7 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
     ) -> Any:
         x = value_of(a)
         axes = reduced_axes(axis, x.ndim)
-        keep = axes if keepdims is True else None
+        keep = axes if is_set(keepdims) else None
         if not is_given(initial):
             if where is not True and where is not _NO_VALUE:
                 raise ValueError(
@@ -259,14 +265,14 @@ def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> An
     axes = reduced_axes(axis, x.ndim)
     x = nonempty(x, axes, "zero-size array to reduction operation maximum which has no identity")
     spread = ops.sub(reduce_values(ops.reduce_max, x, axes), reduce_values(ops.reduce_min, x, axes))
-    return finish(spread, axes if keepdims is True else None, out, x.ndim)
+    return finish(spread, axes if is_set(keepdims) else None, out, x.ndim)
 
 
 def _quantified(op: Op, identity: bool) -> Callable[..., Any]:
     def function(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
         x = masked(truth(value_of(a)), where, identity)
         axes = reduced_axes(axis, x.ndim)
-        return finish(reduce_values(op, x, axes), axes if keepdims is True else None, out, x.ndim)
+        return finish(reduce_values(op, x, axes), axes if is_set(keepdims) else None, out, x.ndim)
 
     return function
 
@@ -293,7 +299,7 @@ def _position(op: Op, name: str) -> Callable[..., Any]:
             x, axis = reshape_value(x, (x.size,)), None
         chosen = 0 if axis is None else strict_axis(axis, ndim)
         x = nonempty(x, (chosen,), f"attempt to get {name} of an empty sequence")
-        keep = (range(ndim) if axis is None else (chosen,)) if keepdims is True else None
+        keep = (range(ndim) if axis is None else (chosen,)) if is_set(keepdims) else None
         return finish_exactly(op(x, axis=chosen), keep, out, ndim)
 
     return function
@@ -374,7 +380,7 @@ def _extreme_ignoring_nan(op: Op, worst: float, extreme: Callable[..., Any]) -> 
         result = ops.select(only_nan, full(found.shape, float("nan"), x.dtype), found)
         enough = ops.bit_not(reduce_values(ops.reduce_any, only_nan, tuple(range(only_nan.ndim))))
         result = ops.check(result, enough, error="RuntimeWarning", message="All-NaN slice encountered")
-        return finish(result, axes if keepdims is True else None, out, x.ndim)
+        return finish(result, axes if is_set(keepdims) else None, out, x.ndim)
 
     return function
 
@@ -394,13 +400,13 @@ def _position_ignoring_nan(op: Op, worst: float, position: Callable[..., Any]) -
             return position(a, axis, out, keepdims=keepdims)
         if axis is None:
             flat = function(fresh(reshape_value(x, (x.size,))), 0)
-            return finish_exactly(value_of(flat), range(x.ndim) if keepdims is True else None, out, x.ndim)
+            return finish_exactly(value_of(flat), range(x.ndim) if is_set(keepdims) else None, out, x.ndim)
         along = one_axis(axis, x.ndim)
         x = nonempty(x, (along,), "attempt to get a position in an empty sequence")
         found = op(without_nan(x, worst), axis=along)
         only_nan = reduce_values(ops.reduce_all, ops.isnan(x), (along,))
         found = ops.select(only_nan, spread_size(x.shape[along], found.shape), found)
-        return finish_exactly(checked_index(found, x.shape[along]), (along,) if keepdims is True else None, out, x.ndim)
+        return finish_exactly(checked_index(found, x.shape[along]), (along,) if is_set(keepdims) else None, out, x.ndim)
 
     return function
 

@@ -208,7 +208,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
         result = transposed(backwards, range(len(target))[::-1])
     else:
         result = reshaped(x, target)
-    if copy is False and result.storage is not x.storage:
+    if copy is not None and not copy and result.storage is not x.storage:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     return fresh(read(result)) if copy and result.storage is x.storage else _of_scalar(a, result)
 

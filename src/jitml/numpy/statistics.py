@@ -29,7 +29,7 @@ from jitml.numpy.operands import (
     summed_axes,
     value_of,
 )
-from jitml.numpy.reductions import F16, Axis, finish, is_given, masked, reduce_values, without_nan
+from jitml.numpy.reductions import F16, Axis, finish, is_given, is_set, masked, reduce_values, without_nan
 from jitml.numpy.versions import check_argument
 from jitml.trace.broadcasting import is_single, never_equal, require_sizes
 from jitml.trace.context import user_source
@@ -137,7 +137,7 @@ def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims
     inner, outer = compute_dtype(x, dtype, out)
     axes = summed_axes(axis, x.ndim)
     result = astype(of_some(mean_value(astype(x, inner), axes, where), x, axes, "Mean of empty slice"), outer)
-    return finish(result, axes if keepdims is True else None, out, x.ndim)
+    return finish(result, axes if is_set(keepdims) else None, out, x.ndim)
 
 
 def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
@@ -169,7 +169,7 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
         if type(freedom) is int:
             variance = of_some(variance, x, axes, "Degrees of freedom <= 0 for slice", freedom + 1)
         result = finally_(variance) if is_given(out) else astype(finally_(variance), part_dtype(outer))
-        return finish(result, axes if keepdims is True else None, out, x.ndim)
+        return finish(result, axes if is_set(keepdims) else None, out, x.ndim)
 
     return function
 
@@ -213,7 +213,7 @@ def _nan_variance(variance: np.ufunc | Callable[..., Any], finally_: Callable[[V
             result = ops.select(enough, result, full(result.shape, float("nan"), result.dtype))
             every = reduce_values(ops.reduce_all, enough, tuple(range(enough.ndim)))
             result = ops.check(result, every, error="RuntimeWarning", message="Degrees of freedom <= 0 for slice.")
-        return finish(astype(finally_(result), part_dtype(outer)), axes if keepdims is True else None, out, x.ndim)
+        return finish(astype(finally_(result), part_dtype(outer)), axes if is_set(keepdims) else None, out, x.ndim)
 
     return function
 
@@ -226,7 +226,7 @@ implements(np.nanstd)(_nan_variance(np.nanstd, _deviation))
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     x = value_of(a)
     axes = axes_of(axis, x.ndim)
-    keep = axes if keepdims is True else None
+    keep = axes if is_set(keepdims) else None
     if weights is None:
         inner, outer = compute_dtype(x, None)
         result = astype(of_some(mean_value(astype(x, inner), axes), x, axes, "Mean of empty slice"), outer)
