@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextvars
 import decimal
 import functools
@@ -240,3 +241,44 @@ def test_a_context_variable_is_set_and_read_in_order() -> None:
         mine, theirs = contextvars.copy_context(), contextvars.copy_context()
         assert repr(mine.run(compiled, np.ones(3))) == repr(theirs.run(set_and_read, np.ones(3)))
         assert mine[VARIABLE] == theirs[VARIABLE]
+
+
+HELD: contextvars.ContextVar[Any] = contextvars.ContextVar("HELD")
+CHAINED = collections.ChainMap({}, {"a": np.zeros(3)})
+
+
+def grow_what_is_held(x: Any) -> Any:
+    HELD.get().append(x[0])
+    return x
+
+
+def write_what_is_held(x: Any) -> Any:
+    HELD.get()[0][:] += x
+    return x
+
+
+def read_what_is_held(x: Any) -> Any:
+    return HELD.get()[0] * x, [*HELD.get(), 1.0][1]
+
+
+def store_in_the_first_of_a_chain(x: Any) -> Any:
+    CHAINED["a"] += x
+    return x
+
+
+@pytest.mark.parametrize("f", [grow_what_is_held, write_what_is_held, read_what_is_held, store_in_the_first_of_a_chain])
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")  # where it is written, Python does it
+def test_what_a_variable_holds_is_changed_or_refused(f: Callable[[Any], Any]) -> None:
+    found: list[Any] = []
+    for function in (f, jitml.jit(f, verify="never")):
+        HELD.set([np.zeros(3)])
+        try:
+            found.append(repr(([function(np.ones(3) * k) for k in (1.0, 2.0)], HELD.get())))
+        except UnsupportedError as error:
+            assert "is changed in it" in error.message or "the function changes what a library's object has" in error.message
+            assert HELD.get()[0].sum() == 0 and len(HELD.get()) == 1 and not CHAINED.maps[0]
+            continue
+        finally:
+            CHAINED.maps[0].clear()
+    assert len(found) == 1 or found[0] == found[1]
+    assert len(found) == 2 or f in (grow_what_is_held, store_in_the_first_of_a_chain)

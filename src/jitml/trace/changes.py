@@ -20,7 +20,7 @@ from jitml.errors import UnsupportedError
 from jitml.trace.attributes import GONE
 from jitml.trace.classes import require_class
 from jitml.trace.containers import kind_of_container
-from jitml.trace.context import Trace, user_source
+from jitml.trace.context import Sealed, Trace, user_source
 from jitml.trace.host import Slot
 from jitml.trace.keys import require_form
 from jitml.trace.open_lists import OpenList
@@ -76,7 +76,9 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if any(leaf is copied for leaf in leaves):
         return copied
     if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
-        trace.sealed.append((copied, leaves))  # of a kind of the user's, which only its own functions know
+        trace.sealed.append(
+            Sealed("an argument", None, copied, leaves)
+        )  # of a kind of the user's, which only its own functions know
         return copied
     require_class(trace, type(original))
     if isinstance(original, dict):
@@ -117,13 +119,12 @@ def _name_of_item(container: Any, name: str, key: Any) -> str:
 
 
 def check_sealed(trace: Trace) -> None:
-    """The function got copies of arguments of the user's own kinds of containers: what it did to them would be lost."""
-    for copied, leaves in trace.sealed:
-        after, _ = flatten(copied)
-        if len(after) != len(leaves) or any(a is not b for a, b in zip(after, leaves)):
-            raise UnsupportedError(
-                f"the function changes an argument, a {type(copied).__qualname__}", source=user_source(), remedy=_INSTEAD
-            )
+    """The function got copies of containers, of the user's own kinds or of objects: what it did to them would be lost."""
+    for sealed in trace.sealed:
+        after, _ = flatten(sealed.copied)
+        if len(after) != len(sealed.leaves) or any(a is not b for a, b in zip(after, sealed.leaves)):
+            message = f"the function changes {sealed.what}, a {type(sealed.copied).__qualname__}"
+            raise UnsupportedError(message, source=sealed.source or user_source(), remedy=_INSTEAD)
 
 
 def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NoReturn
@@ -123,6 +124,16 @@ class Effort:
         return user_source()
 
 
+@dataclass(frozen=True)
+class Sealed:
+    """A copy of a container that the function may not change: what that would be, the user's line, and the copy's leaves."""
+
+    what: str
+    source: Source | None
+    copied: Any
+    leaves: Sequence[Any]
+
+
 class Trace:
     """One recording. An inner trace (a function being differentiated) has a parent, whose values it may read.
 
@@ -177,7 +188,7 @@ class Trace:
         self.taken: dict[int, tuple[Any, Any]] = {}  # containers that transforms are given, by id, and those that they show
         self.shared: dict[int, Any] = {}  # what may be held by others than a name that seems to have a new deque, by id
         self.withheld: dict[int, dict[str, Any]] = {}  # attributes that copies have not, by their ids, and what says why
-        self.sealed: list[tuple[Any, Any]] = []  # arguments of the user's own kinds of containers, with their leaves
+        self.sealed: list[Sealed] = []
         self.stored: dict[tuple[int, str], Any] = {}  # what attributes from outside have become: id, name -> value, or GONE
         self.deleted: set[tuple[int, str]] = set()  # those that were deleted, whether or not they have been set again
         self.copied: list[Any] = []  # objects of libraries that the function returns, of which each call gets a copy

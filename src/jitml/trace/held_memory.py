@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import weakref
 from array import array
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -16,10 +18,14 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.graph import Value
-from jitml.trace.context import active_trace, unsupported
+from jitml.trace.context import Sealed, active_trace, unsupported, user_source
 from jitml.trace.state import parts_of
 from jitml.trace.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
 from jitml.trace.tracers import TracedArray
+from jitml.trace.tree import flatten
+
+LOOKED_AT = (weakref.ref, ContextVar)  # objects whose methods are called for what is there
+_CONTAINERS = (list, dict, deque, tuple)
 
 
 @dataclass(frozen=True)
@@ -43,18 +49,31 @@ def hold(array: np.ndarray[Any, Any], traced: TracedArray) -> None:
     active_trace().root.held.append(Held(array, weakref.ref(traced.storage)))
 
 
-def hold_shared(results: Sequence[Any], seen: Sequence[Any], objects: Collection[Any]) -> None:
-    """Of the results of a call, those that show memory of objects it was given, or has made.
+def hold_shared(result: Any, seen: Any, objects: Collection[Any]) -> None:
+    """Of the results of a call, those that show memory of objects it was given, or has made, or are containers of theirs.
 
     Args:
-        seen: what the results are in this call.
+        seen: what the result is in this call.
     """
-    if not any(type(x) is np.ndarray for x in seen):
+    if type(seen) is not np.ndarray and not isinstance(seen, _CONTAINERS):
         return
-    arrays = arrays_of(objects)
-    for result, x in zip(results, seen):
-        if type(result) is TracedArray and type(x) is np.ndarray and any(np.may_share_memory(x, y) for y in arrays):
-            hold(x, read_only(result))
+    if any(isinstance(x, LOOKED_AT) for x in objects):
+        _hold(result, seen, lambda x: True)
+        return
+    arrays, known = arrays_of(objects), {id(part) for part in parts_of(objects, closed_over)}
+    _hold(result, seen, lambda x: id(x) in known or (type(x) is np.ndarray and any(np.may_share_memory(x, y) for y in arrays)))
+
+
+def _hold(result: Any, seen: Any, is_shared: Callable[[Any], bool]) -> None:
+    if type(seen) is np.ndarray:
+        if type(result) is TracedArray and is_shared(seen):
+            hold(seen, read_only(result))
+    elif isinstance(seen, _CONTAINERS) and type(result) is type(seen) and len(result) == len(seen):
+        if not isinstance(seen, tuple) and is_shared(seen):
+            what = "what a library's object has given and keeps"
+            active_trace().root.sealed.append(Sealed(what, user_source(), result, flatten(result)[0]))
+        for key in seen if isinstance(seen, dict) else range(len(seen)):
+            _hold(result[key], seen[key], is_shared)
 
 
 def read_only(result: Any) -> Any:

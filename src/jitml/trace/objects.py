@@ -9,9 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import operator
-import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CellType
 from typing import Any, NoReturn
@@ -26,7 +24,7 @@ from jitml.ir.ops.host import MADE, generator_at
 from jitml.trace.addresses import Constant, Lent, Located, Outer, Pointer, address_of_a
 from jitml.trace.callbacks import Watched, is_built
 from jitml.trace.context import active_trace, home_of, unsupported
-from jitml.trace.held_memory import arrays_of, closed_over, hold, hold_shared, is_unwritten, read_only
+from jitml.trace.held_memory import LOOKED_AT, arrays_of, closed_over, hold, hold_shared, is_unwritten, read_only
 from jitml.trace.numbers import TracedNumber
 from jitml.trace.state import State, is_large, parts_of
 from jitml.trace.tracers import TracedArray, is_traced, lift
@@ -38,7 +36,6 @@ _NUMBERS = (bool, int, float, complex)
 _CONSTANTS = (str, bytes, np.dtype, type)
 _REMEDY = "Take what is needed of it, numbers and arrays."
 _OUTSIDE = "Use it outside of the jitted function, and pass what is needed of it."
-_LOOKED_AT = (weakref.ref, ContextVar)  # whose methods are called for what is there
 _FACTORS = {"SuperLU"}  # which cannot be copied, and never change
 METHODS_IN_PLACE = {"fill", "itemset", "partition", "put", "resize", "sort"}
 _OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod")
@@ -258,7 +255,7 @@ def _to_try_out(x: TracedObject) -> State | None:
     """Let functions of an object from outside be tried out on a copy, and say what that holds; None if they change nothing."""
     outer = x._outer
     assert outer is not None
-    if issubclass(x._kind, _LOOKED_AT) or x._kind.__name__ in _FACTORS:
+    if issubclass(x._kind, LOOKED_AT) or x._kind.__name__ in _FACTORS:
         return None
     if not outer.is_copied and not is_large(outer.original):
         try:
@@ -282,16 +279,17 @@ class Handing:
 
     function: Callable[..., Any]
     call: Call = field(default_factory=caller)
-    tried_out: tuple[list[Any], list[Any], list[Any]] | None = ([], [], [])
+    tried_out: tuple[list[Any], list[Any], Any] | None = ([], [], None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, spec = flatten((args, kwargs))
         given = [_own(x) for x in leaves]
         args, kwargs = unflatten(spec, given)
-        results, spec = flatten(self.call(self.function, args, kwargs))
+        result = self.call(self.function, args, kwargs)
+        results, spec = flatten(result)
         if self.tried_out is not None:
             made = [x for x in results if is_object(x) and not isinstance(x, _CONSTANTS)]
-            self.tried_out = made, given, results
+            self.tried_out = made, given, result
         return unflatten(spec, [*map(_handed_out, results)])
 
 
@@ -442,7 +440,7 @@ def handed(
         return TracedObject(call, x.value, None if number is None else examples.pop(number), x.kind, kept)
 
     result = record(handing, given, named)
-    (examples, copies, seen), handing.tried_out = handing.tried_out or ([], [], []), None
+    (examples, copies, seen), handing.tried_out = handing.tried_out or ([], [], None), None
     for x, state in zip(outer, states):
         if state is not None and not state.is_of(x._example):
             unsupported(f"{function.__name__} changes {_name_of(x)}, which is from outside the jitted function", _OUTSIDE)
@@ -454,7 +452,7 @@ def handed(
     kept = _kept(leaves, function, examples, copies)
     written_later = (x.storage for _, _, x in apart)  # what is made may show them
     kept += tuple(functools.partial(is_unwritten, x, x.value, x.writes, None) for x in written_later)
-    returned: Any = result
-    results = optree.tree_leaves(returned, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)
-    hold_shared(results, seen, [*filter(is_object, (*examples, *copies))])
-    return optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)
+    parts = [*filter(is_object, (*examples, *copies))]
+    result = optree.tree_map(shown, result, is_leaf=lambda x: type(x) is Constant, namespace=NAMESPACE)
+    hold_shared(result, seen, parts)
+    return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NoReturn, Protocol
 
@@ -111,7 +112,9 @@ def stores_itself(obj: Any) -> bool:
 
 def takes_items(obj: Any) -> bool:
     """Whether all that `obj[index] = item` does, of an item that is there already, is nothing: a tuple raises, x.flat copies."""
-    return hasattr(type(obj), "__setitem__") and not isinstance(obj, (TracedScalar, np.flatiter)) and not stores_itself(obj)
+    if isinstance(obj, (TracedScalar, np.flatiter, ChainMap)):  # which stores in the first of its dicts, wherever the item is
+        return False
+    return hasattr(type(obj), "__setitem__") and not stores_itself(obj)
 
 
 def sets_itself(obj: Any, name: str) -> bool:

@@ -212,9 +212,8 @@ def _attempt(
             caught = UnsupportedError("an exception that leaves a captured region is caught")
             known.reconsider(recording, caught)
             known.settle_open(recording, caught)
-        if rooted:
-            check_sealed(recording)
-        else:
+        check_sealed(recording)
+        if not rooted:
             check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
         return _finish(recording, leaves, spec, result)
 
