@@ -191,7 +191,7 @@ class NonFiniteError(JitmlError, FloatingPointError):
 
 
 class LentMemory(JitmlError, ValueError):
-    """An array is written that shows memory of a library's object: only plain Python writes there, and `jit` lets it."""
+    """An array or a list that a library's object has is changed, so that it sees it: plain Python does it, and `jit` lets it."""
 
 
 class NoRoom(JitmlError, MemoryError):

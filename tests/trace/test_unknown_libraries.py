@@ -55,7 +55,7 @@ class Column:
 class Frame:
     def __init__(self, **columns):
         self._columns = {name: Column(values, name) for name, values in columns.items()}
-        self.factor, self.label, self.seen = 1.0, "a", 0
+        self.factor, self.label, self.seen, self.notes = 1.0, "a", 0, []
 
     def __getattr__(self, name):
         try:
@@ -78,6 +78,12 @@ class Frame:
 
     def doubled(self):
         return Frame(**{name: 2 * column.values for name, column in self._columns.items()})
+
+    def kept(self):
+        return self.notes
+
+    def noted(self):
+        return len(self.notes)
 
     def step(self):
         self.seen += 1
@@ -309,6 +315,23 @@ def test_a_function_that_fills_a_cache_is_called(madeup: ModuleType) -> None:
     compiled = jitml.jit(lambda x: 0 + madeup.kept(x))
     for k in (1.0, 2.0):
         np.testing.assert_array_equal(compiled(X * k), X * k + 1)
+
+
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")  # Python does it
+def test_lists_of_its_own_change_where_it_sees_them(madeup: ModuleType) -> None:
+    programs: list[Callable[[Any, Any], Any]] = [
+        lambda f, x: f.notes.append(x[0]) or x * f.noted(),
+        lambda f, x: x * f.noted() + (f.notes.append(x[0]) or 1),
+        lambda f, x: f.kept().append(x[0]) or x * f.noted(),
+        lambda f, x: [f.notes.append(v) or f.noted() for v in x],
+        lambda f, x: madeup.made(2.0).kept().append(x[0]) or x,
+    ]
+    for function in programs:
+        found = []
+        for g in (function, jitml.jit(function, verify="never")):
+            frame = madeup.made(1.0)
+            found.append(repr(([g(frame, X * k) for k in (1.0, 2.0)], frame.notes)))
+        assert found[0] == found[1]
 
 
 def test_what_a_cache_keeps_is_written(madeup: ModuleType) -> None:

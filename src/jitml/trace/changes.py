@@ -76,9 +76,9 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if any(leaf is copied for leaf in leaves):
         return copied
     if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
-        trace.sealed.append(
-            Sealed("an argument", None, copied, leaves)
-        )  # of a kind of the user's, which only its own functions know
+        message = f"the function changes an argument, a {type(copied).__qualname__}"
+        # Of a kind of the user's, which only its own functions know.
+        trace.sealed.append(Sealed(UnsupportedError(message, source=user_source(), remedy=_INSTEAD), copied, leaves))
         return copied
     require_class(trace, type(original))
     if isinstance(original, dict):
@@ -123,8 +123,7 @@ def check_sealed(trace: Trace) -> None:
     for sealed in trace.sealed:
         after, _ = flatten(sealed.copied)
         if len(after) != len(sealed.leaves) or any(a is not b for a, b in zip(after, sealed.leaves)):
-            message = f"the function changes {sealed.what}, a {type(sealed.copied).__qualname__}"
-            raise UnsupportedError(message, source=sealed.source or user_source(), remedy=_INSTEAD)
+            raise sealed.error
 
 
 def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:

@@ -126,10 +126,9 @@ class Effort:
 
 @dataclass(frozen=True)
 class Sealed:
-    """A copy of a container that the function may not change: what that would be, the user's line, and the copy's leaves."""
+    """A copy of a container that the function may not change: what is raised if it does, and the copy's leaves."""
 
-    what: str
-    source: Source | None
+    error: JitmlError
     copied: Any
     leaves: Sequence[Any]
 

@@ -7,17 +7,18 @@ sets an attribute of `S`, be it before or after the call, nothing says whether t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.errors import Source, UnsupportedError
+from jitml.errors import JitmlError, LentMemory, Source, UnsupportedError
 from jitml.trace.context import Trace, active_trace, refuse, user_source
 from jitml.trace.host import Slot
 from jitml.trace.objects import TracedObject, arrays_apart, original_of
-from jitml.trace.state import is_polynomial, parts_of
+from jitml.trace.state import CONTAINERS, is_polynomial, parts_of
 from jitml.trace.tracers import is_traced
+from jitml.trace.watched import met
 
 # What properties of these names tell does not depend on what arrays hold.
 _OF_FORM = {"shape", "ndim", "dtype", "size", "nnz", "itemsize", "nbytes", "format", "order", "o", "variable", "degree"}
@@ -26,11 +27,15 @@ _REMEDY = "Change it outside of the jitted function, or let the call have a new 
 
 @dataclass(frozen=True)
 class Given:
-    """A host call, where it stands, and all that objects from outside hold which it is given."""
+    """A host call, where it stands, and all that objects from outside hold which it is given.
+
+    is_next: whether what the function changes from now on may come before the call, as in a loop.
+    """
 
     name: str
     source: Source | None
     parts: tuple[Any, ...]
+    is_next: bool
 
 
 def give(name: str, things: Iterable[Any]) -> None:
@@ -46,8 +51,8 @@ def give(name: str, things: Iterable[Any]) -> None:
     parts = tuple(x for x in parts_of(objects, lambda _: ()) if not is_traced(x) and id(x) not in replaced)
     if parts:
         root = active_trace().root
-        root.given.append(Given(name, user_source(), parts))
-        require_as_given(root, root.given[-1:])
+        root.given.append(Given(name, user_source(), parts, active_trace().is_body))
+        require_as_given(root, [replace(root.given[-1], is_next=True)])
 
 
 def require_unchanged(name: str, obj: Any) -> None:
@@ -59,7 +64,7 @@ def require_unchanged(name: str, obj: Any) -> None:
         give(name, (obj,))
         return
     parts = tuple(parts_of([original_of(obj)], lambda _: ()))
-    require_as_given(active_trace().root, [Given(name, user_source(), parts)])
+    require_as_given(active_trace().root, [Given(name, user_source(), parts, is_next=True)])
 
 
 def is_computed(obj: Any, name: str, found: Any) -> bool:
@@ -78,12 +83,16 @@ def is_of_its_memory(found: Any, obj: Any) -> bool:
 def require_as_given(root: Trace, calls: Iterable[Given]) -> None:
     """Refuse changes of what host calls are given."""
     written = {slot: array for slot, (array, tracer) in root.arrays.items() if tracer.storage.mutated}
-    if not written and not root.stored:
+    if not written and not root.stored and not root.watched:
         return
     for call in calls:
         for x in call.parts:
+            # A container changes when all is done: what has been called before sees it as it should.
+            known = met(root, x) if call.is_next and isinstance(x, CONTAINERS) else None
             if root.is_changed(x):
                 _refuse(call)
+            if known is not None and known.is_changed():
+                _refuse(call, LentMemory)
             for slot, array in written.items() if isinstance(x, np.ndarray) else ():
                 if np.may_share_memory(x, array):
                     _hand_over(root, slot, array, array is x)
@@ -127,6 +136,6 @@ def take_at_run_time(trace: Trace, array: Any) -> None:
         trace.decisions.again()
 
 
-def _refuse(call: Given) -> NoReturn:
+def _refuse(call: Given, kind: type[JitmlError] = UnsupportedError) -> NoReturn:
     message = f"{call.name} is given an object that the jitted function changes, and might see it as it was or as it becomes"
-    refuse(UnsupportedError(message, source=call.source, remedy=_REMEDY))
+    refuse(kind(message, source=call.source, remedy=_REMEDY))

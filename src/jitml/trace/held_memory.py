@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.errors import LentMemory
 from jitml.ir.graph import Value
 from jitml.trace.context import Sealed, active_trace, unsupported, user_source
 from jitml.trace.state import parts_of
@@ -70,8 +71,8 @@ def _hold(result: Any, seen: Any, is_shared: Callable[[Any], bool]) -> None:
             hold(seen, read_only(result))
     elif isinstance(seen, _CONTAINERS) and type(result) is type(seen) and len(result) == len(seen):
         if not isinstance(seen, tuple) and is_shared(seen):
-            what = "what a library's object has given and keeps"
-            active_trace().root.sealed.append(Sealed(what, user_source(), result, flatten(result)[0]))
+            message = f"the function changes a {type(seen).__qualname__} that a library's object has given and keeps"
+            active_trace().root.sealed.append(Sealed(LentMemory(message, source=user_source()), result, flatten(result)[0]))
         for key in seen if isinstance(seen, dict) else range(len(seen)):
             _hold(result[key], seen[key], is_shared)
 
