@@ -80,6 +80,7 @@ PLACES = (
     Place("autograd/api/custom.py", "loads the rules of functions that have some", (Way.ITSELF,)),
     Place("autograd/attributes.py", "loads attributes of objects that are differentiated", (Way.ATTRIBUTES,)),
     Place("numpy/layouts.py", "calls NumPy on small arrays that lie like the operands", (Way.ARRAY,)),
+    Place("numpy/arrays.py", "has arrays on the memory of other objects made at each call", (Way.CONTENTS, Way.RUN_TIME)),
     Place("numpy/rounding.py", "guards whether arrays overlap", (Way.ARRAY,)),
 )
 
