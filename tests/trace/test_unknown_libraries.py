@@ -17,6 +17,7 @@ from jitml.errors import UnsupportedError
 
 X = np.ones(3)
 SOURCE = '''
+import array
 import functools
 import queue
 import numpy as np
@@ -129,6 +130,16 @@ def total(frame):
 @functools.lru_cache
 def weights(n):
     return np.zeros(n), np.ones(2)
+
+def halves():
+    m = np.arange(6.0)
+    return m[:4], m[2:]
+
+COUNTS = array.array("d", [0.0])
+
+def bump(x):
+    COUNTS[0] += 1
+    return x * COUNTS[0]
 
 RNG = np.random.default_rng(0)
 KEPT = {}
@@ -295,6 +306,16 @@ def test_refused(name: str, madeup: ModuleType) -> None:
     assert frame.seen == 0 and frame.a.values[0] == 1.0
 
 
+def test_arrays_that_overlap_and_are_new_at_each_call(madeup: ModuleType) -> None:
+    def f(x: Any) -> Any:
+        a, b = madeup.halves()
+        a += 1
+        return b * x[0]
+
+    with pytest.raises(UnsupportedError, match=r"halves\(\)\[0\] is written and overlaps halves\(\)\[1\]"):
+        jitml.jit(f)(X)
+
+
 def test_a_function_that_changes_what_is_around_it(madeup: ModuleType) -> None:
     for function, message in (
         (lambda x: x * madeup.count(), "count changes madeup.LEVEL"),
@@ -304,6 +325,7 @@ def test_a_function_that_changes_what_is_around_it(madeup: ModuleType) -> None:
         (lambda x: 0 + madeup.counted(x), "counted changes madeup.SETTINGS"),
         (lambda x: 0 + madeup.noted(x), "noted changes madeup.NAMES"),
         (lambda x: 0 + madeup.step(x), "step changes n"),
+        (lambda x: 0 + madeup.bump(x), "bump changes madeup.COUNTS"),
     ):
         before = madeup.LEVEL, [*madeup.NAMES], madeup.RNG.bit_generator.state, vars(madeup.SETTINGS).copy()
         with pytest.raises(UnsupportedError, match=message):

@@ -29,6 +29,7 @@ from jitml.trace.tracers import TracedArray, lift, meet_again
 
 Member = tuple[Slot, Array]
 _FEW = 8  # arrays that are compared with each other
+_MOST_OWNERS = 50  # of memory that is seen in parts: a library's function may give new arrays whenever the trace begins again
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def enter_part(recording: Trace, owners: Mapping[int, Array], shared: dict[int, 
 def see_parts(recording: Trace, one: Array, other: Array) -> None:
     """Two arrays overlap, one of which has been written: trace anew with both as views, if that has not been tried."""
     base, owners = root(one), recording.decisions.in_parts
-    if root(other) is base and base.flags.c_contiguous and id(base) not in owners:
+    if root(other) is base and base.flags.c_contiguous and id(base) not in owners and len(owners) < _MOST_OWNERS:
         owners[id(base)] = base
         recording.decisions.again()
 
