@@ -249,3 +249,16 @@ def test_stacks_of_views_whose_elements_lie_far_apart() -> None:
         f(far) for f in (jitml.jit(lambda x: np.stack([x[:, :2].T, x[:, 4:6].T], 1)), lambda x: np.stack([x[:, :2].T] * 2, 1))
     )
     assert got.strides == want.strides
+
+
+def test_names_of_orders() -> None:
+    def f(x: Any, order: Any) -> Any:
+        flat = np.ravel(x, order), x.flatten(order), np.reshape(x, (3, 2), order), *np.unravel_index([1, 4], (2, 3), order)
+        return *flat, [float(v) for v in np.nditer(x, order=order or "C")], np.add(x, 1, order=order or "C").ravel("K")
+
+    fast, x = jitml.jit(f), np.arange(6.0).reshape(2, 3)
+    for order in ("C", "F", "f", "c", None):
+        for got, want in zip(fast(x, order), f(x, order), strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=str(order))
+    with pytest.raises(ValueError, match="order must be one of"):
+        jitml.jit(lambda x: x.ravel("rows"))(x)

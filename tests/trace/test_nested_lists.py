@@ -358,3 +358,15 @@ def test_an_item_that_is_a_list_grows_in_a_loop(f: Any) -> None:
     mine, theirs = [[5.0]], [[5.0]]
     if f is in_an_argument:
         assert repr((compiled(x, theirs), theirs)) == repr((f(x, mine), mine))
+
+
+def without_dimensions(x: Any) -> Any:
+    ys = []
+    for v in x:
+        ys.append(np.array(v * 2))
+    return ys, ys[1], [type(y).__name__ for y in ys[:2]]
+
+
+def test_items_are_arrays_of_no_dimensions() -> None:
+    x = np.arange(5.0)
+    assert repr(jitml.jit(without_dimensions, verify="never")(x)) == repr(without_dimensions(x))

@@ -36,6 +36,7 @@ from jitml.trace.tracers import (
     laid_out,
     lies_in,
     lift,
+    named_order,
     read,
     refuse_lent,
     scalar,
@@ -127,6 +128,7 @@ def astype(
 @implements(np.ndarray.flatten)
 def flatten(x: Traced, order: str = "C") -> TracedArray:
     """A copy in one dimension."""
+    order = "C" if order is None else named_order(order)
     if not isinstance(x, TracedArray):
         return fresh(ops.reshape(read(x), shape=(1,)))
     if order == "K" and not x.is_contiguous and not is_fortran(x):

@@ -21,7 +21,7 @@ from jitml.numpy.ranges import arange, linspace, require_forwards
 from jitml.numpy.reshaping import as_shape, atleast_1d, reshaped
 from jitml.trace.numbers import of_size
 from jitml.trace.registry import implements
-from jitml.trace.tracers import TracedArray, fresh, laid_out
+from jitml.trace.tracers import TracedArray, fresh, laid_out, named_order
 
 
 def _joining(name: str, axis: int, place: Callable[[TracedArray], TracedArray]) -> Callable[[Any], Any]:
@@ -113,7 +113,9 @@ def ix_(*args: Any) -> tuple[TracedArray, ...]:
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     """Quotients and remainders by the sizes."""
-    sizes = as_shape(shape)
+    sizes, order = as_shape(shape), "C" if order is None else named_order(order)
+    if order not in ("C", "F"):
+        raise ValueError("only 'C' or 'F' order is permitted")
     rest = result_of(checked_index(integers(indices), prod(sizes)))
     places = []
     for n in reversed(sizes) if order == "C" else sizes:

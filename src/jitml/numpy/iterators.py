@@ -15,7 +15,7 @@ from jitml.trace.iteration import Going, Position
 from jitml.trace.numbers import of_size, size_of
 from jitml.trace.registry import call, implements
 from jitml.trace.strides import memory_order
-from jitml.trace.tracers import TracedArray, lift, read, require_writeable
+from jitml.trace.tracers import TracedArray, lift, named_order, read, require_writeable
 
 _HARMLESS = {"refs_ok", "zerosize_ok"}
 
@@ -51,7 +51,7 @@ def nditer(op: Any, flags: Sequence[str] = (), op_flags: Any = None, order: str 
     """The elements of one array, each as an array without axes, in the order in which they lie in memory."""
     if isinstance(op, (tuple, list)) or others or not _HARMLESS.issuperset(flags):
         not_compiled("nditer", "of several arrays, or with flags", "Loop over np.ndenumerate(x), np.ndindex(x.shape) or x.flat.")
-    x = _array(op)
+    x, order = _array(op), named_order(order)
     if "zerosize_ok" not in flags:
         nonempty(read(x), range(x.ndim), "Iteration of zero-sized operands is not enabled")
     named = [flag for part in op_flags or () for flag in ([part] if isinstance(part, str) else part)]

@@ -36,7 +36,7 @@ from jitml.trace.ragged import MOST_ELEMENTS
 from jitml.trace.registry import implements
 from jitml.trace.sizes import named, number, quotient, span, value_of_size
 from jitml.trace.strides import kept_strides, largest_stride
-from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_fortran, is_traced, read, scalar, view
+from jitml.trace.tracers import TracedArray, TracedScalar, fresh, is_fortran, is_traced, named_order, read, scalar, view
 
 _GUESSED = 1 << 11  # what a size may be at least of which this call has not told: memory of that size is set aside
 _ANYTHING = 1 << 16  # the same in a loop, of whose first iteration nothing is known either
@@ -201,7 +201,8 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
         raise TypeError("reshape() missing 1 required positional argument: 'shape'")
     x = as_array(a)
     target = complete_shape(shape, x.aval.size)
-    if order not in ("C", "F", "A"):
+    order = "C" if order is None else named_order(order)
+    if order == "K":
         raise ValueError(f"order {order!r} is not permitted for reshaping")
     if order == "F" or (order == "A" and is_fortran(x)):
         backwards = reshaped(transposed(x, range(x.ndim)[::-1]), target[::-1])
@@ -216,7 +217,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> TracedArray:
     """A view of contiguous memory, else a copy: unlike reshape, which views whatever strides can express."""
-    x = as_array(a)
+    x, order = as_array(a), "C" if order is None else named_order(order)
     if order == "K":
         outer = kept_strides([(x.sizes, x.layout)], x.sizes)
         x = transposed(x, sorted(range(x.ndim), key=lambda n: -largest_stride(outer[n])))

@@ -35,7 +35,7 @@ from jitml.trace.broadcasting import never_equal
 from jitml.trace.context import user_source
 from jitml.trace.doubts import settled
 from jitml.trace.registry import call, implements
-from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, read
+from jitml.trace.tracers import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, named_order, read
 
 
 def call_ufunc(
@@ -68,6 +68,7 @@ def call_ufunc(
     mask = None if where is True else mask_of(where)
     results = _compute(ufunc, values, outs, mask)
     stored = _store(ufunc, args, results, dtypes[ufunc.nin :], outs, mask, casting)
+    order = order if order == "K" else named_order(order)
     for result in stored if type(stored) is tuple else (stored,):
         if order != "K" and type(result) is TracedArray and not any(result is out for out in outs):
             _put_in(order, result, args)

@@ -214,7 +214,8 @@ class Stack(Sequence[Any]):
     def _new_row(self, index: Any) -> Any:
         leaves = []
         for kind, column, flags in zip(self.kinds, self.columns, self.flags):
-            row = call(operator.getitem, column, index)
+            is_single = kind.form == "array" and column.ndim == 1  # an array of no dimensions, and no scalar
+            row = call(operator.getitem, column, (index, ...) if is_single else index)
             if kind.form == "array" and self.listed is not None:
                 column.storage.listed = self.listed
             leaves.append(row if kind.form == "array" else kind.show(read(row)))
@@ -421,11 +422,17 @@ class _Shape:
             stack = Stack(head, self.spec, self.kinds, columns)
             stack.tail, stack.flags, stack.site, stack.listed = tail, flags, self.site, self.listed
             return stack.owned()
-        items = [column.tolist() if kind.form == "number" else column for kind, column in zip(self.kinds, columns)]
+        items = [_in_a_list(column, kind) for kind, column in zip(self.kinds, columns)]
         for n, known in enumerate(flags):
             for which, flag in known.items():
                 items[n] = [which(item) if is_it else item for item, is_it in zip(items[n], flag)]
         return [*head, *(optree.tree_unflatten(self.spec, row) for row in zip(*items)), *tail]
+
+
+def _in_a_list(column: Any, kind: Kind) -> Any:
+    if kind.form == "array":
+        return [column[n, ...] for n in range(len(column))]
+    return column.tolist() if kind.form == "number" else column
 
 
 def _taken_apart(stack: Any) -> Any:
