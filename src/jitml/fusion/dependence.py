@@ -9,8 +9,10 @@ means that each digit is zero. Whatever does not fit this pattern counts as "may
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from typing import TypeAlias
 
@@ -72,7 +74,7 @@ class Access:
     behind: tuple[Path | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Accesses:
     """All accesses of a kernel in textual order, and the largest count of each loop (None if unknown).
 
@@ -88,14 +90,21 @@ class Accesses:
     names: frozenset[Path]
     tiles: Mapping[Path, tuple[Path, int, int]]
 
+    @cached_property
+    def _by_buffer(self) -> Mapping[str, list[Access]]:
+        found: defaultdict[str, list[Access]] = defaultdict(list)
+        for access in self.items:
+            found[access.buffer].append(access)
+        return found
+
     def of(self, buffer: str) -> list[Access]:
-        return [a for a in self.items if a.buffer == buffer]
+        return self._by_buffer.get(buffer, [])
 
     def loads(self, buffer: str) -> list[Access]:
-        return [a for a in self.items if a.buffer == buffer and not a.is_store]
+        return [a for a in self.of(buffer) if not a.is_store]
 
     def stores(self, buffer: str) -> list[Access]:
-        return [a for a in self.items if a.buffer == buffer and a.is_store]
+        return [a for a in self.of(buffer) if a.is_store]
 
 
 def accesses(kernel: Kernel) -> Accesses:

@@ -123,9 +123,11 @@ class Views:
         self._chains = chains
         self._merges: dict[str, list[list[int]] | None] = {}
         views: dict[str, Buffer] = {}
-        for name in dict.fromkeys(n for n, _ in self.accesses):
+        used: dict[str, list[Places]] = {}
+        for name, at in self.accesses:
+            used.setdefault(name, []).append(at)
+        for name, uses in used.items():
             buffer = self._full[name]
-            uses = [at for n, at in self.accesses if n == name]
             runs = self._runs(buffer, uses)
             if all(self._reads_well(buffer, runs, at) for at in uses):
                 self._merges[name] = runs

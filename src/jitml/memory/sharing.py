@@ -251,9 +251,10 @@ def _share_step(sharing: Sharing, n: int, step: Step) -> None:
             continue
         if not (sharing.is_free(n, read, written) and sharing.update(n, read, written)):
             sharing.copies_before.setdefault(n, []).append((read, written))
+    ending = [read for read in sharing.uses[n].reads if sharing.lives[read].first < sharing.lives[read].last == n]
     for written in sharing.uses[n].writes:
         if written not in step.updates and sharing.lives[written].first == n:
-            _take_over(sharing, n, written, sharing.uses[n].reads)
+            _take_over(sharing, n, written, ending)
 
 
 def _take_over(sharing: Sharing, n: int, written: str, candidates: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from jitml.codegen.llvm.blocks import LONG_BLOCK, longest_block, split_blocks
 from jitml.codegen.llvm.builder import Builder
 from jitml.codegen.llvm.declarations import Declarations, mentioned
 from jitml.codegen.target import Target
@@ -16,7 +17,7 @@ from jitml.fusion.loops import Buffer, Check, Kernel, walk
 from jitml.fusion.printer import show
 from jitml.ir.ops.host import HostFunction
 
-LONG_BLOCK = 1000  # instructions
+_LONG_FUNCTION = 20_000  # lines, of which LLVM's care would take more than five seconds
 LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
 
 # What LLVM does for a function: the least; select, schedule and allocate with care; optimise it before that.
@@ -92,8 +93,10 @@ class Unit:
         """
         if effort is None:
             effort = "usual" if self.loops else "least"
-        if effort == "usual" and _longest_block(body) >= LONG_BLOCK:
+        if effort == "usual" and (longest_block(body) >= LONG_BLOCK or body.count("\n") >= _LONG_FUNCTION):
             effort = "least"
+        if effort == "least":
+            body = split_blocks(body)
         self.functions[effort].append(f"define hidden {head} #0 {{\n{body}\n}}")
         self.heads[mentioned(head)[0]] = f"declare hidden {head}"
         if sum(text.count("\n") for text in self.functions[effort]) >= LONG_PART:
@@ -162,11 +165,3 @@ def attributes(cpu: Target) -> str:
     if cpu.features:
         parts.append(f'"target-features"="{cpu.features}"')
     return " ".join(parts)
-
-
-def _longest_block(body: str) -> int:
-    longest = block = 0
-    for line in body.splitlines():
-        block = block + 1 if line.startswith("  ") else 0
-        longest = max(longest, block)
-    return longest

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import accumulate
 from math import prod
 
 from jitml.fusion.loops import Apply, Const, Expr, Var, add, mul, sub
-from jitml.fusion.lower.points import Index, Point, limits, lowering, targets
+from jitml.fusion.lower.points import Index, Point, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound
@@ -98,32 +99,35 @@ def lower_pad(p: Point) -> Scalar:
 
 @lowering.rule(ops.concat)
 def lower_concat(p: Point) -> Scalar:
-    axis = p.node.params["axis"]
-    i, start, total = p.index[axis], 0, p.node.output.shape[axis]
-    pieces: list[tuple[Scalar, Scalar]] = []
-    least, most = limits(i, p.reader.ranges) or (0, None)
-    for k, piece in enumerate(p.node.inputs):
-        n = piece.shape[axis]
-        stop = start + n
-        if stop <= least:  # there may be thousands
-            start = stop
-            continue
-        if most is not None and start > most:
-            break
-        known = (stop == total and not pieces) or p.inside(i, start, stop) if n else False
-        if known is not False:
-            offset = sub(i, start) if known else clamped(sub(i, start), 0, n - 1)
-            value = p.read(k, (*p.index[:axis], offset, *p.index[axis + 1 :]))
-            if known:
-                return value
-            pieces.append((p.b.compare("lt", p.b.index(i), p.b.index(Const(stop))), value))
-        start = stop
+    """The piece is found by halves: there may be thousands."""
+    pieces, stops = _pieces(p.node)
     if not pieces:  # an empty result: never stored
         return p.b.const(0, p.node.output.dtype)
-    *others, (_, result) = pieces
-    for condition, value in reversed(others):
-        result = p.b.select(condition, value, result)
-    return result
+    return _of_pieces(p, pieces, stops, 0, len(pieces), is_sure=True)
+
+
+@lru_cache(maxsize=8)
+def _pieces(node: Node) -> tuple[list[int], list[int]]:
+    """Which operands have elements, and where along the axis each of them stops."""
+    extents = [piece.shape[node.params["axis"]] for piece in node.inputs]
+    pieces = [k for k, n in enumerate(extents) if n]
+    return pieces, list(accumulate(extents[k] for k in pieces))
+
+
+def _of_pieces(p: Point, pieces: Sequence[int], stops: Sequence[int], first: int, last: int, *, is_sure: bool) -> Scalar:
+    """The element of one of some pieces; where another one may hold it, `is_sure` being False, it is any of theirs."""
+    axis = p.node.params["axis"]
+    i, start = p.index[axis], stops[first - 1] if first else 0
+    if last - first == 1:
+        offset = sub(i, start) if is_sure else clamped(sub(i, start), 0, stops[first] - start - 1)
+        return p.read(pieces[first], (*p.index[:axis], offset, *p.index[axis + 1 :]))
+    middle = (first + last) // 2
+    known = p.inside(i, start, stops[middle - 1])
+    if known is not None:
+        return _of_pieces(p, pieces, stops, *((first, middle) if known else (middle, last)), is_sure=is_sure)
+    left = _of_pieces(p, pieces, stops, first, middle, is_sure=False)
+    condition = p.b.compare("lt", p.b.index(i), p.b.index(Const(stops[middle - 1])))
+    return p.b.select(condition, left, _of_pieces(p, pieces, stops, middle, last, is_sure=False))
 
 
 @lowering.rule(ops.update_slice)

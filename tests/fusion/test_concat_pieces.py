@@ -1,0 +1,39 @@
+"""Many pieces joined: the one that holds an element is found by halves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.fusion.groups import Recorder
+from jitml.fusion.loops import Expr
+
+Array = np.ndarray[Any, Any]
+
+
+def test_few_questions_are_asked_of_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, inside = 0, Recorder.inside
+
+    def counted(self: Recorder, expr: Expr, low: int, high: int) -> bool | None:
+        nonlocal asked
+        asked += 1
+        return inside(self, expr, low, high)
+
+    monkeypatch.setattr(Recorder, "inside", counted)
+    jitml.jit(lambda rows: np.stack(rows) * 2).lower([np.arange(3.0) for _ in range(200)])
+    assert 0 < asked < 20 * 200
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 13])
+def test_pieces_of_all_lengths(n: int) -> None:
+    pieces = [np.arange(float(i * 5 % 4)) + 10 * i for i in range(n)]
+
+    def joined(*x: Array) -> Any:
+        whole = np.concatenate(x)
+        return whole[::-1] * 2, whole[1::3], np.roll(whole, 2) + whole, np.stack([whole, -whole], 1).reshape(-1)[1:-1]
+
+    for a, b in zip(jitml.jit(joined)(*pieces), joined(*pieces)):
+        np.testing.assert_array_equal(a, b, strict=True)
