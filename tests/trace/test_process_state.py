@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import gc
@@ -23,6 +24,7 @@ import pytest
 import scipy.special
 
 import jitml
+from jitml.errors import UnsupportedError
 
 X = np.array([1.0, 0.0, 2.0])
 STATES: tuple[Callable[[], AbstractContextManager[None]], ...] = (
@@ -217,3 +219,22 @@ def test_numbers_that_differ_each_time_and_do_not_matter() -> None:
         KEPT.append([object()])
         np.testing.assert_array_equal(compiled(X), X * 2)
     assert len(compiled.variants) == 1
+
+
+def entered_alone(x: Any) -> Any:
+    np.errstate(all="ignore").__enter__()
+    return x * 2
+
+
+def left_open(x: Any) -> Any:
+    stack = contextlib.ExitStack()
+    stack.enter_context(np.errstate(over="raise"))
+    return x * 2
+
+
+@pytest.mark.parametrize("f", [entered_alone, left_open])
+def test_an_error_state_that_is_not_left_is_refused(f: Callable[[Any], Any]) -> None:
+    before = np.geterr()
+    with pytest.raises(UnsupportedError, match="entered, and not left"):
+        jitml.jit(f)(np.ones(3))
+    assert np.geterr() == before

@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.floating import CATEGORIES, raising
 from jitml.ir.op import active_recorder
 from jitml.ir.types import BOOL
-from jitml.trace.context import active_trace, unsupported
+from jitml.trace.context import Trace, active_trace, unsupported
 
 
 def recorded_errors() -> AbstractContextManager[None]:
@@ -62,3 +62,9 @@ class ErrorState(ContextDecorator):
         self.numpys.__exit__(*error)
         root = active_trace().root
         root.error_state, root.floating, root.reactions = self.before, self.floating, self.reactions
+
+
+def require_left(root: Trace) -> None:
+    """Refuse a function that ends inside of an `np.errstate`: the caller's error state is its own."""
+    if root.error_state != (0, 0):
+        unsupported("np.errstate is entered, and not left where the function ends", "Use it in a `with` statement.")

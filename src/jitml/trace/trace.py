@@ -33,7 +33,7 @@ from jitml.trace.convert import convert
 from jitml.trace.decisions import Decisions, is_ours
 from jitml.trace.doubts import require_type_known
 from jitml.trace.drivers import HOOKS, OpenType, Restart
-from jitml.trace.flags import recorded_errors
+from jitml.trace.flags import recorded_errors, require_left
 from jitml.trace.given import require_as_given, require_unread
 from jitml.trace.handlers import Handler, Steps
 from jitml.trace.host import Host, Opened, Slot
@@ -212,6 +212,7 @@ def _attempt(
             caught = UnsupportedError("an exception that leaves a captured region is caught")
             known.reconsider(recording, caught)
             known.settle_open(recording, caught)
+        require_left(recording)
         check_sealed(recording)
         if not rooted:
             check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
