@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitml
 from against_numpy import agree, check, function_of, run_traced
 from jitml.errors import ShapeError
 from jitml.numpy.loops import LOOPS
@@ -231,3 +232,11 @@ def test_long_expressions_of_bytes() -> None:
     """More lanes in one step than a byte can count."""
     coefficients, x = np.arange(64, dtype="i1") - 30, np.arange(1000).astype("i1")
     check(function_of("c, x", "np.polyval(c, x)"), coefficients, x)
+
+
+def test_python_numbers_where_no_dtype_may_change() -> None:
+    f = jitml.jit(lambda x, y: np.add(x, y, casting="equiv"))
+    np.testing.assert_array_equal(f(np.ones(3), np.ones(3)), np.full(3, 2.0))
+    for number in (1, 1.5):
+        with pytest.raises(TypeError, match="equiv"):
+            f(np.ones(3), number)

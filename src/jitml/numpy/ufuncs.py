@@ -119,6 +119,8 @@ def _resolve(
         signature = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
     kinds = (*map(kind_of, args), *(o.dtype if isinstance(o, TracedArray) else None for o in outs))
     options = {} if signature is None else {"signature": signature}
+    if casting == "equiv" and any(isinstance(kind, type) for kind in kinds):  # NumPy 2.4 ends the process if it is asked
+        raise TypeError("cannot cast a Python number under the casting rule 'equiv'")
     resolved = settled(args, kinds, lambda kinds: ufunc.resolve_dtypes(tuple(kinds), casting=casting, **options))
     # Beside an int8, a uint64 is compared by C's long long, which equals int64 and yet is another type of scalars.
     return tuple(DTYPES[dtype_name(d)] for d in resolved)
