@@ -75,3 +75,29 @@ def test_nothing_is_kept(run: Callable[[Data], None]) -> None:
     del data
     assert recordings() <= before
     assert gone() is None
+
+
+class Equal(type):
+    """Of which one class is equal to another."""
+
+    def __eq__(cls, other: object) -> bool:
+        return isinstance(other, Equal)
+
+    def __hash__(cls) -> int:
+        return 7
+
+
+class First(metaclass=Equal):
+    __slots__ = ("a",)
+
+
+class Second(metaclass=Equal):
+    __slots__ = ("b",)
+
+
+def test_classes_that_are_equal_are_told_apart() -> None:
+    first: Any = First()
+    second: Any = Second()
+    first.a, second.b = 2.0, 3.0
+    for f, expected in ((lambda x: x * first.a, X * 2), (lambda x: x * second.b, X * 3)):
+        np.testing.assert_array_equal(jitml.jit(f, verify="first")(X), expected)
