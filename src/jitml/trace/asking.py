@@ -52,14 +52,16 @@ def parts_of(xs: Iterable[Any]) -> Iterator[Any]:
     while waiting:
         x = waiting.pop()
         kind: Any = type(x)
-        if kind in PLAIN and kind not in CONTAINERS and kind is not set:
-            continue
-        if home_of(kind).startswith("jitml."):
+        if kind in PLAIN:
+            if kind not in CONTAINERS and kind is not set:
+                continue
+        elif home_of(kind).startswith("jitml."):
             continue
         if issubclass(kind, (*CONTAINERS, set, frozenset, MappingView)):
             if id(x) not in seen:
                 seen.add(id(x))
-                waiting += [y for y in _held(x) if type(y) not in PLAIN or type(y) in CONTAINERS]
+                held = x if kind is tuple or kind is list else _held(x)  # of most there is no more to ask
+                waiting += [y for y in held if type(y) not in PLAIN or type(y) in CONTAINERS]
         if kind not in PLAIN:
             yield x
 
