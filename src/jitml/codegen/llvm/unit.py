@@ -17,7 +17,6 @@ from jitml.fusion.loops import Buffer, Check, Kernel, walk
 from jitml.fusion.printer import show
 from jitml.ir.ops.host import HostFunction
 
-_LONG_FUNCTION = 20_000  # lines, of which LLVM's care would take more than five seconds
 LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
 
 # What LLVM does for a function: the least; select, schedule and allocate with care; optimise it before that.
@@ -93,7 +92,7 @@ class Unit:
         """
         if effort is None:
             effort = "usual" if self.loops else "least"
-        if effort == "usual" and (longest_block(body) >= LONG_BLOCK or body.count("\n") >= _LONG_FUNCTION):
+        if effort == "usual" and longest_block(body) >= LONG_BLOCK:
             effort = "least"
         if effort == "least":
             body = split_blocks(body)
