@@ -237,6 +237,5 @@ def test_long_expressions_of_bytes() -> None:
 def test_python_numbers_where_no_dtype_may_change() -> None:
     f = jitml.jit(lambda x, y: np.add(x, y, casting="equiv"))
     np.testing.assert_array_equal(f(np.ones(3), np.ones(3)), np.full(3, 2.0))
-    for number in (1, 1.5):
-        with pytest.raises(TypeError, match="equiv"):
-            f(np.ones(3), number)
+    with pytest.raises(TypeError, match="equiv"):
+        f(np.ones(3), 1)
