@@ -418,17 +418,3 @@ def test_the_memory_that_a_method_gives_is_the_objects(f: Callable[[Any], Any]) 
     compiled = jitml.jit(f, verify="never")
     for x in (B, B * 2):
         assert repr(compiled(x.copy())) == repr(f(x.copy()))
-
-
-def test_it_is_not_read_once_the_object_has_written_there() -> None:
-    def f(x: Any) -> Any:
-        s = scipy.interpolate.UnivariateSpline(np.arange(6.0), np.arange(6.0) ** 2 * x[0], s=0)
-        k = s.get_coeffs()
-        assert k.flags.writeable
-        y = k * 2
-        s.set_smoothing_factor(0.5)
-        return y if x.size == 3 else k
-
-    np.testing.assert_allclose(jitml.jit(f)(B), f(B))
-    with pytest.raises(UnsupportedError, match="writes into an array that it shares with the function"):
-        jitml.jit(f)(np.ones(4))

@@ -35,6 +35,9 @@ class Column:
     def mean(self):
         return self.values.mean()
 
+    def raw(self):
+        return self.values[:2]
+
     def __array__(self, dtype=None, copy=None):
         return self.values
 
@@ -354,6 +357,20 @@ def test_lists_of_its_own_change_where_it_sees_them(madeup: ModuleType) -> None:
             frame = madeup.made(1.0)
             found.append(repr(([g(frame, X * k) for k in (1.0, 2.0)], frame.notes)))
         assert found[0] == found[1]
+
+
+def test_memory_that_an_object_has_given_is_not_read_once_it_has_written_there(madeup: ModuleType) -> None:
+    def f(x: Any, last: Any = None) -> Any:
+        frame = madeup.made(x[0])
+        k = frame.a.raw()
+        assert k.flags.writeable
+        y = k * 2
+        frame.put(5.0)
+        return y if last is None else k * last
+
+    np.testing.assert_array_equal(jitml.jit(f)(X), f(X))
+    with pytest.raises(UnsupportedError, match="writes into an array that it shares with the function"):
+        jitml.jit(f)(X, 2.0)
 
 
 def test_what_a_cache_keeps_is_written(madeup: ModuleType) -> None:
