@@ -18,7 +18,6 @@ from jitml.trace.host import Slot
 from jitml.trace.objects import TracedObject, arrays_apart, original_of
 from jitml.trace.state import CONTAINERS, is_polynomial, parts_of
 from jitml.trace.tracers import is_traced
-from jitml.trace.watched import met
 
 # What properties of these names tell does not depend on what arrays hold.
 _OF_FORM = {"shape", "ndim", "dtype", "size", "nnz", "itemsize", "nbytes", "format", "order", "o", "variable", "degree"}
@@ -88,7 +87,7 @@ def require_as_given(root: Trace, calls: Iterable[Given]) -> None:
     for call in calls:
         for x in call.parts:
             # A container changes when all is done: what has been called before sees it as it should.
-            known = met(root, x) if call.is_next and isinstance(x, CONTAINERS) else None
+            known = root.copies.get(id(x)) if call.is_next and isinstance(x, CONTAINERS) else None
             if root.is_changed(x):
                 _refuse(call)
             if known is not None and known.is_changed():
