@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.errors import UncompiledWarning
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 
@@ -118,3 +119,19 @@ def test_texts(f: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> Non
         x = np.arange(3.0) + n
         found = [(repr(function(x, n)), capsys.readouterr().out) for function in (f, compiled)]
         assert found[0] == found[1]
+
+
+def _told(x: Any, y: Any) -> Any:
+    try:
+        return x + y
+    except ValueError as error:
+        return type(error).__name__, str(error)
+
+
+def test_a_handler_that_looks_at_an_exception_sees_numpys() -> None:
+    compiled = jitml.jit(_told)
+    with pytest.warns(UncompiledWarning):
+        assert compiled(np.ones(3), np.ones(4)) == _told(np.ones(3), np.ones(4))
+    for sizes in ((3, 3), (5, 2)):
+        x, y = map(np.ones, sizes)
+        assert str(compiled(x, y)) == str(_told(x, y))

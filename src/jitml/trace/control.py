@@ -212,12 +212,13 @@ class Control(Pieces):
         self.caught = caught
         node.orelse = self._nested(node.orelse)
         for handler in node.handlers:
+            is_read = ast.Constant(_is_read(handler))
             handler.type = self.visit(handler.type) if handler.type else None
             handler.body = self._nested(handler.body)
             first = handler.body[0]
             if self.driven:
                 handler.body.insert(0, self._unwind(depth, first))
-            handler.body.insert(0, ast.copy_location(ast.Expr(self._hook("handled", first)), first))
+            handler.body.insert(0, ast.copy_location(ast.Expr(self._hook("handled", first, is_read)), first))
         node.finalbody = self._nested(node.finalbody)
         self.depth = depth
         return [self._mark_depth(depth, node), node] if node.handlers and self.driven else node
@@ -379,3 +380,9 @@ def _last_comparison(test: ast.expr) -> ast.expr | None:
             return _last_comparison(operand)
         case _:
             return None
+
+
+def _is_read(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler looks at its exception, other than to raise it again, or another one from it."""
+    names = {id(part) for node in ast.walk(handler) if isinstance(node, ast.Raise) for part in (node.exc, node.cause)}
+    return any(isinstance(x, ast.Name) and x.id == handler.name and id(x) not in names for x in ast.walk(handler))

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.errors import FailedCheck, JitmlError, Source, UnknownSizeError
+from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UnknownSizeError
 from jitml.ir.floating import CATEGORIES, raised_by
 from jitml.ir.graph import Node, Value
 from jitml.trace.context import Trace, active_trace, is_users, refuse
@@ -201,6 +201,13 @@ def require_missing(error: BaseException) -> None:
         if error.name not in frame.f_code.co_freevars:
             place = root.host.compute(contains, (Const(frame.f_globals), Const(error.name)), f"a global {error.name}")
             root.host.require(place, error.name in frame.f_globals)
+
+
+def require_numpys_own(error: BaseException) -> None:
+    """The function looks at an exception: what NumPy says is not what jitml does, so that plain Python runs."""
+    root = active_trace().root
+    if isinstance(error, (ShapeError, DTypeError)) and root.steps is None:
+        refuse(error)
 
 
 def _require_not_imported(root: Trace, name: str) -> None:

@@ -19,7 +19,7 @@ from jitml.interrupts import pass_on
 from jitml.trace import regions
 from jitml.trace.decisions import Mode, Site
 from jitml.trace.drivers import UNDEF, Choice, Driver, Names, Operand, Values
-from jitml.trace.handlers import require_known_sizes, require_missing
+from jitml.trace.handlers import require_known_sizes, require_missing, require_numpys_own
 from jitml.trace.induction import Directions
 from jitml.trace.names import is_decided
 from jitml.trace.perhaps import bound, present, sure, truthful
@@ -257,11 +257,13 @@ class Steering:
     def depth(self) -> int:
         return regions.depth()
 
-    def handled(self) -> None:
-        """An exception has just been caught."""
+    def handled(self, is_read: bool) -> None:
+        """An exception has just been caught, and the handler may look at it."""
         error = sys.exception()
         if error is not None:
             self.ended(error)
+            if is_read:
+                require_numpys_own(error)
 
     def ended(self, error: BaseException) -> None:
         """An exception goes no further; one of a signal's handler, while tracing, is for the caller."""
