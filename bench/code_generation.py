@@ -22,10 +22,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from jitml.codegen.llvm.module import emit_program
-from jitml.fusion.loops import Kernel
-from jitml.fusion.parser import parse
-from jitml.runtime.jit import generate, link, prepare
-from jitml.runtime.target import host_target, llvm_binding, processor_name, target_machine
+from jitml.codegen.llvm.runtime.jit import generate, link, prepare
+from jitml.codegen.llvm.runtime.target import host_target, llvm_binding, processor_name, target_machine
+from jitml.kernels.ir import Kernel
+from jitml.kernels.text.parser import parse
 from llvm_kernels import program_of
 
 # (level of code generation, level of the optimiser before it)

@@ -24,7 +24,7 @@ from scipy import special
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from codegen.vectors import compile_vector
-from jitml.codegen.llvm.math import emit
+from jitml.codegen.scalar_math import emit
 from jitml.ir.types import F32, F64
 
 SHORT, LONG, REPEATS, ROUNDS = 128, 2048, 20, 40

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.ir.verify import verify
-from jitml.trace.entry import bind, interpreted
+from jitml.dispatch.entry import bind, interpreted
+from jitml.ir.analysis.verify import verify
+from jitml.trace.record.pytree import flatten
 from jitml.trace.trace import trace
-from jitml.trace.tree import flatten
 
 target = "interpreted"  # or "compiled": how a traced function is run
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import DEFAULT, fuse
-from jitml.fusion.machine import Machine
-from jitml.fusion.printer import show
-from jitml.fusion.program import Call, KernelProgram
-from jitml.fusion.program_verify import verify_program
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
-from jitml.ir.parser import parse
+from jitml.ir.text.parser import parse
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import Call, KernelProgram
+from jitml.kernels.text.printer import show
+from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 
 Array = np.ndarray[Any, Any]

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.loops.safepoints import LOOK, PARALLEL_FOR
 from jitml.codegen.llvm.module import Module, emit_program
-from jitml.codegen.llvm.polls import LOOK, PARALLEL_FOR
+from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
+from jitml.codegen.llvm.runtime.executable import error_record
+from jitml.codegen.llvm.runtime.jit import generate, link, prepare
+from jitml.codegen.llvm.runtime.jit import parse as parse_ir
+from jitml.codegen.llvm.runtime.safepoints import safepoints
+from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.llvm.runtime.threads import RUNS, parallel_for_ir, pool
 from jitml.codegen.target import Target
-from jitml.fusion.loops import Kernel
-from jitml.fusion.parser import parse
-from jitml.fusion.program import KernelProgram
+from jitml.kernels.ir import Kernel
+from jitml.kernels.program import KernelProgram
+from jitml.kernels.text.parser import parse
 from jitml.memory.program import MemoryReport, Place, Program
-from jitml.runtime.blas import GATES, blas_address, blas_gates
-from jitml.runtime.executable import error_record
-from jitml.runtime.jit import generate, link, prepare
-from jitml.runtime.jit import parse as parse_ir
-from jitml.runtime.safepoints import safepoints
-from jitml.runtime.target import host_target
-from jitml.runtime.threads import RUNS, parallel_for_ir, pool
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from jitml.fusion.fuse import DEFAULT
-from jitml.fusion.loops import Buffer, Const, Kernel
-from jitml.fusion.lower.rolled import roll
-from jitml.fusion.machine import Machine
-from jitml.fusion.program import KernelProgram
+from jitml.fusion.scalar_loops import roll
 from jitml.ir import ops
 from jitml.ir.dims import Sym, as_size
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import active_recorder, recording
 from jitml.ir.printer import name_values
 from jitml.ir.types import I64, Aval
+from jitml.kernels.ir import Buffer, Const, Kernel
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import KernelProgram
 
 Body = Callable[..., Any]
 

@@ -9,21 +9,21 @@ import numpy as np
 
 from fused import TINY
 from jitml.codegen.interpreter import run
+from jitml.codegen.llvm.runtime.executable import compile_program
 from jitml.fusion.fuse import DEFAULT, fuse
-from jitml.fusion.machine import Machine
-from jitml.fusion.printer import show_program
-from jitml.fusion.program import KernelProgram
-from jitml.fusion.program_parser import parse_program
-from jitml.fusion.program_verify import verify_program
 from jitml.ir import ops
+from jitml.ir.analysis.verify import verify
 from jitml.ir.dims import Size, Sym, as_size
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import I64, Aval
-from jitml.ir.verify import verify
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import KernelProgram
+from jitml.kernels.text.printer import show_program
+from jitml.kernels.text.program_parser import parse_program
+from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from jitml.runtime.executable import compile_program
 
 Array = np.ndarray[Any, Any]
 MACHINES = (DEFAULT, TINY)

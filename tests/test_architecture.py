@@ -21,20 +21,53 @@ ALLOWED = {
     "process": {"forks", "interrupts"},
     "ir": BASE,
     "trace": BASE | {"ir"},
+    "dispatch": BASE | {"ir", "trace"},
     "numpy": BASE | {"ir", "trace"},
-    "autograd": BASE | {"ir", "trace"},
-    "fusion": BASE | {"ir"},
-    "memory": BASE | {"ir", "fusion"},
-    "codegen": BASE | {"ir", "fusion", "memory"},
-    "runtime": BASE | {"ir", "fusion", "memory", "codegen"},
-    "pipeline": BASE | {"ir", "fusion", "memory", "codegen", "runtime"},
-    "dispatch": BASE | {"ir", "trace", "numpy", "autograd", "fusion", "memory", "codegen", "runtime", "pipeline"},
+    "autograd": BASE | {"ir", "trace", "dispatch"},
+    "kernels": BASE | {"ir"},
+    "fusion": BASE | {"ir", "kernels"},
+    "memory": BASE | {"ir", "kernels"},
+    "codegen": BASE | {"ir", "kernels", "memory"},
+    "pipeline": BASE | {"ir", "kernels", "fusion", "memory", "codegen"},
+    "verification": BASE | {"ir", "trace", "numpy", "autograd", "dispatch"},
+    "options": BASE | {"verification"},
+    "specialize": BASE | {"ir", "trace", "dispatch", "options", "verification"},
 }
 TOP = {"api", "control", "report", "demo", "__main__", "__init__"}  # these see all layers
+
+# The rooms of each package, from the lowest up: a file imports from its own room and from those before it.
+ROOMS = {
+    "ir": ("", "ops", "analysis", "text", "passes", "execute"),
+    "trace": (
+        *("rewrite", "record", "speculation", "symbolic", "storage", "values", "lists", "carried", "regions", "host_calls"),
+        *("environment", "effects", "hooks", ""),
+    ),
+    "numpy": (
+        *("support", "ufuncs", "arrays", "reductions", "building", "selection", "linear_algebra", "numerics", "python", ""),
+    ),
+    "autograd": ("core", "rewrites", "reverse", "batching", "arguments", "rules/batching", "rules", "api", ""),
+    "kernels": ("", "analysis", "text", "verify"),
+    "fusion": (
+        *("cost", "lower", "lower/sort", "prepare", "complex", "grouping", "schedule", "scalar_loops", "merge_steps", ""),
+    ),
+    "codegen": ("", "llvm/ir", "scalar_math", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
+    "dispatch": ("",),
+    "memory": ("",),
+    "verification": ("",),
+    "demo": ("",),
+}
+_ALONE = {"fusion/cost.py"}  # files that stand as rooms of their own
 
 
 def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def room_of(path: Path) -> str:
+    """The room of a file, without the package's name; a room's `__init__` may import all that is in it, and below it."""
+    place = path.relative_to(ROOT)
+    alone = str(place) in _ALONE
+    return "/".join((place.with_suffix("") if alone else place.parent).parts[1:])
 
 
 def imports(path: Path) -> Iterator[tuple[str, ast.AST, bool]]:
@@ -46,11 +79,18 @@ def imports(path: Path) -> Iterator[tuple[str, ast.AST, bool]]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node, id(node) in inside
-        elif isinstance(node, ast.ImportFrom) and node.module == "jitml":
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "jitml":
             for alias in node.names:
-                yield f"jitml.{alias.name}", node, id(node) in inside
+                full = f"{node.module}.{alias.name}"
+                yield full if file_of(full) else node.module, node, id(node) in inside
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module, node, id(node) in inside
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of jitml, or of a package."""
+    place = ROOT.joinpath(*module.split(".")[1:])
+    return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file()), None)
 
 
 FILES = sorted(ROOT.rglob("*.py"))
@@ -64,6 +104,31 @@ def test_imports_point_down(path: Path) -> None:
             continue
         target = module.split(".")[1]
         assert target == part or target in ALLOWED[part], f"{path}:{node.lineno}: {part} must not import {target}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_down_between_rooms(path: Path) -> None:
+    part = part_of(path)
+    if part not in ROOMS or path == ROOT / part / "__init__.py":
+        return
+    order, room = ROOMS[part], room_of(path)
+    for module, node, _ in imports(path):
+        target = file_of(module) if module.startswith(f"jitml.{part}.") else None
+        if target is None or (path.name == "__init__.py" and path.parent in target.parents):
+            continue
+        other = room_of(target)
+        assert order.index(other) <= order.index(room), f"{path}:{node.lineno}: {part}/{room} must not import {part}/{other}"
+
+
+def test_every_room_is_in_the_table() -> None:
+    found = {(part_of(p), room_of(p)) for p in FILES if part_of(p) in ROOMS}
+    assert found == {(part, room) for part, rooms in ROOMS.items() for room in rooms} | {("fusion", "")}
+    assert {part_of(p) for p in FILES if len(p.relative_to(ROOT).parts) > 1} == ROOMS.keys()
+
+
+def test_rooms_are_small_enough_to_be_looked_over() -> None:
+    for folder in {p.parent for p in FILES}:
+        assert len([*folder.glob("*.py")]) <= 20, folder
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

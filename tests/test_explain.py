@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.fusion.program_parser import parse_program
-from jitml.ir.parser import parse
+from jitml.ir.text.parser import parse
+from jitml.kernels.text.program_parser import parse_program
 
 
 def softmax(x, scale=1.0):

@@ -23,7 +23,7 @@ import jitml
 from alarms import Alarm, alarms
 from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, preserve, uninterrupted
 from jitml.process import Setting, fewer_collections, room_for_nests
-from jitml.trace.context import current_trace
+from jitml.trace.record.recording import current_trace
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals"),
@@ -123,7 +123,7 @@ def test_an_exception_while_the_error_state_of_a_host_call_is_set(monkeypatch: p
 
     fast, x = jitml.jit(lambda x: np.linalg.eigvals(x * 2.0) + 1.0), np.array([[2.0, 1.0], [1.0, 2.0]])
     expected, before = fast(x), state()
-    monkeypatch.setattr("jitml.runtime.host.raising_at", lambda source: Interrupted())
+    monkeypatch.setattr("jitml.codegen.llvm.runtime.host.raising_at", lambda source: Interrupted())
     with pytest.raises(Alarm):
         fast(x)
     assert state() == before

@@ -15,22 +15,22 @@ import pytest
 from hypothesis import given, settings
 
 from jitml.codegen.interpreter import run
+from jitml.codegen.llvm.runtime.executable import compile_program
 from jitml.fusion.fuse import DEFAULT, fuse
-from jitml.fusion.machine import Machine
-from jitml.fusion.printer import show_program
-from jitml.fusion.program import KernelProgram
-from jitml.fusion.program_parser import parse_program
-from jitml.fusion.program_verify import verify_program
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
-from jitml.ir.parser import parse
 from jitml.ir.passes import run_passes
 from jitml.ir.printer import show
+from jitml.ir.text.parser import parse
 from jitml.ir.types import DTYPES, Aval
-from jitml.ir.verify import verify
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import KernelProgram
+from jitml.kernels.text.printer import show_program
+from jitml.kernels.text.program_parser import parse_program
+from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from jitml.runtime.executable import compile_program
 from op_cases import CASES, results
 from sized import padded
 from strategies import (

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.api import explain, jit
 from jitml.control import cond, fori_loop, scan, while_loop
-from jitml.dispatch.reproduce import reproduce
 from jitml.errors import DerivativeError, DTypeError, JitmlError, NonFiniteError, ShapeError, TraceError, UnsupportedError
-from jitml.trace.registry import before_tracing
-from jitml.trace.tree import register_pytree_node
-from jitml.trace.watching import debug_nans
+from jitml.ir.execute.debug_nans import debug_nans
+from jitml.trace.record.pytree import register_pytree_node
+from jitml.trace.values.registry import before_tracing
+from jitml.verification.reproduce import reproduce
 
 if TYPE_CHECKING:
     from jitml import numpy

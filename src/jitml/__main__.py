@@ -11,9 +11,9 @@ from pathlib import Path
 
 import jitml
 from jitml import demo
+from jitml.codegen.llvm.runtime.target import host_caches, host_target, llvm_binding, processor_name
 from jitml.config import CONFIG
 from jitml.memory.report import bytes_text
-from jitml.runtime.target import host_caches, host_target, llvm_binding, processor_name
 
 
 def info() -> str:

@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from jitml.config import CONFIG
-from jitml.dispatch.options import (
-    Options,
-    dynamic_choice,
-    fastmath_flags,
-    host_calls_allowed,
-    name_of,
-    several,
-    static_names,
-    thread_count,
-)
-from jitml.dispatch.specialize import Call, Specializer, Untraced
-from jitml.dispatch.verification import cadence
+from jitml.dispatch.entry import MISS
+from jitml.dispatch.variants import Failed, Variant, Variants
 from jitml.errors import (
     FailedCheck,
     RaisingBranch,
@@ -33,19 +23,29 @@ from jitml.errors import (
 )
 from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
-from jitml.runtime.dispatch import Failed, Variant, Variants
-from jitml.trace.arguments import Static, require_countable
-from jitml.trace.aside import is_aside
-from jitml.trace.context import current_trace, outside_trace
-from jitml.trace.convert import convert, require_function
-from jitml.trace.entry import MISS
-from jitml.trace.pickles import reduced
+from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.options import (
+    Options,
+    dynamic_choice,
+    fastmath_flags,
+    host_calls_allowed,
+    name_of,
+    several,
+    static_names,
+    thread_count,
+)
+from jitml.specialize import Call, Specializer, Untraced
+from jitml.trace.asynchronous import is_aside
+from jitml.trace.environment.arguments import Static, require_countable
+from jitml.trace.environment.pickling import reduced
+from jitml.trace.environment.transformed import FunctionLike
+from jitml.trace.hooks.convert import convert, require_function
+from jitml.trace.record.pytree import flatten, is_nested
+from jitml.trace.record.recording import current_trace, outside_trace
 from jitml.trace.results import told_by_flags
-from jitml.trace.texts import keep
+from jitml.trace.rewrite.source_texts import keep
 from jitml.trace.trace import Traced, trace
-from jitml.trace.transformed import FunctionLike
-from jitml.trace.tree import flatten, is_nested
-from jitml.trace.watching import runs_as_python
+from jitml.verification.verification import cadence
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitml.trace.names import rebuilt
-from jitml.trace.stacks import columns
-from jitml.trace.tree import flatten
+from jitml.trace.lists.traced_list import columns
+from jitml.trace.record.pytree import flatten
+from jitml.trace.values.kinds import rebuilt
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:

@@ -19,9 +19,9 @@ from typing import Any
 class Source:
     """A place in the user's code: the innermost frame outside jitml when a node was recorded.
 
-    Under `np.errstate` there, floating-point errors (bits of `ir/floating.py`) may be ignored, or demanded whatever the state
-    of the caller. `role` says, where somebody watches, what a derivative has recorded there: `slope of sqrt`. `operation` is
-    what NumPy calls the operator or ufunc there, if it is one: `scalar power`.
+    Under `np.errstate` there, floating-point errors (bits of `ir/analysis/fp_errors.py`) may be ignored, or demanded whatever the
+    state of the caller. `role` says, where somebody watches, what a derivative has recorded there: `slope of sqrt`. `operation`
+    is what NumPy calls the operator or ufunc there, if it is one: `scalar power`.
     """
 
     file: str
@@ -137,7 +137,7 @@ class BeyondLimit(WrongPath):
 
 
 class MoreIterations(FailedCheck):
-    """A loop runs more often than a program has room to save for its derivative; there may be a program with more (`ir/room.py`).
+    """A loop runs more often than a program has room to save for its derivative; one may have more (`ir/capacity.py`).
 
     Its message begins "loop <number> ran <times> times, more than <room>".
     """

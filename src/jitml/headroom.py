@@ -64,7 +64,7 @@ def require_compiler() -> None:
         StarvedError: it may not, or there is none.
     """
     libraries = 0
-    if "jitml.numpy.versions" not in sys.modules:  # calls what NumPy takes from its OpenBLAS
+    if "jitml.numpy.support.versions" not in sys.modules:  # calls what NumPy takes from its OpenBLAS
         libraries += 2 * _BLAS_BUFFER
     if "llvmlite.binding" not in sys.modules:
         try:

@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.llvm.runtime.executable import Executable, compile_program
+from jitml.codegen.llvm.runtime.fp_errors import errors_of
+from jitml.codegen.llvm.runtime.machine import host_machine
+from jitml.codegen.llvm.runtime.target import host_target, thread_limit
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError, own_faults
 from jitml.fusion.fuse import fuse
-from jitml.fusion.printer import show_program
-from jitml.fusion.program_verify import verify_program
-from jitml.ir.generators import generators_in
+from jitml.ir.analysis.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
+from jitml.kernels.text.printer import show_program
+from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe
 from jitml.process import fewer_collections, room_for_nests
-from jitml.runtime.executable import Executable, compile_program
-from jitml.runtime.floating import errors_of
-from jitml.runtime.machine import host_machine
-from jitml.runtime.target import host_target, thread_limit
 
 
 @dataclass(frozen=True)

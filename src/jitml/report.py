@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jitml.autograd.unselected import unselected
-from jitml.fusion.loops import Kernel
-from jitml.fusion.machine import Machine
-from jitml.fusion.metrics import bytes_moved, kernel_flops, matrix_flops
-from jitml.fusion.program import Call, KernelProgram, Region, Step
+from jitml.autograd.rewrites.unselected import unselected
+from jitml.codegen.llvm.runtime.machine import host_machine
+from jitml.dispatch.variants import Variant
 from jitml.ir import ops
 from jitml.ir.graph import Graph
+from jitml.kernels.ir import Kernel
+from jitml.kernels.machine import Machine
+from jitml.kernels.metrics import bytes_moved, kernel_flops, matrix_flops
+from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
-from jitml.runtime.dispatch import Variant
-from jitml.runtime.machine import host_machine
 
 _MOST_SHOWN = 16  # assumptions of a variant
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from jitml import check_grads, checkpoint, checkpoint_name, grad, hessian, jit, jvp, value_and_grad, vjp, vmap
-from jitml.autograd.linearize import linearize
-from jitml.autograd.point import trace_point
+from jitml.autograd.arguments.point import trace_point
+from jitml.autograd.reverse.linearize import linearize
 from jitml.ir import ops
-from jitml.trace.context import Trace, activate
-from jitml.trace.tracers import fresh
+from jitml.trace.record.recording import Trace, activate
+from jitml.trace.values.boxing import fresh
 
 rng = np.random.default_rng(0)
 w = rng.normal(size=(3, 3))
@@ -115,11 +115,11 @@ def lowered(rows: int, columns: int) -> Any:
 
 def test_what_swells_is_computed_again_where_that_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scores of each layer of attention: N² numbers from N rows, of which one at a time is there."""
-    monkeypatch.setattr("jitml.autograd.recompute.saved_bytes", lambda: 1 << 30)
+    monkeypatch.setattr("jitml.autograd.reverse.recompute.saved_bytes", lambda: 1 << 30)
     again, dear = lowered(512, 4), lowered(512, 128)
     assert str(again.graph).count("exp ") == 8 and str(dear.graph).count("exp ") == 4
     assert again.program.arena_size < 10 * 512 * 512 * 4 < dear.program.arena_size
-    monkeypatch.setattr("jitml.autograd.recompute.saved_bytes", lambda: 1 << 20)
+    monkeypatch.setattr("jitml.autograd.reverse.recompute.saved_bytes", lambda: 1 << 20)
     scarce = lowered(512, 128)
     assert str(scarce.graph).count("exp ") == 8
     assert scarce.program.arena_size < 0.7 * dear.program.arena_size

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from jitml.autograd.linearize import vjp_graph
+from jitml.autograd.reverse.linearize import vjp_graph
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording

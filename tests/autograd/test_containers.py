@@ -26,7 +26,7 @@ from jitml import (
     vjp,
     vmap,
 )
-from jitml.trace.tree import flatten
+from jitml.trace.record.pytree import flatten
 
 
 @dataclass

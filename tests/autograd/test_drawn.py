@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from jitml.autograd.jvp import jvp_graph
-from jitml.autograd.linearize import linearize, vjp_graph
+from jitml.autograd.core.jvp import jvp_graph
+from jitml.autograd.reverse.linearize import linearize, vjp_graph
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
-from jitml.ir.verify import verify
 from strategies import graphs, ordinary_inputs
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import golden_files
-from jitml.autograd.jvp import jvp_graph
-from jitml.autograd.linearize import vjp_graph
+from jitml.autograd.core.jvp import jvp_graph
+from jitml.autograd.reverse.linearize import vjp_graph
 from jitml.errors import Source
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph, Node
-from jitml.ir.parser import parse
 from jitml.ir.passes import run_passes
 from jitml.ir.printer import show
-from jitml.ir.verify import verify
+from jitml.ir.text.parser import parse
 
 
 def float_inputs(graph: Graph) -> list[int]:

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.autograd.budget import FIRST_BYTES
-from jitml.autograd.linearize import linearize
-from jitml.autograd.segments import best_length, segment_loops
+from jitml.autograd.reverse.budget import FIRST_BYTES
+from jitml.autograd.reverse.linearize import linearize
+from jitml.autograd.reverse.segments import best_length, segment_loops
 from jitml.config import CONFIG
 from jitml.errors import MoreIterations
-from jitml.fusion.loops import Const, Kernel, Loop, walk
-from jitml.fusion.program import Region
 from jitml.ir import ops
+from jitml.ir.analysis.verify import verify
+from jitml.ir.capacity import learn
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
-from jitml.ir.parser import parse
 from jitml.ir.passes import run_passes
-from jitml.ir.room import learn
-from jitml.ir.verify import verify
+from jitml.ir.text.parser import parse
+from jitml.kernels.ir import Const, Kernel, Loop, walk
+from jitml.kernels.program import Region
 
 Array = np.ndarray[Any, Any]
 
@@ -413,9 +413,9 @@ def little_at_first(monkeypatch: pytest.MonkeyPatch, saved_bytes: Any) -> list[s
         seen.append(failure.message)
         learn(failure)
 
-    monkeypatch.setattr("jitml.autograd.budget.FIRST_BYTES", 500)
-    monkeypatch.setattr("jitml.ir.room._learned", {})
-    for module in ("jitml.trace.eager", "jitml.runtime.dispatch"):
+    monkeypatch.setattr("jitml.autograd.reverse.budget.FIRST_BYTES", 500)
+    monkeypatch.setattr("jitml.ir.capacity._learned", {})
+    for module in ("jitml.dispatch.eager", "jitml.dispatch.variants"):
         monkeypatch.setattr(f"{module}.learn", learned)
     saved_bytes(100_000_000)
     return seen
@@ -429,7 +429,7 @@ def test_room_grows_with_the_iterations(f: Any, finish: Any, little_at_first: li
         got = finish(transform(f))(x)
         object.__setattr__(CONFIG, "saved_bytes", 10_000_000)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("jitml.autograd.budget.FIRST_BYTES", 10_000_000)
+            patch.setattr("jitml.autograd.reverse.budget.FIRST_BYTES", 10_000_000)
             np.testing.assert_allclose(got, transform(f)(x), rtol=1e-10)
     assert little_at_first and len(little_at_first) < 20
     before = len(little_at_first)
@@ -450,7 +450,7 @@ def test_room_runs_out_while_a_function_is_traced(little_at_first: list[str]) ->
     for finish in (jitml.jit, lambda f: lambda x: jitml.value_and_grad(f)(x)[0]):
         little_at_first.clear()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("jitml.ir.room._learned", {})
+            patch.setattr("jitml.ir.capacity._learned", {})
             np.testing.assert_allclose(finish(rising)(x), wanted, rtol=1e-12)
 
 

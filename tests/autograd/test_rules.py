@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from jitml.autograd.jvp import jvp_graph
-from jitml.autograd.linearize import vjp_graph
+from jitml.autograd.core.jvp import jvp_graph
+from jitml.autograd.reverse.linearize import vjp_graph
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import F32, F64, aval_of
-from jitml.ir.verify import verify
 from op_cases import CASES, OpCase, Sample
 
 Arrays = list[np.ndarray]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.autograd.linearize import linearize
+from jitml.autograd.reverse.linearize import linearize
 from jitml.ir import ops
 
 RNG = np.random.default_rng(0)

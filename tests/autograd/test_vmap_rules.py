@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from jitml.autograd.rows import Batch, Batched, vmap
-from jitml.autograd.vmap import spread
+from jitml.autograd.batching.vmap import spread
+from jitml.autograd.core.batch import Batch, Batched, vmap
 from jitml.ir import ops
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import OPS, Op, recording
 from jitml.ir.types import F64, aval_of
-from jitml.ir.verify import verify
 from op_cases import CASES, OpCase, Sample, results
 
 ROWS = 3

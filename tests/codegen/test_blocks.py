@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm import blocks, unit
-from jitml.codegen.llvm.blocks import longest_block, split_blocks
+from jitml.codegen.llvm.ir import blocks, unit
+from jitml.codegen.llvm.ir.blocks import longest_block, split_blocks
 
 Array = np.ndarray[Any, Any]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.bounded import course_of
-from jitml.codegen.llvm.polls import SHORT_TRIPS
-from jitml.fusion.loops import Kernel, While, walk
+from jitml.codegen.llvm.loops.safepoints import SHORT_TRIPS
+from jitml.codegen.llvm.loops.trip_counts import course_of
+from jitml.kernels.ir import Kernel, While, walk
 
 
 def whiles(function: Callable[..., Any], *args: Any) -> list[While]:

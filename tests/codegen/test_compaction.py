@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.codegen.llvm.runtime.jit import assembly
+from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.codegen.target import X86_64_V3, X86_64_V4
-from jitml.fusion.parser import parse
-from jitml.runtime.jit import assembly
-from jitml.runtime.jit import parse as parse_ir
+from jitml.kernels.text.parser import parse
 from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
 
 PACK = """

@@ -7,7 +7,7 @@ import pytest
 
 from jitml.codegen.interpreter import run
 from jitml.errors import LoweringError
-from jitml.fusion.program_parser import parse_program
+from jitml.kernels.text.program_parser import parse_program
 from jitml.memory.plan import plan
 
 GEMM = """program(a, b) -> (c) {{ buffer a: f64[2, 3, 4]; buffer b: f64[2, 5, 4]; buffer t: f64[2, 3, 5]; buffer c: f64[2, 3, 5]

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run as interpret
-from jitml.codegen.llvm.blas import Pieces
+from jitml.codegen.llvm.calls.blas import Pieces
+from jitml.codegen.llvm.calls.product import Matrix, Product
 from jitml.codegen.llvm.module import emit_program
-from jitml.codegen.llvm.product import Matrix, Product
+from jitml.codegen.llvm.runtime.target import host_target
 from jitml.errors import UnsupportedError
-from jitml.fusion.loops import Buffer
-from jitml.fusion.program import Call, KernelProgram
 from jitml.ir.types import F32, F64, I64, DType
+from jitml.kernels.ir import Buffer
+from jitml.kernels.program import Call, KernelProgram
 from jitml.memory.program import MemoryReport, Place, Program
-from jitml.runtime.target import host_target
 from llvm_kernels import run_program
 
 Array = np.ndarray[Any, Any]

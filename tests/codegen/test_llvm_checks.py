@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jitml.fusion.parser import parse
+from jitml.kernels.text.parser import parse
 from llvm_kernels import program_of, run_kernel, run_program
 
 GATHER = """kernel k(n: i64[77], x: f64[9], y: f64[77]) {

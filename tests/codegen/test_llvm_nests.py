@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jitml.codegen.llvm.module import emit_program
-from jitml.fusion.interpret import interpret
-from jitml.fusion.parser import parse
+from jitml.codegen.llvm.runtime.target import host_target
 from jitml.ir.types import DTYPES
-from jitml.runtime.target import host_target
+from jitml.kernels.interpret import interpret
+from jitml.kernels.text.parser import parse
 from kernel_texts import KERNELS
 from llvm_kernels import Arrays, copies, memory_for, program_of, run_kernel, run_program
 from nest_texts import NESTS

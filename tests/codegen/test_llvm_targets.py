@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.codegen.llvm.ir.unit import LONG_BLOCK
 from jitml.codegen.llvm.module import emit_program
-from jitml.codegen.llvm.unit import LONG_BLOCK
+from jitml.codegen.llvm.runtime.jit import assembly, generate, prepare
+from jitml.codegen.llvm.runtime.jit import parse as parse_ir
+from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
-from jitml.fusion.parser import parse
-from jitml.runtime.jit import assembly, generate, prepare
-from jitml.runtime.jit import parse as parse_ir
-from jitml.runtime.target import host_target
+from jitml.kernels.text.parser import parse
 from kernel_texts import KERNELS
 from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
 from nest_texts import NESTS

@@ -12,7 +12,7 @@ import jitml.ir.ops  # noqa: F401  (declares them)
 from codegen.accuracy import errors
 from codegen.math_cases import CASES, points
 from codegen.vectors import compile_vector, loop_text
-from jitml.codegen.llvm.math import emit
+from jitml.codegen.scalar_math import emit
 from jitml.ir.op import OPS
 from jitml.ir.types import F32, F64
 

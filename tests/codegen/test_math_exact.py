@@ -7,8 +7,8 @@ import pytest
 
 import jitml.ir.ops  # noqa: F401  (declares them)
 from codegen.vectors import compile_vector, loop_text
-from jitml.codegen.llvm.builder import Builder, Operand
-from jitml.codegen.llvm.math import RULES, emit
+from jitml.codegen.llvm.ir.builder import Builder, Operand
+from jitml.codegen.scalar_math import RULES, emit
 from jitml.ir.op import OPS
 from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, Aval
 

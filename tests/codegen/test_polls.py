@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, look_every, most_trips, within, work
 from jitml.codegen.llvm.module import emit_program
-from jitml.codegen.llvm.polls import BLOCK, LONG_ITERATION, look_every, most_trips, within, work
+from jitml.codegen.llvm.runtime.jit import assembly, optimize
+from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.codegen.target import X86_64_V4
-from jitml.fusion.loops import Kernel, Let, Loop, Stmt
-from jitml.fusion.parser import parse
-from jitml.runtime.jit import assembly, optimize
-from jitml.runtime.jit import parse as parse_ir
+from jitml.kernels.ir import Kernel, Let, Loop, Stmt
+from jitml.kernels.text.parser import parse
 from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
 
 

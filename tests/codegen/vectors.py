@@ -10,8 +10,8 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from jitml.codegen.llvm.builder import Builder, Operand, llvm_type
-from jitml.codegen.llvm.declarations import Declarations, mentioned
+from jitml.codegen.llvm.ir.builder import Builder, Operand, llvm_type
+from jitml.codegen.llvm.ir.declarations import Declarations, mentioned
 
 KEEP: list[Any] = []  # execution engines live as long as their code
 

@@ -13,10 +13,10 @@ import pytest
 
 import jitml
 from dispatch.test_verification import Planted, one_more, silently
-from jitml.dispatch.blocks import same_bits
-from jitml.dispatch.rounding import ROUNDING, within
-from jitml.dispatch.state import State
 from jitml.errors import CompilerError, WrongResultWarning
+from jitml.verification.blocks import same_bits
+from jitml.verification.rounding import ROUNDING, within
+from jitml.verification.saved_state import State
 
 SIZE = 40_000  # numbers: more than what is copied anyway
 

@@ -15,9 +15,9 @@ import pytest
 import jitml
 from dispatch.test_constants import ask_instead
 from jitml.config import CONFIG
-from jitml.dispatch import verification
-from jitml.dispatch.limits import OutOfTime, limited
 from jitml.errors import WrongResultWarning
+from jitml.verification import verification
+from jitml.verification.time_limits import OutOfTime, limited
 
 
 def forever() -> None:
@@ -57,7 +57,7 @@ def test_what_takes_too_long_is_stopped(function: Callable[[], None]) -> None:
 
 
 def test_one_that_catches_everything_is_stopped_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jitml.dispatch.limits._AGAIN", 0.05)
+    monkeypatch.setattr("jitml.verification.time_limits._AGAIN", 0.05)
     with pytest.raises(OutOfTime):
         limited(stubborn, 0.05)
 

@@ -9,12 +9,12 @@ import pytest
 
 import jitml
 import jitml.trace.trace
-from jitml.autograd.jvp import jvp
+from jitml.autograd.core.jvp import jvp
+from jitml.codegen.llvm.runtime.executable import Executable
 from jitml.errors import WrongResultWarning
 from jitml.fusion.lower.points import Point, lowering
 from jitml.ir import ops
-from jitml.runtime.executable import Executable
-from jitml.trace.host import Host
+from jitml.trace.record.guards import Host
 
 X = np.linspace(0.1, 0.9, 7)
 

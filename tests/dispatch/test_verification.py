@@ -16,10 +16,10 @@ import pytest
 
 import jitml
 from jitml.api import Jit
-from jitml.dispatch.verification import Verification
 from jitml.errors import WrongResultWarning
-from jitml.trace.alone import others_run
+from jitml.trace.record.threads import others_run
 from jitml.trace.trace import Traced
+from jitml.verification.verification import Verification
 
 X = np.arange(6.0)
 
@@ -308,7 +308,7 @@ def test_looking_at_further_calls_has_an_end(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         fast(held, X)
     assert type(fast.variants[0].enter) is Verification
-    monkeypatch.setattr("jitml.dispatch.looks._MOST_SECONDS", 0.0)
+    monkeypatch.setattr("jitml.verification.looks._MOST_SECONDS", 0.0)
     fast(held, X)
     assert type(fast.variants[0].enter) is not Verification
     assert fast.variants[0].checked == "its first answer is as NumPy gives it"

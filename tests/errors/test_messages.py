@@ -21,8 +21,8 @@ import scipy.io
 
 import jitml
 from jitml.errors import CompilerError, JitmlError, UnsupportedError
-from jitml.trace.context import Trace, activate
-from jitml.trace.tracers import lift
+from jitml.trace.record.recording import Trace, activate
+from jitml.trace.values.boxing import lift
 
 Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)

@@ -10,9 +10,9 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.printer import show_program
-from jitml.fusion.program import Call, KernelProgram, Region
-from jitml.fusion.program_parser import parse_program
+from jitml.kernels.program import Call, KernelProgram, Region
+from jitml.kernels.text.printer import show_program
+from jitml.kernels.text.program_parser import parse_program
 
 rng = np.random.default_rng(0)
 S, X, Y = rng.normal(size=(3, 64, 64))

@@ -10,8 +10,8 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.metrics import bytes_moved
-from jitml.fusion.program import Call
+from jitml.kernels.metrics import bytes_moved
+from jitml.kernels.program import Call
 
 rng = np.random.default_rng(0)
 A, B, C = rng.normal(size=(40, 30)), rng.normal(size=(30, 20)), rng.normal(size=(30, 24))

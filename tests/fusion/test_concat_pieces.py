@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.fusion.groups import Recorder
-from jitml.fusion.loops import Expr
+from jitml.fusion.grouping.groups import Recorder
+from jitml.kernels.ir import Expr
 
 Array = np.ndarray[Any, Any]
 

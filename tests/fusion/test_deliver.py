@@ -10,8 +10,8 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.loops import Kernel, Store, walk
-from jitml.fusion.program import KernelProgram, Region
+from jitml.kernels.ir import Kernel, Store, walk
+from jitml.kernels.program import KernelProgram, Region
 
 rng = np.random.default_rng(0)
 W, X = rng.normal(size=(64, 64)) / 8, rng.normal(size=(8, 16, 64))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from fused import TINY, fuse_and_check
 from jitml.fusion.fuse import DEFAULT
-from jitml.fusion.machine import Machine
 from jitml.ir.graph import Graph
+from jitml.kernels.machine import Machine
 from strategies import graphs, ordinary_inputs
 
 

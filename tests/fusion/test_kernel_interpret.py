@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jitml.fusion.interpret import interpret
-from jitml.fusion.parser import parse
+from jitml.kernels.interpret import interpret
+from jitml.kernels.text.parser import parse
 from kernel_texts import KERNELS
 
 RNG = np.random.default_rng(0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jitml.errors import ParseError
-from jitml.fusion.loops import Apply, Const, Kernel, Load, Var
-from jitml.fusion.parser import parse
-from jitml.fusion.printer import show, show_expr, show_program
-from jitml.fusion.program_parser import parse_program
 from jitml.ir.types import F32, F64, I32
+from jitml.kernels.ir import Apply, Const, Kernel, Load, Var
+from jitml.kernels.text.parser import parse
+from jitml.kernels.text.printer import show, show_expr, show_program
+from jitml.kernels.text.program_parser import parse_program
 from kernel_texts import KERNELS, PROGRAM
 
 

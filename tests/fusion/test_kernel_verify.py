@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jitml.errors import VerificationError
-from jitml.fusion.loops import Apply, Const, Kernel, Let
-from jitml.fusion.parser import parse
-from jitml.fusion.program_parser import parse_program
-from jitml.fusion.program_verify import verify_program
-from jitml.fusion.verify import verify
 from jitml.ir.types import F64, I64
+from jitml.kernels.ir import Apply, Const, Kernel, Let
+from jitml.kernels.text.parser import parse
+from jitml.kernels.text.program_parser import parse_program
+from jitml.kernels.verify.kernel import verify
+from jitml.kernels.verify.program import verify_program
 from kernel_texts import KERNELS, PROGRAM
 
 XY = "kernel k(x: f64[8], y: f64[8]) "

@@ -10,10 +10,10 @@ import pytest
 
 import jitml
 from jitml.fusion.fuse import fuse
-from jitml.fusion.loops import Kernel
-from jitml.fusion.metrics import bytes_moved
-from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.passes import run_passes
+from jitml.kernels.ir import Kernel
+from jitml.kernels.metrics import bytes_moved
+from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]

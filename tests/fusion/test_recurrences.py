@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jitml.fusion.interpret import interpret
-from jitml.fusion.loops import Cell, Kernel, walk
-from jitml.fusion.lower.rolled.recurrences import with_recurrences
-from jitml.fusion.parser import parse
-from jitml.fusion.printer import show
-from jitml.fusion.verify import verify
+from jitml.fusion.scalar_loops.forward_stores import with_recurrences
+from jitml.kernels.interpret import interpret
+from jitml.kernels.ir import Cell, Kernel, walk
+from jitml.kernels.text.parser import parse
+from jitml.kernels.text.printer import show
+from jitml.kernels.verify.kernel import verify
 from llvm_kernels import copies, memory_for, program_of, run_program
 
 

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
+from jitml.codegen.llvm.runtime.executable import compile_program
 from jitml.fusion.fuse import DEFAULT, fuse
-from jitml.fusion.loops import Const, If, Kernel, Let, Loop, Stmt, Store, Var, walk
-from jitml.fusion.lower.rolled import NotRolled
-from jitml.fusion.lower.rolled.unused import without_unused
-from jitml.fusion.machine import Machine
-from jitml.fusion.printer import show
-from jitml.fusion.program_verify import verify_program
+from jitml.fusion.scalar_loops import NotRolled
+from jitml.fusion.scalar_loops.drop_unused import without_unused
 from jitml.ir import ops
+from jitml.ir.analysis.verify import verify
 from jitml.ir.dims import Sym, as_size
 from jitml.ir.graph import Graph, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.types import F64, Aval
-from jitml.ir.verify import verify
+from jitml.kernels.ir import Const, If, Kernel, Let, Loop, Stmt, Store, Var, walk
+from jitml.kernels.machine import Machine
+from jitml.kernels.text.printer import show
+from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from jitml.runtime.executable import compile_program
 from regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
 
 RNG = np.random.default_rng(0)

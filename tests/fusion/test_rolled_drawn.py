@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jitml.codegen.interpreter import run
+from jitml.codegen.llvm.runtime.executable import compile_program
 from jitml.fusion.fuse import fuse
-from jitml.fusion.machine import Machine
-from jitml.fusion.program_verify import verify_program
 from jitml.ir import ops
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Value
 from jitml.ir.interpret import interpret
 from jitml.ir.types import F64, I64, Aval
-from jitml.ir.verify import verify
+from jitml.kernels.machine import Machine
+from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from jitml.runtime.executable import compile_program
 from regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
 
 ROWS, COLUMNS, LENGTH = 4, 5, 6

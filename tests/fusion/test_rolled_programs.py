@@ -12,7 +12,7 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.loops import Apply, Cell, Check, Kernel, Loop, walk, walk_expressions
+from jitml.kernels.ir import Apply, Cell, Check, Kernel, Loop, walk, walk_expressions
 from jitml.pipeline import compile_graph
 
 RNG = np.random.default_rng(0)

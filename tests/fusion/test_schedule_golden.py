@@ -9,14 +9,14 @@ import pytest
 import golden_files
 from fused import fuse_and_check, text
 from jitml.fusion.fuse import fuse
-from jitml.fusion.loops import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
-from jitml.fusion.metrics import bytes_moved, flops
-from jitml.fusion.program import KernelProgram
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.op import recording
-from jitml.ir.parser import parse
+from jitml.ir.text.parser import parse
 from jitml.ir.types import F64, Aval
+from jitml.kernels.ir import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
+from jitml.kernels.metrics import bytes_moved, flops
+from jitml.kernels.program import KernelProgram
 
 
 def test_golden_kernels() -> None:

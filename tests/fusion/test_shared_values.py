@@ -6,8 +6,8 @@ import numpy as np
 
 import jitml
 from fused import fuse_and_check
-from jitml.fusion.printer import show
-from jitml.ir.parser import parse
+from jitml.ir.text.parser import parse
+from jitml.kernels.text.printer import show
 
 
 def test_a_value_with_three_users_of_which_two_merge() -> None:

@@ -7,13 +7,13 @@ import pytest
 
 from jitml.errors import DTypeError, ParseError, ShapeError, Source, TraceError, UnsupportedError, VerificationError
 from jitml.ir import ops
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
-from jitml.ir.parser import parse
 from jitml.ir.printer import show
+from jitml.ir.text.parser import parse
 from jitml.ir.types import DTYPES, F32, F64, Aval, dtype_name, parse_aval
-from jitml.ir.verify import verify
 
 TEXT = """\
 graph(a: f32[3,4], b: f32[4]) {

@@ -12,11 +12,11 @@ import pytest
 import jitml
 import regions
 from jitml.ir import ops
+from jitml.ir.execute.in_place import _Analysis, carried_in_place, in_place
+from jitml.ir.execute.to_python import straight
 from jitml.ir.graph import Graph, Value
-from jitml.ir.in_place import _Analysis, carried_in_place, in_place
 from jitml.ir.interpret import interpret
-from jitml.ir.parser import parse
-from jitml.ir.straight import straight
+from jitml.ir.text.parser import parse
 from jitml.ir.types import F64, Aval
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.fusion.loops import Check, Kernel, walk
-from jitml.ir.limits import intervals
-from jitml.ir.parser import parse
+from jitml.ir.analysis.limits import intervals
+from jitml.ir.text.parser import parse
+from jitml.kernels.ir import Check, Kernel, walk
 
 Array = Any
 ROWS = {

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from jitml.errors import JitmlError
+from jitml.ir.analysis.verify import verify
 from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
-from jitml.ir.parser import parse
 from jitml.ir.passes import PASSES, run_passes
 from jitml.ir.passes.bodies import everywhere
 from jitml.ir.passes.cse import share_common
@@ -31,8 +31,8 @@ from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.passes.windows import sink_windows
 from jitml.ir.printer import show
+from jitml.ir.text.parser import parse
 from jitml.ir.types import I64, Aval
-from jitml.ir.verify import verify
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "ir" / "passes.txt"
 NAMES = {

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import regions
 import strategies
-from jitml.autograd.linearize import vjp_graph
+from jitml.autograd.reverse.linearize import vjp_graph
 from jitml.ir import ops
+from jitml.ir.execute.to_python import straight
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
-from jitml.ir.parser import parse
-from jitml.ir.straight import straight
+from jitml.ir.text.parser import parse
 from jitml.ir.types import F64, I64, Aval, aval_of
 from op_cases import CASES, OpCase, results
 

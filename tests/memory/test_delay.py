@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
+from jitml.codegen.llvm.runtime.executable import compile_program
 from jitml.fusion.fuse import fuse
-from jitml.fusion.loops import Alloc, Const, Expr, Kernel, Let, Loop, Stmt, Var, floor_divide, walk
-from jitml.fusion.program_parser import parse_program
-from jitml.fusion.program_verify import verify_program
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import F64, Aval
+from jitml.kernels.ir import Alloc, Const, Expr, Kernel, Let, Loop, Stmt, Var, floor_divide, walk
+from jitml.kernels.text.program_parser import parse_program
+from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
-from jitml.runtime.executable import compile_program
 
 
 def update(shape: tuple[int, ...], part: tuple[int, ...], starts: list[tuple[int, ...]], steps: tuple[int, ...]) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import golden_files
-from jitml.fusion.program_parser import parse_program
+from jitml.kernels.text.program_parser import parse_program
 from jitml.memory.plan import plan
 from jitml.memory.report import show
 

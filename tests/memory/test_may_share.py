@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jitml.fusion.parser import parse
+from jitml.kernels.text.parser import parse
 from jitml.memory.sharing import may_share
 
 HEAD = "kernel k(x: f64[4, 6], y: f64[4, 6]) "

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import jitml
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import DEFAULT, fuse
-from jitml.fusion.interpret import interpret
-from jitml.fusion.loops import Kernel
-from jitml.fusion.program import KernelProgram, Step
-from jitml.fusion.program_parser import parse_program
-from jitml.ir.parser import parse
+from jitml.ir.text.parser import parse
+from jitml.kernels.interpret import interpret
+from jitml.kernels.ir import Kernel
+from jitml.kernels.program import KernelProgram, Step
+from jitml.kernels.text.program_parser import parse_program
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe, show

@@ -9,14 +9,14 @@ import pytest
 
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
-from jitml.fusion.interpret import interpret as run_kernel
-from jitml.fusion.loops import Kernel
-from jitml.fusion.machine import Machine
-from jitml.fusion.metrics import bytes_moved
-from jitml.fusion.program import Call, KernelProgram, Region
 from jitml.ir.interpret import interpret
-from jitml.ir.parser import parse
 from jitml.ir.passes import run_passes
+from jitml.ir.text.parser import parse
+from jitml.kernels.interpret import interpret as run_kernel
+from jitml.kernels.ir import Kernel
+from jitml.kernels.machine import Machine
+from jitml.kernels.metrics import bytes_moved
+from jitml.kernels.program import Call, KernelProgram, Region
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe, show

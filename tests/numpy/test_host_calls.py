@@ -15,12 +15,12 @@ import scipy.signal
 import scipy.special
 
 import jitml
-import jitml.runtime.executable
-import jitml.runtime.host
+import jitml.codegen.llvm.runtime.executable
+import jitml.codegen.llvm.runtime.host
 from against_numpy import check, compare, run_traced
 from jitml.errors import UnsupportedError
-from jitml.ir.parser import parse
 from jitml.ir.printer import show
+from jitml.ir.text.parser import parse
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -247,7 +247,7 @@ def test_other_programs_may_run_wherever_python_does() -> None:
         return np.cumsum(low * np.linalg.svd(np.outer(low[:4], x[:4]))[1].sum())[::-1] + np.sort(low[::-1] * 2)
 
     def elsewhere(frame: FrameType, event: str, arg: object) -> None:
-        if frame.f_code.co_filename == jitml.runtime.host.__file__ and event in ("call", "return"):
+        if frame.f_code.co_filename == jitml.codegen.llvm.runtime.host.__file__ and event in ("call", "return"):
             inner(y)
 
     compiled, x = jitml.jit(f), np.random.default_rng(0).normal(size=300)
@@ -265,14 +265,14 @@ def test_other_programs_may_run_wherever_python_does() -> None:
 def test_an_interruption_is_the_users(is_native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if it comes before the first line of what calls the function."""
     if not is_native:
-        monkeypatch.setattr(jitml.runtime.executable, "native_calls", lambda: False)
+        monkeypatch.setattr(jitml.codegen.llvm.runtime.executable, "native_calls", lambda: False)
     compiled = jitml.jit(lambda rng, x: np.linalg.svd(x)[1] + rng.binomial(5, 0.5) + rng.normal())
     rng, same = np.random.default_rng(1), np.random.default_rng(1)
     expected = compiled(same, A), compiled(same, A)
     assert np.array_equal(compiled(rng, A), expected[0])
 
     def interrupt(frame: FrameType, event: str, arg: object) -> None:
-        if frame.f_code.co_filename == jitml.runtime.host.__file__:
+        if frame.f_code.co_filename == jitml.codegen.llvm.runtime.host.__file__:
             raise KeyboardInterrupt
 
     sys.setprofile(interrupt)

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import jitml
-from jitml.numpy import layouts
+from jitml.numpy.support import memory_order
 
 A = np.random.default_rng(0).normal(size=(4, 6, 3))
 MASK = np.array([True, False, True, True])
@@ -107,9 +107,9 @@ def test_strides(name: str, form: str) -> None:
 
 
 def test_numpy_is_not_asked_for_the_order_where_that_would_call_a_users_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, shown = [], layouts._shown
-    monkeypatch.setattr(layouts, "_shown", lambda function, *rest: asked.append(function) or shown(function, *rest))
-    monkeypatch.setattr(layouts, "_KNOWN", {})
+    asked, shown = [], memory_order._shown
+    monkeypatch.setattr(memory_order, "_shown", lambda function, *rest: asked.append(function) or shown(function, *rest))
+    monkeypatch.setattr(memory_order, "_KNOWN", {})
     a = FORMS["(2, 1, 0)"]
     double = lambda values: values * 2  # noqa: E731  # as users write it
 

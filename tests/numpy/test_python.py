@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jitml
-import jitml.numpy.python
-import jitml.trace.comprehensions
+import jitml.numpy.python.builtins
+import jitml.trace.rewrite.comprehensions
 
 X = np.array([0.5, -1.5, 2.25, 0.0, -3.0])
 N = np.array([3, -4, 7], np.int32)
@@ -102,7 +102,7 @@ def test_as_python(program: Callable[..., Any], x: Any) -> None:
 
 
 def test_sums_of_a_python_that_compensates(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (jitml.numpy.python, jitml.trace.comprehensions):
+    for module in (jitml.numpy.python.builtins, jitml.trace.rewrite.comprehensions):
         monkeypatch.setattr(module, "COMPENSATES", True)
 
     def fresh(x: Any) -> Any:

@@ -16,9 +16,9 @@ import jitml
 from against_numpy import compare, run_traced
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
-from jitml.fusion.machine import Machine
-from jitml.fusion.printer import show_program
-from jitml.fusion.program import Call
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import Call
+from jitml.kernels.text.printer import show_program
 from jitml.memory.plan import plan
 
 Array = np.ndarray[Any, Any]

@@ -12,8 +12,8 @@ import pytest
 
 import against_numpy
 from against_numpy import check, function_of, run_traced
+from jitml.dispatch.entry import bind, interpreted
 from jitml.errors import WrongPath
-from jitml.trace.entry import bind, interpreted
 from jitml.trace.trace import trace
 
 A = np.arange(60.0).reshape(6, 10)

@@ -12,14 +12,14 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
+from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.sorting import has_sorts
 from jitml.fusion.fuse import fuse
-from jitml.fusion.machine import Machine
-from jitml.ir.parser import parse
 from jitml.ir.passes import run_passes
+from jitml.ir.text.parser import parse
 from jitml.ir.types import BOOL, DTYPES
+from jitml.kernels.machine import Machine
 from jitml.memory.plan import plan
-from jitml.runtime.executable import compile_program
-from jitml.runtime.sorting import has_sorts
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]

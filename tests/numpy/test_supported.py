@@ -10,7 +10,7 @@ import pytest
 
 import jitml.numpy
 from jitml.numpy.supported import array_functions, table
-from jitml.trace.registry import FUNCTIONS
+from jitml.trace.values.registry import FUNCTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "supported.md"
 

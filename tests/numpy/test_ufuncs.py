@@ -12,8 +12,8 @@ import pytest
 import jitml
 from against_numpy import agree, check, function_of, run_traced
 from jitml.errors import ShapeError
-from jitml.numpy.loops import LOOPS
-from jitml.numpy.versions import POWER_TAKES_SHORTCUTS
+from jitml.numpy.support.versions import POWER_TAKES_SHORTCUTS
+from jitml.numpy.ufuncs.loops import LOOPS
 from jitml.trace.trace import trace
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]

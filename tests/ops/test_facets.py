@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from jitml.autograd.halves import halving
-from jitml.autograd.jvp import jvp, jvp_of_many
-from jitml.autograd.transpose import transpose, transpose_of_many
-from jitml.codegen.llvm.math import RULES
+from jitml.autograd.core.jvp import jvp, jvp_of_many
+from jitml.autograd.core.transpose import transpose, transpose_of_many
+from jitml.autograd.reverse.split import halving
+from jitml.codegen.scalar_math import RULES
+from jitml.fusion.complex import splitting
+from jitml.fusion.grouping.regions import REGIONS
 from jitml.fusion.lower import lowering
-from jitml.fusion.lower.expand import expansion
 from jitml.fusion.lower.nests import nests
 from jitml.fusion.lower.points import targets
 from jitml.fusion.lower.reductions import REDUCTIONS
-from jitml.fusion.parts import splitting
-from jitml.fusion.regions import REGIONS
+from jitml.fusion.prepare.expand import expansion
 from jitml.ir import ops
 from jitml.ir.op import OPS, Op
 from op_cases import CASES

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.dispatch.rounding import ROUNDING, Close, within
+from jitml.verification.rounding import ROUNDING, Close, within
 
 
 def difference(got: Any, expected: Any, close: Close, where: str = "result") -> str | None:

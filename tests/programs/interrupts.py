@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import jitml
-from jitml.trace.context import current_trace
+from jitml.trace.record.recording import current_trace
 
 Array = np.ndarray[Any, Any]
 

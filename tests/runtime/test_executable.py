@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 
 import jitml
-import jitml.runtime.executable as executable_module
+import jitml.codegen.llvm.runtime.executable as executable_module
+from jitml.codegen.llvm.ir.unit import Part
 from jitml.codegen.llvm.module import Module
-from jitml.codegen.llvm.unit import Part
+from jitml.codegen.llvm.runtime.executable import Executable
+from jitml.codegen.llvm.runtime.jit import generate, parse
+from jitml.codegen.llvm.runtime.native_call import native_calls
+from jitml.codegen.llvm.runtime.target import host_target
 from jitml.errors import JitmlError, Source
-from jitml.fusion.loops import Buffer, Check, Const
-from jitml.fusion.program import KernelProgram
 from jitml.ir.types import BOOL, F64, I64
+from jitml.kernels.ir import Buffer, Check, Const
+from jitml.kernels.program import KernelProgram
 from jitml.memory.program import MemoryReport, Place, Program
-from jitml.runtime.executable import Executable
-from jitml.runtime.jit import generate, parse
-from jitml.runtime.stub import native_calls
-from jitml.runtime.target import host_target
 
 
 def program(inputs, outputs, *, constants=None, aliases=None, arena=0) -> Program:

@@ -13,8 +13,8 @@ import pytest
 
 import jitml
 from jitml.codegen.llvm.entry import CLEAR
-from jitml.fusion.program import Call
-from jitml.runtime.arena import arenas
+from jitml.codegen.llvm.runtime.arena import arenas
+from jitml.kernels.program import Call
 
 PAGE = mmap.PAGESIZE
 
@@ -47,7 +47,7 @@ def calls_of_zeros(f, *args):
 def test_large_zeros_are_zero_at_every_call(monkeypatch):
     places = np.arange(0, 20_000, 37)
     assert not calls_of_zeros(marked, places, 1)
-    monkeypatch.setattr("jitml.fusion.group_loops.UNTOUCHED_BYTES", 100_000)
+    monkeypatch.setattr("jitml.fusion.write_group.UNTOUCHED_BYTES", 100_000)
     assert len(calls_of_zeros(marked, places, 1)) == 1
     compiled = jitml.jit(marked)
     assert CLEAR in compiled.lower(places, 1).llvm
@@ -59,7 +59,7 @@ def test_large_zeros_are_zero_at_every_call(monkeypatch):
 
 @pytest.mark.parametrize("fill", [1.0, -0.0, np.nan])
 def test_other_numbers_are_written(fill, monkeypatch):
-    monkeypatch.setattr("jitml.fusion.group_loops.UNTOUCHED_BYTES", 100_000)
+    monkeypatch.setattr("jitml.fusion.write_group.UNTOUCHED_BYTES", 100_000)
 
     def f(places):
         board = np.full(20_000, fill)

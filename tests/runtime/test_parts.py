@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.codegen.llvm.ir.unit import EFFORTS, Part
 from jitml.codegen.llvm.module import emit_program
-from jitml.codegen.llvm.unit import EFFORTS, Part
-from jitml.runtime import executable, jit
-from jitml.runtime.target import host_target
+from jitml.codegen.llvm.runtime import executable, jit
+from jitml.codegen.llvm.runtime.target import host_target
 
 
 def long(x: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> Any:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.codegen.llvm.runtime.native_call import native_calls
+from jitml.codegen.llvm.runtime.results import LARGE, keep_at_most, kept_bytes, release_results
 from jitml.config import CONFIG
-from jitml.runtime.results import LARGE, keep_at_most, kept_bytes, release_results
-from jitml.runtime.stub import native_calls
 
 pytestmark = pytest.mark.skipif(not native_calls(), reason="this interpreter's arrays are made by NumPy alone")
 

@@ -15,9 +15,9 @@ import pytest
 
 import jitml
 from alarms import Alarm, alarms
-from jitml.codegen.llvm.polls import LOOK
-from jitml.runtime.stub import native_calls
-from jitml.runtime.target import usable_cores
+from jitml.codegen.llvm.loops.safepoints import LOOK
+from jitml.codegen.llvm.runtime.native_call import native_calls
+from jitml.codegen.llvm.runtime.target import usable_cores
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer") or not native_calls(), reason="needs signals and native calls")
 

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
+from jitml.codegen.llvm.runtime.machine import host_machine
+from jitml.codegen.llvm.runtime.target import host_caches, host_target, target_machine, thread_limit, usable_cores
 from jitml.codegen.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
-from jitml.runtime.machine import host_machine
-from jitml.runtime.target import host_caches, host_target, target_machine, thread_limit, usable_cores
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,6 @@ def test_the_host() -> None:
 
 def test_cuts_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = host_machine()
-    monkeypatch.setattr("jitml.runtime.target.usable_cores", lambda: 64)
+    monkeypatch.setattr("jitml.codegen.llvm.runtime.target.usable_cores", lambda: 64)
     host_machine.cache_clear()
     assert host_machine() == machine

@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from jitml.codegen.llvm.flags import flags_ir, mode_ir
+from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
+from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.llvm.runtime.threads import pool, pool_ir
 from jitml.codegen.target import AARCH64
-from jitml.runtime.jit import Code, generate, link, parse
-from jitml.runtime.target import host_target
-from jitml.runtime.threads import pool, pool_ir
 
 # A body that adds 1 to each of its cells, and one that runs the first as a parallel loop of its own.
 BODIES = """

@@ -16,7 +16,7 @@ import numpy as np
 from codegen.accuracy import errors
 from codegen.math_cases import CASES, points
 from codegen.vectors import compile_vector
-from jitml.codegen.llvm.math import emit
+from jitml.codegen.scalar_math import emit
 from jitml.ir.types import F32, F64
 
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"

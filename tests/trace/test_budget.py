@@ -13,8 +13,8 @@ import pytest
 import jitml
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
-from jitml.trace import budget
-from jitml.trace.budget import Budget
+from jitml.trace.speculation import budget
+from jitml.trace.speculation.budget import Budget
 
 Array = np.ndarray[Any, Any]
 

@@ -14,11 +14,11 @@ import pytest
 from tests.trace.control.statements import deleted
 from tests.trace.control.table import PROGRAMS
 
-from jitml.trace.calls import Hooks
-from jitml.trace.context import Trace, activate
-from jitml.trace.convert import convert
-from jitml.trace.drivers import UNDEF, Names, Values
-from jitml.trace.steering import Steering
+from jitml.trace.hooks.calls import Hooks
+from jitml.trace.hooks.control_flow import Steering
+from jitml.trace.hooks.convert import convert
+from jitml.trace.record.recording import Trace, activate
+from jitml.trace.rewrite.protocol import UNDEF, Names, Values
 
 XS = [3, 1, 4, 1, 5, 9, 2, 6]
 INPUTS = [([*XS], n) for n in range(7)] + [([], 2), ([7], 4), ([0, 2], 0)]

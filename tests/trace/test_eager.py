@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.trace import eager
+from jitml.dispatch import eager
 
 x3 = np.array([1.0, 2.0, 3.0])
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.runtime.dispatch import MOST_VARIANTS
-from jitml.trace.host import Contents
+from jitml.dispatch.variants import MOST_VARIANTS
+from jitml.trace.record.guards import Contents
 
 Array = np.ndarray[Any, Any]
 

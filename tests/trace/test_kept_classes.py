@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.trace.context import Trace
+from jitml.trace.record.recording import Trace
 
 X = np.arange(4.0)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.trace.tree import flatten
+from jitml.trace.record.pytree import flatten
 
 
 def _moved(d: OrderedDict[str, float]) -> OrderedDict[str, float]:

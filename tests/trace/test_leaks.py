@@ -15,7 +15,7 @@ import pytest
 
 import jitml
 from jitml.errors import UnsupportedError
-from jitml.trace.references import Items
+from jitml.trace.record.references import Items
 
 KEPT: dict[Any, Any] = {}
 

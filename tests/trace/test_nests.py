@@ -12,10 +12,11 @@ import pytest
 
 import jitml
 from jitml.ir.graph import Graph
-from jitml.trace import context, trace
-from jitml.trace.decisions import Decisions
-from jitml.trace.drivers import Restart
-from jitml.trace.loops import Loop
+from jitml.trace import trace
+from jitml.trace.record import recording
+from jitml.trace.regions.loop import Loop
+from jitml.trace.rewrite.protocol import Restart
+from jitml.trace.speculation.modes import Decisions
 
 
 @pytest.fixture
@@ -130,8 +131,8 @@ def test_what_an_earlier_recording_carried_may_stay_in_another(order: Sequence[i
 
 def test_the_line_of_an_instruction_is_looked_up_once(passes: list[Loop], monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[tuple[Any, int]] = []
-    plain = context._line_of
-    monkeypatch.setattr(context, "_line_of", lambda frame: looked_up.append((frame.f_code, frame.f_lasti)) or plain(frame))
+    plain = recording._line_of
+    monkeypatch.setattr(recording, "_line_of", lambda frame: looked_up.append((frame.f_code, frame.f_lasti)) or plain(frame))
     jitml.jit(_nest).lower(np.arange(3.0))
     # `_nest` is traced as one attempt, though its bodies are recorded twenty times.
     inside = [place for place in looked_up if place[0].co_name == "_nest"]

@@ -14,7 +14,7 @@ import pytest
 from tests.trace.effects.table import ROWS
 
 import jitml
-from jitml.trace.snapshots import Snapshot
+from jitml.trace.environment.snapshot import Snapshot
 
 Array = np.ndarray[Any, Any]
 XS = [np.array([1.0, 2.0, 3.0]), np.array([-1.0, -2.0, -3.0]), np.array([4.0, 5.0, 6.0]), np.array([1.0, 0.5, 3.0])]

@@ -11,7 +11,7 @@ import jitml
 import jitml.pipeline
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
-from jitml.trace import decisions
+from jitml.trace.speculation import modes
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ def caught_by_the_function(x: Array) -> Any:
     [(decided_each_time, "2 attempts: after a branch on a traced condition kept is"), (caught_by_the_function, "1 attempts")],
 )
 def test_a_trace_that_takes_too_long_is_refused(function: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "_MOST_RECORDED", 0)
+    monkeypatch.setattr(modes, "_MOST_RECORDED", 0)
     with pytest.raises(UnsupportedError, match=rf"tracing finds no end: \d+ operations have been recorded in {said}") as refusal:
         jitml.jit(function)(np.ones(3))
     assert refusal.value.source is not None

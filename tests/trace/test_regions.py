@@ -19,11 +19,11 @@ from tests.trace import (
 )
 
 import jitml
+from jitml.dispatch.entry import bind, interpreted
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph
-from jitml.ir.verify import verify
-from jitml.trace.entry import bind, interpreted
+from jitml.trace.record.pytree import flatten
 from jitml.trace.trace import Traced, trace
-from jitml.trace.tree import flatten
 
 _LETTERS = {"loop": "l", "while_": "w", "cond": "c"}
 _SEEDS = 4

@@ -11,10 +11,10 @@ from tests.trace.sharing.table import ROWS
 
 import jitml
 from jitml.ir.graph import Graph
-from jitml.trace.context import Trace, activate
-from jitml.trace.names import kind_of
-from jitml.trace.sharing import Output
-from jitml.trace.tracers import lift
+from jitml.trace.record.recording import Trace, activate
+from jitml.trace.regions.join_aliases import Output
+from jitml.trace.values.boxing import lift
+from jitml.trace.values.kinds import kind_of
 from programs.comparing import difference
 
 Array = np.ndarray[Any, Any]

@@ -11,11 +11,11 @@ import pytest
 
 import jitml.numpy  # fills the table of functions
 from jitml.errors import UnknownNumberError
+from jitml.ir.analysis.verify import verify
 from jitml.ir.interpret import interpret
 from jitml.ir.types import I64, Aval
-from jitml.ir.verify import verify
-from jitml.trace.context import Trace, activate
-from jitml.trace.numbers import TracedNumber, combine
+from jitml.trace.record.recording import Trace, activate
+from jitml.trace.values.numbers import TracedNumber, combine
 
 LOW, HIGH = -3, 9
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from jitml.trace import source
-from jitml.trace.source import Found, Missing, find
-from jitml.trace.texts import keep_texts
+from jitml.trace.rewrite import source
+from jitml.trace.rewrite.source import Found, Missing, find
+from jitml.trace.rewrite.source_texts import keep_texts
 
 
 def asserting(x: int) -> int:

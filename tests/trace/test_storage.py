@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import jitml
 from against_numpy import run_traced
-from jitml.trace.strides import kept_strides, reshape_strides
+from jitml.trace.storage.strides import kept_strides, reshape_strides
 
 Array = np.ndarray[Any, Any]
 

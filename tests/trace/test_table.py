@@ -19,9 +19,9 @@ import scipy.stats
 
 import jitml
 from jitml.errors import UnsupportedError
-from jitml.trace import understood
-from jitml.trace.understood import TABLE, Row, Way
-from jitml.trace.understood_page import PLACES, page
+from jitml.trace.environment import understood
+from jitml.trace.environment.understood import TABLE, Row, Way
+from jitml.trace.environment.understood_page import PLACES, page
 
 X = np.ones(2)
 ROOT = Path(__file__).parents[2]
@@ -199,6 +199,8 @@ def test_every_file_in_which_a_value_becomes_a_constant_is_on_the_page() -> None
     pattern = re.compile(
         r"\bConst\(|\.hold\(|host\.require(_same|_held|_equal)?[()]|\bcall_now\(|(?<![.\w])(observe|observe_changing|outside_trace)\("
     )
-    files = [path for name in ("trace", "autograd", "numpy") for path in (ROOT / "src" / "jitml" / name).rglob("*.py")]
+    files = [
+        path for name in ("trace", "dispatch", "autograd", "numpy") for path in (ROOT / "src" / "jitml" / name).rglob("*.py")
+    ]
     using = {path.relative_to(ROOT / "src" / "jitml").as_posix() for path in files if pattern.search(path.read_text())}
     assert using == {place.file for place in PLACES}

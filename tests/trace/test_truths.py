@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jitml.ir.interpret import interpret
-from jitml.trace.context import Trace, activate
-from jitml.trace.truths import TRUTH, Truth, all_of, any_of, as_value, choose, negated
+from jitml.trace.record.recording import Trace, activate
+from jitml.trace.symbolic.booleans import TRUTH, Truth, all_of, any_of, as_value, choose, negated
 
 ENDS = ("x", "y", True, False)
 

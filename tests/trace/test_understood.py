@@ -146,7 +146,7 @@ def test_an_object_is_a_key() -> None:
 
 
 def test_what_is_large_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jitml.trace.state._MOST_BYTES", 8)
+    monkeypatch.setattr("jitml.trace.record.object_state._MOST_BYTES", 8)
     monkeypatch.setattr(scipy.interpolate.CubicSpline, "__deepcopy__", lambda *_: 1 / 0, raising=False)
     compiled = jitml.jit(applied)
     for k in (1.0, 2.0):

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from jitml.errors import LoweringError
-from jitml.fusion.interpret import compile_kernel
-from jitml.fusion.loops import Buffer, Expr, Kernel
-from jitml.fusion.program import Call, Port, Region, seen_as
-from jitml.fusion.sizes import evaluate
 from jitml.ir import ops
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
+from jitml.kernels.interpret import compile_kernel
+from jitml.kernels.ir import Buffer, Expr, Kernel
+from jitml.kernels.program import Call, Port, Region, seen_as
+from jitml.kernels.sizes import evaluate
 from jitml.memory.program import Place, Program
 
 Array = np.ndarray[Any, Any]

@@ -1,6 +1,6 @@
 """What machine is code made for?  A CPU as code generation sees it: data only, so that any CPU can be described.
 
-`runtime/target.py` describes the host; tests describe others and cross-compile.
+`codegen/llvm/runtime/target.py` describes the host; tests describe others and cross-compile.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 
 from jitml.api import jit
 from jitml.demo import digits, options, photo
-from jitml.fusion.loops import Kernel
+from jitml.kernels.ir import Kernel
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
 

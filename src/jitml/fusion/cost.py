@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.fusion.machine import Machine
-from jitml.fusion.metrics import WORK
 from jitml.ir.graph import Graph, Node, Value
+from jitml.kernels.machine import Machine
+from jitml.kernels.metrics import WORK
 
 STRIDED = 6.0  # a load whose lanes are not neighbours
 CHEAP = 3.0  # work that hides behind the loads it needs anyway

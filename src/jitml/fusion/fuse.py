@@ -10,27 +10,23 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import Source, UnknownSizeError
-from jitml.fusion.accumulate import accumulate
-from jitml.fusion.assemble import assemble
-from jitml.fusion.buffers import Buffers
-from jitml.fusion.deliver import deliver
-from jitml.fusion.emptiness import behind_emptiness_checks
-from jitml.fusion.group_loops import GroupLoops, describe_group
-from jitml.fusion.grouping import group
-from jitml.fusion.groups import Group
-from jitml.fusion.loops import Buffer, Check, Const, Expr, Kernel, Load, Stmt, Store
-from jitml.fusion.lower.expand import expand
+from jitml.fusion.complex.signature import Signature, over_real_numbers
+from jitml.fusion.grouping.buffers import Buffers
+from jitml.fusion.grouping.grouping import group
+from jitml.fusion.grouping.groups import Group
+from jitml.fusion.grouping.regions import REGIONS, RegionSite, known_trips, updated_operands
 from jitml.fusion.lower.indexed import write_check
 from jitml.fusion.lower.nests import Site, nests
 from jitml.fusion.lower.points import targets
-from jitml.fusion.lower.rolled import NotRolled, roll
-from jitml.fusion.machine import Machine
+from jitml.fusion.merge_steps.accumulate import accumulate
+from jitml.fusion.merge_steps.assemble import assemble
+from jitml.fusion.merge_steps.deliver import deliver
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
-from jitml.fusion.program import Call, Decision, KernelProgram, Step, merge_steps
-from jitml.fusion.readback import read_back
-from jitml.fusion.regions import REGIONS, RegionSite, known_trips, updated_operands
-from jitml.fusion.signature import Signature, over_real_numbers
-from jitml.fusion.sizes import Shape, Sizes, SizeSource, with_sizes
+from jitml.fusion.prepare.emptiness import behind_emptiness_checks
+from jitml.fusion.prepare.expand import expand
+from jitml.fusion.prepare.readback import read_back
+from jitml.fusion.scalar_loops import NotRolled, roll
+from jitml.fusion.write_group import GroupLoops, describe_group
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes import run_passes
@@ -40,6 +36,10 @@ from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.trim import trim_heard_regions
 from jitml.ir.types import BOOL, I64
+from jitml.kernels.ir import Buffer, Check, Const, Expr, Kernel, Load, Stmt, Store
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import Call, Decision, KernelProgram, Step, merge_steps
+from jitml.kernels.sizes import Shape, Sizes, SizeSource, with_sizes
 
 DEFAULT = Machine()
 

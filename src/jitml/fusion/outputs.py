@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jitml.fusion.buffers import Buffers
-from jitml.fusion.loops import Buffer, Expr
-from jitml.fusion.program import Call, parted
-from jitml.fusion.regions import before_checks, updated_operands
-from jitml.fusion.signature import Signature
-from jitml.fusion.sizes import Shape, Sizes
+from jitml.fusion.complex.signature import Signature
+from jitml.fusion.grouping.buffers import Buffers
+from jitml.fusion.grouping.regions import before_checks, updated_operands
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.windows import is_start
+from jitml.kernels.ir import Buffer, Expr
+from jitml.kernels.program import Call, parted
+from jitml.kernels.sizes import Shape, Sizes
 
 
 def behind_checks(graph: Graph) -> Graph:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jitml.fusion.loops import (
+from jitml.ir.types import BOOL
+from jitml.kernels.ir import (
     Alloc,
     Apply,
     Buffer,
@@ -32,7 +33,6 @@ from jitml.fusion.loops import (
     walk,
     walk_expressions,
 )
-from jitml.ir.types import BOOL
 from jitml.memory.writeback import numbers_for, stores_only, storing
 
 ROW = 512  # elements of a row that is cut from a vector loop

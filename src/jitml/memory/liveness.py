@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 
-from jitml.fusion.loops import Check, Kernel, walk
-from jitml.fusion.program import Call, KernelProgram, Region, Step
-from jitml.fusion.sizes import buffers_of
+from jitml.kernels.ir import Check, Kernel, walk
+from jitml.kernels.program import Call, KernelProgram, Region, Step
+from jitml.kernels.sizes import buffers_of
 
 
 @dataclass(frozen=True, slots=True)

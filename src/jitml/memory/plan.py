@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from jitml.fusion.loops import Buffer
-from jitml.fusion.program import Call, KernelProgram, Region, Step
 from jitml.ir.types import DTYPES
+from jitml.kernels.ir import Buffer
+from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.memory.arena import Packing, aligned, pack
 from jitml.memory.liveness import Lifetime, lifetimes, peak, uses_of
 from jitml.memory.program import MemoryReport, Place, Program

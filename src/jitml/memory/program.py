@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jitml.fusion.program import KernelProgram
+from jitml.kernels.program import KernelProgram
 
 
 @dataclass(frozen=True, slots=True)

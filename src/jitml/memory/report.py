@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.fusion.printer import show_program
+from jitml.kernels.text.printer import show_program
 from jitml.memory.program import Place, Program
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from jitml.fusion.dependence import Access, Accesses, Path, accesses, coincide_only_together, stays_behind
-from jitml.fusion.loops import Buffer, Kernel
-from jitml.fusion.program import Call, KernelProgram, Region, Step
+from jitml.kernels.analysis.dependence import Access, Accesses, Path, accesses, coincide_only_together, stays_behind
+from jitml.kernels.ir import Buffer, Kernel
+from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.memory.delay import delay
 from jitml.memory.liveness import Lifetime, Uses, has_check
 from jitml.memory.writeback import renamed, write_back

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from jitml.fusion.loops import Buffer
-from jitml.fusion.program import Call, KernelProgram, Region
+from jitml.kernels.ir import Buffer
+from jitml.kernels.program import Call, KernelProgram, Region
 from jitml.memory.program import Program
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jitml.fusion.loops import (
+from jitml.ir.types import I64
+from jitml.kernels.ir import (
     Alloc,
     Buffer,
     Expr,
@@ -27,7 +28,6 @@ from jitml.fusion.loops import (
     walk_expression,
     walk_expressions,
 )
-from jitml.ir.types import I64
 
 
 def write_back(kernel: Kernel, output: str, target: Buffer) -> Kernel | None:

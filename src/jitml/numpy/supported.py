@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jitml.numpy import TOPICS, special
-from jitml.trace.registry import FUNCTIONS, full_name, register_imported
+from jitml.numpy import TOPICS
+from jitml.numpy.numerics import special
+from jitml.trace.values.registry import FUNCTIONS, full_name, register_imported
 
 _HEAD = """# NumPy functions in jitted code
 

@@ -14,17 +14,17 @@ from typing import Any
 
 import optree
 
-from jitml.trace.context import Trace, unsupported
-from jitml.trace.leaks import require_untraced_rest
-from jitml.trace.made_objects import Made, is_made_instance, made_of
-from jitml.trace.objects import TracedObject
+from jitml.trace.effects.made_objects import Made, is_made_instance, made_of
+from jitml.trace.environment.sets import MadeSet
+from jitml.trace.host_calls.objects import TracedObject
+from jitml.trace.lists.traced_list import Stack
+from jitml.trace.record.escape_analysis import require_untraced_rest
+from jitml.trace.record.pytree import NAMESPACE, children, is_record, unflatten
+from jitml.trace.record.recording import Trace, unsupported
 from jitml.trace.results import Itself, Repeated
-from jitml.trace.sets import MadeSet
-from jitml.trace.stacks import Stack
-from jitml.trace.text import TracedText, plain_key
-from jitml.trace.tracers import TracedArray, is_traced
-from jitml.trace.tree import NAMESPACE, children, is_record, unflatten
-from jitml.trace.unsettled import require_none_of
+from jitml.trace.values.boxing import TracedArray, is_traced
+from jitml.trace.values.containers import require_none_of
+from jitml.trace.values.text import TracedText, plain_key
 
 _LARGE = 64  # places in a tuple that is in several places: it is made once
 _MOST_ROWS = 64  # of a list that are made one by one

@@ -16,22 +16,22 @@ from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
-from jitml.trace.context import Trace, unsupported, user_source
-from jitml.trace.doubts import NONE, doubt_of, is_pythons, typed_value
-from jitml.trace.host import IMMUTABLE, Slot
-from jitml.trace.leaks import require_untraced
-from jitml.trace.names import value_if_any
-from jitml.trace.numbers import TracedNumber
-from jitml.trace.objects import TracedObject
-from jitml.trace.origins import others, require_told_apart, storages_of
-from jitml.trace.random import TracedGenerator
-from jitml.trace.steps import Step
-from jitml.trace.storage import APART, Origin, Storage
-from jitml.trace.strides import invert, memory_order
-from jitml.trace.tracers import TracedArray, TracedScalar, is_writeable, read, require_one
-from jitml.trace.tree import flatten
-from jitml.trace.truths import Truth, all_of, any_of, as_value, negated
-from jitml.trace.understood import is_librarys_code
+from jitml.trace.environment.understood import is_librarys_code
+from jitml.trace.host_calls.generators import TracedGenerator
+from jitml.trace.host_calls.objects import TracedObject
+from jitml.trace.record.escape_analysis import require_untraced
+from jitml.trace.record.guards import IMMUTABLE, Slot
+from jitml.trace.record.pytree import flatten
+from jitml.trace.record.recording import Trace, unsupported, user_source
+from jitml.trace.storage.index_maps import Step
+from jitml.trace.storage.storage import APART, Origin, Storage
+from jitml.trace.storage.strides import invert, memory_order
+from jitml.trace.symbolic.booleans import Truth, all_of, any_of, as_value, negated
+from jitml.trace.values.aliases import others, require_told_apart, storages_of
+from jitml.trace.values.boxing import TracedArray, TracedScalar, is_writeable, read, require_one
+from jitml.trace.values.kinds import value_if_any
+from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.type_unions import NONE, doubt_of, is_pythons, typed_value
 
 # Views that may be written if the array may.
 

@@ -2,7 +2,7 @@
 
 A `Traced` is all that the layers below and the dispatcher need: the graph, the host program that feeds it, which
 outputs land in the caller's arrays, and a recipe for what the call returns. Tracing is repeated until nothing has to be decided
-otherwise (`decisions.py`).
+otherwise (`modes.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import optree
 
-import jitml.trace.hostcalls  # noqa: F401  # what is not compiled goes there
+import jitml.trace.host_calls.call  # noqa: F401  # what is not compiled goes there
 from jitml.errors import FailedCheck, JitmlError, UnsupportedError
 from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
@@ -25,34 +25,34 @@ from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.process import fewer_collections
-from jitml.trace.arguments import check_containers, enter_all, parameters, require_few
-from jitml.trace.callbacks import require_never_changed
-from jitml.trace.changes import Change, changes_of, check_sealed, watch_arguments
-from jitml.trace.context import Trace, activate, last_user_source, user_source
-from jitml.trace.convert import convert
-from jitml.trace.decisions import Decisions, is_ours
-from jitml.trace.doubts import require_type_known
-from jitml.trace.drivers import HOOKS, OpenType, Restart
-from jitml.trace.flags import recorded_errors, require_left
-from jitml.trace.given import require_as_given, require_unread
-from jitml.trace.handlers import Handler, Steps
-from jitml.trace.host import Host, Opened, Slot
-from jitml.trace.made_objects import parts_of_made
-from jitml.trace.memory import all_disjoint, disjoint, meets_itself
-from jitml.trace.objects import TracedObject
-from jitml.trace.opening import Seen, seen
-from jitml.trace.outside import require_all_different
-from jitml.trace.overlap import enter_part, see_parts
-from jitml.trace.paths import Decided, Path, path_of
-from jitml.trace.registry import register_imported
+from jitml.trace.effects.made_objects import parts_of_made
+from jitml.trace.effects.write_back import Change, changes_of, check_sealed, watch_arguments
+from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few
+from jitml.trace.environment.loads import require_all_different
+from jitml.trace.environment.overlap import enter_part, see_parts
+from jitml.trace.environment.snapshot import Changed, Snapshot, find_line, unchanged
+from jitml.trace.hooks.convert import convert
+from jitml.trace.host_calls.callbacks import require_never_changed
+from jitml.trace.host_calls.objects import TracedObject
+from jitml.trace.host_calls.staleness import require_as_given, require_unread
+from jitml.trace.lists.row_aliasing import require_apart
+from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself
+from jitml.trace.record.fp_errors import recorded_errors, require_left
+from jitml.trace.record.guards import Host, Opened, Slot
+from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
+from jitml.trace.record.recording import Trace, activate, last_user_source, user_source
 from jitml.trace.result_trees import apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
-from jitml.trace.rows import require_apart
-from jitml.trace.snapshots import Changed, Snapshot, find_line, unchanged
-from jitml.trace.storage import Storage
-from jitml.trace.strides import is_contiguous
-from jitml.trace.tracers import is_traced, lift
-from jitml.trace.tree import flatten, is_nested, leaf_names, unflatten
+from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
+from jitml.trace.speculation.dynamic_shapes import Seen, seen
+from jitml.trace.speculation.exceptions import Handler, Steps
+from jitml.trace.speculation.modes import Decisions, is_ours
+from jitml.trace.speculation.paths import Decided, Path, path_of
+from jitml.trace.storage.storage import Storage
+from jitml.trace.storage.strides import is_contiguous
+from jitml.trace.values.boxing import is_traced, lift
+from jitml.trace.values.registry import register_imported
+from jitml.trace.values.type_unions import require_type_known
 
 _NOTHING: Opened = {}
 _ANY_PATH = Path()
@@ -110,7 +110,7 @@ def trace(
     Exceptions of the user's code come out as they are; no code of the function's that is converted has changed anything then.
 
     Args:
-        opened: sizes of arguments that are not taken for what they are in this call (`opening.py`).
+        opened: sizes of arguments that are not taken for what they are in this call (`dynamic_shapes.py`).
         host_calls: whether functions that are not compiled may be called by the compiled program.
         path: what is known of this call's conditions.
         rooted: whether calls hand in `(args, kwargs)` behind the flattened arguments, if these are nested (`is_nested`), so that

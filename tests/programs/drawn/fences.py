@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.state import parts_of
+from jitml.trace.record.object_state import parts_of
 
 Array = np.ndarray[Any, Any]
 _PAGE = mmap.PAGESIZE

@@ -22,19 +22,19 @@ import numpy as np
 import jitml
 from jitml.api import Jit
 from jitml.codegen import interpreter
-from jitml.dispatch.options import Options
-from jitml.dispatch.rounding import precision
+from jitml.codegen.llvm.runtime.drawing import state_keeper
+from jitml.dispatch.entry import interpreted
 from jitml.errors import FailedCheck, UncompiledWarning
 from jitml.fusion.fuse import fuse
-from jitml.ir.generators import generators_in
+from jitml.ir.analysis.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.ops import host, indexed
 from jitml.ir.passes import run_passes
 from jitml.ir.types import F64
 from jitml.memory.plan import plan
-from jitml.runtime.drawing import state_keeper
-from jitml.trace.entry import interpreted
+from jitml.options import Options
 from jitml.trace.trace import Traced
+from jitml.verification.rounding import precision
 from programs.comparing import ROUNDING, Close, within
 from programs.drawn.conditioning import nudged, nudging
 from programs.drawn.fences import fenced

@@ -11,32 +11,32 @@ import numpy as np
 import optree
 
 from jitml.autograd.api.running import Function, rows_of
-from jitml.autograd.attributes import hand_on_attributes, is_inexact_or_array, never
-from jitml.autograd.budget import shared_by_rows
-from jitml.autograd.own import own_copies
-from jitml.autograd.point import copied, is_number, told
-from jitml.autograd.ragged import Given, Ragged, RaggedRows
-from jitml.autograd.rows import Batch, Batched, Operand
-from jitml.autograd.vmap import spread_ragged
+from jitml.autograd.arguments.aliasing import own_copies
+from jitml.autograd.arguments.attributes import hand_on_attributes, is_inexact_or_array, never
+from jitml.autograd.arguments.point import copied, is_number, told
+from jitml.autograd.batching.ragged import Given, Ragged, RaggedRows
+from jitml.autograd.batching.vmap import spread_ragged
+from jitml.autograd.core.batch import Batch, Batched, Operand
+from jitml.autograd.reverse.budget import shared_by_rows
+from jitml.dispatch.eager import attempt, heeded, is_programs_own
 from jitml.errors import DTypeError, RowsDiffer, ShapeError
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
-from jitml.trace.context import active_trace, current_trace, user_source
-from jitml.trace.convert import convert, require_function
-from jitml.trace.eager import attempt, heeded, is_programs_own
-from jitml.trace.handlers import Handler
-from jitml.trace.names import rebuilt
-from jitml.trace.registry import call
+from jitml.trace.environment.transformed import Transformed
+from jitml.trace.hooks.convert import convert, require_function
+from jitml.trace.record.pytree import NAMESPACE, flatten, holds_itself, unflatten
+from jitml.trace.record.recording import active_trace, current_trace, user_source
 from jitml.trace.result_trees import settled
-from jitml.trace.sizes import named, number
-from jitml.trace.strides import kept_strides
-from jitml.trace.subgraphs import trace_subgraph
-from jitml.trace.tracers import fresh, layout_of, read, wrap
-from jitml.trace.transformed import Transformed
-from jitml.trace.tree import NAMESPACE, flatten, holds_itself, unflatten
+from jitml.trace.speculation.exceptions import Handler
+from jitml.trace.storage.strides import kept_strides
+from jitml.trace.subgraph import trace_subgraph
+from jitml.trace.symbolic.sizes import named, number
+from jitml.trace.values.boxing import fresh, layout_of, read, wrap
+from jitml.trace.values.kinds import rebuilt
+from jitml.trace.values.registry import call
 
 _WHOLE = object()  # an axis of None: the same for every row
 _UNLIKE = "all input arrays must have the same shape"  # as np.stack has it

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.autograd.levels import at_level
-from jitml.autograd.point import Form, copied, form_of, is_number, told
+from jitml.autograd.arguments.point import Form, copied, form_of, is_number, told
+from jitml.autograd.core.levels import at_level
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import is_supported
-from jitml.trace.context import active_trace, current_trace, unsupported, user_source
-from jitml.trace.names import rebuilt
+from jitml.trace.record.pytree import flatten, unflatten
+from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.result_trees import settled
-from jitml.trace.subgraphs import trace_subgraph
-from jitml.trace.tracers import TracedArray, TracedNumber, is_traced, read
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.subgraph import trace_subgraph
+from jitml.trace.values.boxing import TracedArray, TracedNumber, is_traced, read
+from jitml.trace.values.kinds import rebuilt
 
 Function = Callable[..., Any]
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from jitml.autograd.api.calls import of_its_own
-from jitml.autograd.levels import levels
+from jitml.autograd.core.levels import levels
 from jitml.ir import ops
-from jitml.trace.context import active_trace, current_trace
-from jitml.trace.convert import convert, require_function
-from jitml.trace.names import rebuilt
-from jitml.trace.stretches import checkpointed
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
-from jitml.trace.transformed import Transformed
-from jitml.trace.tree import flatten
+from jitml.trace.environment.transformed import Transformed
+from jitml.trace.hooks.convert import convert, require_function
+from jitml.trace.record.checkpoints import checkpointed
+from jitml.trace.record.pytree import flatten
+from jitml.trace.record.recording import active_trace, current_trace
+from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
+from jitml.trace.values.kinds import rebuilt
 
 Policy = str | int | Collection[str] | None
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from jitml.autograd.api.directions import jvp, vjp
 from jitml.autograd.api.running import require_sequence
-from jitml.autograd.point import is_number
+from jitml.autograd.arguments.point import is_number
 from jitml.errors import DerivativeError
-from jitml.trace.convert import convert
-from jitml.trace.names import rebuilt
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.hooks.convert import convert
+from jitml.trace.record.pytree import flatten, unflatten
+from jitml.trace.values.kinds import rebuilt
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -14,15 +14,15 @@ import numpy as np
 
 from jitml.autograd.api.calls import Called, Container, of_its_own, trace_call, with_captured
 from jitml.autograd.api.custom_rules import trace_backward_rule, trace_forward_rule, trace_jvp_rule, varies
-from jitml.autograd.levels import levels
+from jitml.autograd.core.levels import levels
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.trace.context import active_trace, current_trace, user_source
-from jitml.trace.convert import convert, require_function
-from jitml.trace.outside import load, observe, place_of
-from jitml.trace.pickles import reduced
-from jitml.trace.transformed import FunctionLike
+from jitml.trace.environment.loads import load, observe, place_of
+from jitml.trace.environment.pickling import reduced
+from jitml.trace.environment.transformed import FunctionLike
+from jitml.trace.hooks.convert import convert, require_function
+from jitml.trace.record.recording import active_trace, current_trace, user_source
 
 Function = Callable[..., Any]
 

@@ -11,18 +11,18 @@ import optree
 from jitml.autograd.api.calls import Called, Container
 from jitml.autograd.api.linearity import require_no_offset
 from jitml.autograd.api.running import fitting, leaves_like
-from jitml.autograd.levels import at_level
-from jitml.autograd.point import told
-from jitml.autograd.transpose import zeros
+from jitml.autograd.arguments.point import told
+from jitml.autograd.core.levels import at_level
+from jitml.autograd.core.transpose import zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import Aval
-from jitml.trace.context import user_source
-from jitml.trace.names import rebuilt
-from jitml.trace.subgraphs import Subgraph, trace_subgraph
-from jitml.trace.tracers import fresh, read, scalar
-from jitml.trace.tree import NAMESPACE, flatten, structure_of, unflatten
+from jitml.trace.record.pytree import NAMESPACE, flatten, structure_of, unflatten
+from jitml.trace.record.recording import user_source
+from jitml.trace.subgraph import Subgraph, trace_subgraph
+from jitml.trace.values.boxing import fresh, read, scalar
+from jitml.trace.values.kinds import rebuilt
 
 
 def varies(value: Value) -> bool:

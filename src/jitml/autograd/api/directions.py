@@ -8,19 +8,19 @@ from typing import Any
 
 from jitml.autograd.api.linear import LinearMap
 from jitml.autograd.api.running import Function, forward, inline, leaves_like, require_sequence
-from jitml.autograd.jvp import jvp_graph
-from jitml.autograd.linearize import Linearized, Split, split
-from jitml.autograd.point import Point, trace_point
+from jitml.autograd.arguments.point import Point, trace_point
+from jitml.autograd.core.jvp import jvp_graph
+from jitml.autograd.core.transpose import zeros
+from jitml.autograd.reverse.linearize import Linearized, Split, split
 from jitml.autograd.rules.calls import expand_pulls
-from jitml.autograd.transpose import zeros
+from jitml.dispatch.eager import run
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
-from jitml.trace.arguments import Fixed
-from jitml.trace.convert import require_function
-from jitml.trace.eager import run
-from jitml.trace.names import rebuilt
-from jitml.trace.tracers import wrap
-from jitml.trace.tree import flatten
+from jitml.trace.environment.arguments import Fixed
+from jitml.trace.hooks.convert import require_function
+from jitml.trace.record.pytree import flatten
+from jitml.trace.values.boxing import wrap
+from jitml.trace.values.kinds import rebuilt
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:

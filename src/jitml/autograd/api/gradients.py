@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitml.autograd.api.running import Choice, Function, forward, inline
-from jitml.autograd.point import Domain, trace_point
+from jitml.autograd.arguments.point import Domain, trace_point
+from jitml.dispatch.eager import run
 from jitml.ir import ops
-from jitml.trace.convert import require_function
-from jitml.trace.eager import run
-from jitml.trace.transformed import Transformed
+from jitml.trace.environment.transformed import Transformed
+from jitml.trace.hooks.convert import require_function
 
 
 def grad(

@@ -15,24 +15,24 @@ from typing import Any
 from jitml.autograd.api.directions import pushed
 from jitml.autograd.api.gradients import derived, grad
 from jitml.autograd.api.running import Choice, Function, inline, require_sequence, rows_of
-from jitml.autograd.jvp import push
-from jitml.autograd.linearize import Split, split, trimmed
-from jitml.autograd.point import Domain, Point, trace_point
-from jitml.autograd.rows import Batched
+from jitml.autograd.arguments.point import Domain, Point, trace_point
+from jitml.autograd.batching.vmap import spread
+from jitml.autograd.core.batch import Batched
+from jitml.autograd.core.jvp import push
+from jitml.autograd.core.transpose import transpose_graph, zeros
+from jitml.autograd.reverse.linearize import Split, split, trimmed
 from jitml.autograd.rules.calls import expand_pulls
-from jitml.autograd.transpose import transpose_graph, zeros
-from jitml.autograd.vmap import spread
+from jitml.dispatch.eager import run
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import I64, Aval
-from jitml.trace.context import user_source
-from jitml.trace.convert import require_function
-from jitml.trace.eager import run
-from jitml.trace.names import rebuilt
-from jitml.trace.tracers import fresh, scalar
-from jitml.trace.transformed import Transformed
+from jitml.trace.environment.transformed import Transformed
+from jitml.trace.hooks.convert import require_function
+from jitml.trace.record.recording import user_source
+from jitml.trace.values.boxing import fresh, scalar
+from jitml.trace.values.kinds import rebuilt
 
 # One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
 Block = Value | None

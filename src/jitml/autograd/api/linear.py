@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.api.running import inline, leaves_like, loses_half, require_structure
-from jitml.autograd.point import Form
+from jitml.autograd.arguments.point import Form
+from jitml.dispatch.numpy_execution import by_numpy
 from jitml.errors import DerivativeError
 from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph
 from jitml.ir.rewrite import of_sizes
 from jitml.ir.types import Aval, dtype_name
-from jitml.trace.context import current_trace, user_source
-from jitml.trace.executing import by_numpy
-from jitml.trace.tracers import is_traced, read
-from jitml.trace.tree import flatten, unflatten
+from jitml.trace.record.pytree import flatten, unflatten
+from jitml.trace.record.recording import current_trace, user_source
+from jitml.trace.values.boxing import is_traced, read
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """What do the transforms share?  Recording graphs into the current trace, and finding the arguments to differentiate by.
 
-Each transform is a program that works inside a trace; `trace/eager.py` runs it outside of any. Eager and jitted results have one
-source so: `jit(grad(f))` compiles what `grad(f)` leaves to NumPy, and `grad(grad(f))` nests it.
+Each transform is a program that works inside a trace; `dispatch/eager.py` runs it outside of any. Eager and jitted results have
+one source so: `jit(grad(f))` compiles what `grad(f)` leaves to NumPy, and `grad(grad(f))` nests it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.linearize import Linearized, linearize
-from jitml.autograd.point import Form, Place, Point, told
-from jitml.autograd.rows import Batch
+from jitml.autograd.arguments.point import Form, Place, Point, told
+from jitml.autograd.core.batch import Batch
+from jitml.autograd.reverse.linearize import Linearized, linearize
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval, is_complex
-from jitml.trace.broadcasting import require_sizes
-from jitml.trace.context import active_trace, user_source
-from jitml.trace.tracers import read
-from jitml.trace.tree import flatten, structure_of
+from jitml.trace.record.pytree import flatten, structure_of
+from jitml.trace.record.recording import active_trace, user_source
+from jitml.trace.symbolic.broadcasting import require_sizes
+from jitml.trace.values.boxing import read
 
 Function = Callable[..., Any]
 

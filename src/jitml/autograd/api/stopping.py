@@ -6,10 +6,10 @@ from typing import Any
 
 from jitml.autograd.api.calls import of_its_own
 from jitml.ir import ops
-from jitml.trace.context import active_trace
-from jitml.trace.names import rebuilt
-from jitml.trace.tracers import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
-from jitml.trace.tree import flatten
+from jitml.trace.record.pytree import flatten
+from jitml.trace.record.recording import active_trace
+from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
+from jitml.trace.values.kinds import rebuilt
 
 
 def stop_gradient(x: Any) -> Any:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jitml.autograd.checkpoint import kept_nodes
-from jitml.autograd.halves import halve
-from jitml.autograd.jvp import Tangent, jvp_of_many, push, push_nodes, zeros_like
-from jitml.autograd.segments import segment_loops
-from jitml.autograd.transpose import (
+from jitml.autograd.core.jvp import Tangent, jvp_of_many, push, push_nodes, zeros_like
+from jitml.autograd.core.transpose import (
     Cotangent,
     Cotangents,
     Linear,
@@ -20,6 +17,9 @@ from jitml.autograd.transpose import (
     transpose_of_many,
     zeros,
 )
+from jitml.autograd.reverse.checkpoint import kept_nodes
+from jitml.autograd.reverse.segments import segment_loops
+from jitml.autograd.reverse.split import halve
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value

@@ -3,7 +3,7 @@ df/dx - i df/dy."""
 
 from __future__ import annotations
 
-from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose, zeros
+from jitml.autograd.core.transpose import Cotangent, Linear, Operand, transpose, zeros
 from jitml.ir import ops
 from jitml.ir.graph import Value
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from jitml.autograd.halves import Halves, halve, halving
-from jitml.autograd.saved import choose, replay, values_read, where
-from jitml.autograd.transpose import not_linear
+from jitml.autograd.core.transpose import not_linear
+from jitml.autograd.reverse.residuals import choose, replay, values_read, where
+from jitml.autograd.reverse.split import Halves, halve, halving
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.autograd.jvp import Tangent, jvp
-from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose
+from jitml.autograd.core.jvp import Tangent, jvp
+from jitml.autograd.core.transpose import Cotangent, Linear, Operand, transpose
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.ops.contraction import free_axes

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.autograd.jvp import Tangent, jvp_of_many, not_differentiable
-from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
+from jitml.autograd.core.jvp import Tangent, jvp_of_many, not_differentiable
+from jitml.autograd.core.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.autograd.transpose import Cotangent, Operand, transpose
+from jitml.autograd.core.transpose import Cotangent, Operand, transpose
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, is_complex, part_dtype

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.hidden import ON_HOST
-from jitml.autograd.jvp import JvpRule, Tangent, jvp_of_many
+from jitml.autograd.core.hidden import ON_HOST
+from jitml.autograd.core.jvp import JvpRule, Tangent, jvp_of_many
+from jitml.autograd.core.transpose import zeros
 from jitml.autograd.rules.index_maps import part_of, recorded_size
 from jitml.autograd.rules.pointwise import remainder_jvp
-from jitml.autograd.transpose import zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.autograd.jvp import not_differentiable
-from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
+from jitml.autograd.core.jvp import not_differentiable
+from jitml.autograd.core.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import GraphBuilder, Value

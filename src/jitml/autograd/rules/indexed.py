@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.autograd.jvp import Tangent, jvp, zeros_like
+from jitml.autograd.core.jvp import Tangent, jvp, zeros_like
+from jitml.autograd.core.transpose import Cotangent, Linear, Operand, Part, transpose, zeros
 from jitml.autograd.rules.index_maps import recorded_size
-from jitml.autograd.transpose import Cotangent, Linear, Operand, Part, transpose, zeros
 from jitml.ir import ops
 from jitml.ir.dims import as_size, syms_in
 from jitml.ir.graph import GraphBuilder, Value

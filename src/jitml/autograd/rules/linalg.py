@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.jvp import Tangent, jvp, jvp_of_many, zeros_like
-from jitml.autograd.transpose import Cotangent, Linear, Operand, transpose
+from jitml.autograd.core.jvp import Tangent, jvp, jvp_of_many, zeros_like
+from jitml.autograd.core.transpose import Cotangent, Linear, Operand, transpose
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import I64, DType, is_complex

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 
-from jitml.autograd.budget import FEW, affordable, inside_a_loop, room, saved_bytes
-from jitml.autograd.counters import Counter, counters, is_number, limits_here
-from jitml.autograd.halves import halve, halving, reached
-from jitml.autograd.saved import Kept, acts, choose, replay, values_read, where
-from jitml.autograd.segments import best_length, segmented, segmented_while
-from jitml.autograd.transpose import not_linear
+from jitml.autograd.core.transpose import not_linear
+from jitml.autograd.reverse.budget import FEW, affordable, inside_a_loop, room, saved_bytes
+from jitml.autograd.reverse.counters import Counter, counters, is_number, limits_here
+from jitml.autograd.reverse.residuals import Kept, acts, choose, replay, values_read, where
+from jitml.autograd.reverse.segments import best_length, segmented, segmented_while
+from jitml.autograd.reverse.split import halve, halving, reached
 from jitml.errors import MoreIterations
 from jitml.ir import ops
+from jitml.ir.capacity import Room
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.passes.bodies import Parts, rebuilt
-from jitml.ir.room import Room
 from jitml.ir.types import I64, Aval
 
 # Regions inside a loop that would save more than this, over all iterations, are run again instead.

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jitml.autograd.jvp import Tangent, jvp, not_differentiable, zeros_like
-from jitml.autograd.transpose import Cotangent, Linear, Operand, linear_operands, transpose
+from jitml.autograd.core.jvp import Tangent, jvp, not_differentiable, zeros_like
+from jitml.autograd.core.transpose import Cotangent, Linear, Operand, linear_operands, transpose
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.autograd.jvp import not_differentiable
+from jitml.autograd.core.jvp import not_differentiable
 from jitml.ir import ops
 
 not_differentiable(ops.random)

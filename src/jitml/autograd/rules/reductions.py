@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jitml.autograd.jvp import Tangent, jvp, not_differentiable, zeros_like
+from jitml.autograd.core.jvp import Tangent, jvp, not_differentiable, zeros_like
+from jitml.autograd.core.transpose import Cotangent, Operand, transpose
 from jitml.autograd.rules.index_maps import part_of
-from jitml.autograd.transpose import Cotangent, Operand, transpose
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
 from jitml.ir.graph import Value

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jitml.autograd.transpose import Cotangent, Cotangents, Linear, Operand, pull_back, transpose_of_many, zeros
+from jitml.autograd.core.transpose import Cotangent, Cotangents, Linear, Operand, pull_back, transpose_of_many, zeros
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jitml.autograd.jvp import Tangent, jvp_of_many, push_nodes, start_like, zeros_like
+from jitml.autograd.core.jvp import Tangent, jvp_of_many, push_nodes, start_like, zeros_like
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording

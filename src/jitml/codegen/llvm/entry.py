@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from jitml.codegen.llvm.calls import emit_call
-from jitml.codegen.llvm.kernel import RAISED, emit_kernel
-from jitml.codegen.llvm.nest import identifier
-from jitml.codegen.llvm.polls import LOOK, find_word
-from jitml.codegen.llvm.storage import storages
-from jitml.codegen.llvm.support import need
-from jitml.codegen.llvm.unit import Unit
-from jitml.fusion.loops import Kernel
-from jitml.fusion.program import Call, Region
+from jitml.codegen.llvm.calls.calls import emit_call
+from jitml.codegen.llvm.ir.aliasing import storages
+from jitml.codegen.llvm.ir.support import need
+from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.loops.kernel import RAISED, emit_kernel
+from jitml.codegen.llvm.loops.safepoints import LOOK, find_word
+from jitml.codegen.llvm.loops.statements import identifier
+from jitml.kernels.ir import Kernel
+from jitml.kernels.program import Call, Region
 from jitml.memory.liveness import sizes_of, uses_of
 from jitml.memory.program import Program
 

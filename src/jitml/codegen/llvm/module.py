@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
-from jitml.codegen.llvm.polls import is_long
+from jitml.codegen.llvm.ir.unit import HostStep, Part, Unit
+from jitml.codegen.llvm.loops.safepoints import is_long
 from jitml.codegen.llvm.shapes import write_shapes
-from jitml.codegen.llvm.unit import HostStep, Part, Unit
 from jitml.codegen.target import Target
-from jitml.fusion.loops import Check
+from jitml.kernels.ir import Check
 from jitml.memory.program import Program
 
 # About half of a usual last-level cache: from here on an ordinary store only reads memory that it overwrites

@@ -6,13 +6,13 @@ the program's `exact` outputs one after the other.
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.kernel import emit_kernel
-from jitml.codegen.llvm.storage import Storage
-from jitml.codegen.llvm.unit import Unit
-from jitml.fusion.loops import Buffer, Const, Kernel, Stmt, Store
-from jitml.fusion.program import KernelProgram
-from jitml.fusion.sizes import with_sizes
+from jitml.codegen.llvm.ir.aliasing import Storage
+from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.ir.types import I64
+from jitml.kernels.ir import Buffer, Const, Kernel, Stmt, Store
+from jitml.kernels.program import KernelProgram
+from jitml.kernels.sizes import with_sizes
 
 SHAPES = "jitml_shapes"
 

@@ -1,6 +1,7 @@
 """The lowering rules, a file a family; importing this package fills the table."""
 
 from jitml.fusion.lower import (  # noqa: F401
+    checks,
     compaction,
     contraction,
     dynamic,
@@ -11,9 +12,8 @@ from jitml.fusion.lower import (  # noqa: F401
     linalg,
     pointwise,
     random,
-    regions,
-    sorting,
 )
 from jitml.fusion.lower.points import Point, lowering
+from jitml.fusion.lower.sort import sorting  # noqa: F401
 
 __all__ = ["Point", "lowering"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jitml.fusion.loops import Apply, Buffer, Cell, Const, Expr, If, Kind, Load, Loop, Stmt, Store, Update, Var, add, mul
 from jitml.fusion.lower.nests import Site, nests
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, I64
+from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, If, Kind, Load, Loop, Stmt, Store, Update, Var, add, mul
 
 
 def keeps_positions(node: Node, makers: Mapping[Value, Node]) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from jitml.fusion.loops import Buffer, Const, Expr, Load, Loop, Stmt, Store, Var, mul
+from jitml.fusion.lower.gemm_operands import Axes, Stack, merged_batch, operand_view, product_axes, result_view
 from jitml.fusion.lower.nests import Site, nests
-from jitml.fusion.matrices import Axes, Stack, merged_batch, operand_view, product_axes, result_view
-from jitml.fusion.program import Call
-from jitml.fusion.strided import Strided
+from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
 from jitml.ir.types import I64
+from jitml.kernels.ir import Buffer, Const, Expr, Load, Loop, Stmt, Store, Var, mul
+from jitml.kernels.program import Call
 
 
 @nests.rule(ops.dot_general)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jitml.fusion.loops import Expr, add, mul
 from jitml.fusion.lower.points import Index, Point, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
+from jitml.kernels.ir import Expr, add, mul
 
 
 @lowering.rule(ops.dynamic_slice)

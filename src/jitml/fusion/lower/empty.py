@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jitml.fusion.lower.nests import Site, nests
-from jitml.fusion.program import Call
 from jitml.ir import ops
+from jitml.kernels.program import Call
 
 
 @nests.rule(ops.empty)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jitml.fusion.loops import Buffer
 from jitml.fusion.lower.nests import Site, nests
-from jitml.fusion.program import Call
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction
+from jitml.kernels.ir import Buffer
+from jitml.kernels.program import Call
 
 
 @nests.rule(ops.host_call, ops.draw)

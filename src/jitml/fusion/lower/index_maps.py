@@ -7,13 +7,13 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from math import prod
 
-from jitml.fusion.loops import Apply, Const, Expr, Var, add, mul, sub
 from jitml.fusion.lower.points import Index, Point, lowering, targets
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL
+from jitml.kernels.ir import Apply, Const, Expr, Var, add, mul, sub
 
 
 @lowering.rule(ops.full)

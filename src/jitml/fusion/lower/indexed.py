@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.fusion.loops import (
+from jitml.fusion.lower.index_maps import clamped
+from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.points import Point, limits, lowering
+from jitml.fusion.lower.scalars import Scalar
+from jitml.ir import ops
+from jitml.ir.analysis.limits import Limits
+from jitml.ir.dims import Size
+from jitml.ir.dims import limits as size_limits
+from jitml.ir.graph import Node, Value
+from jitml.ir.types import BOOL, I64
+from jitml.kernels.ir import (
     Apply,
     Cell,
     Check,
@@ -25,17 +35,7 @@ from jitml.fusion.loops import (
     mul,
     sub,
 )
-from jitml.fusion.lower.index_maps import clamped
-from jitml.fusion.lower.nests import Site, nests
-from jitml.fusion.lower.points import Point, limits, lowering
-from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.program import Call
-from jitml.ir import ops
-from jitml.ir.dims import Size
-from jitml.ir.dims import limits as size_limits
-from jitml.ir.graph import Node, Value
-from jitml.ir.limits import Limits
-from jitml.ir.types import BOOL, I64
+from jitml.kernels.program import Call
 
 
 def unchecked(node: Node, known: Mapping[Value, Limits]) -> dict[int, int]:

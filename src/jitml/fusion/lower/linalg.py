@@ -1,4 +1,4 @@
-"""Factorizations: NumPy's own routines, at that point of the program. (Of complex numbers: `fusion/parts/host.py`.)"""
+"""Factorizations: NumPy's own routines, at that point of the program. (Of complex numbers: `fusion/complex/host.py`.)"""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from jitml.fusion.loops import Store
 from jitml.fusion.lower.host import call_python
 from jitml.fusion.lower.nests import Site, nests
 from jitml.ir.op import OPS
 from jitml.ir.ops.host import HostFunction, function_of
 from jitml.ir.types import I64
+from jitml.kernels.ir import Store
 
 Array = np.ndarray[Any, Any]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jitml.errors import Source
-from jitml.fusion.loops import Buffer, Const, Expr, Kind, Loop, Stmt
-from jitml.fusion.machine import Machine
-from jitml.fusion.program import Call, Step
-from jitml.fusion.sizes import Shape, Sizes
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
+from jitml.kernels.ir import Buffer, Const, Expr, Kind, Loop, Stmt
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import Call, Step
+from jitml.kernels.sizes import Shape, Sizes
 
 SERIAL_NS = 1.0  # one element of a loop that carries a value along
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from jitml.fusion.loops import Apply, Const, Expr, Load, Var, add, affine, floor_divide, mul, remainder
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
+from jitml.kernels.ir import Apply, Const, Expr, Load, Var, add, affine, floor_divide, mul, remainder
 
 Index: TypeAlias = tuple[Expr, ...]
 Ranges: TypeAlias = Mapping[str, tuple[int, int]]  # loop index -> its limits [low, high)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from jitml.fusion.loops import Store
 from jitml.fusion.lower.host import call_python
 from jitml.fusion.lower.nests import Site, nests
-from jitml.fusion.machine import Machine
-from jitml.fusion.program import Call
 from jitml.ir import ops
 from jitml.ir.graph import Node
 from jitml.ir.ops.host import HostFunction
 from jitml.ir.ops.random import routine
 from jitml.ir.types import I64
+from jitml.kernels.ir import Store
+from jitml.kernels.machine import Machine
+from jitml.kernels.program import Call
 
 
 def native_routine(node: Node, machine: Machine) -> str | None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jitml.fusion.loops import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, less, sub
 from jitml.fusion.lower.nests import Site, nests
 from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.ir.types import F32, DType
+from jitml.kernels.ir import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, less, sub
 
 
 @dataclass(frozen=True, slots=True)

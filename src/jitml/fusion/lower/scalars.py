@@ -1,6 +1,6 @@
 """What is a value at one index?  A `Scalar`: an expression over loop indices and loads, shared where it repeats.
 
-Lowering rules build scalars; `fusion/emit.py` writes them down, with a `Let` wherever one is used twice or can stand
+Lowering rules build scalars; `fusion/schedule/writer.py` writes them down, with a `Let` wherever one is used twice or can stand
 outside a loop. Equal scalars are one object, so that "used twice" is a count and not a comparison.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from jitml.fusion.loops import Const, Expr, variables_of
 from jitml.ir.printer import show_number
 from jitml.ir.types import BOOL, I64, DType
+from jitml.kernels.ir import Const, Expr, variables_of
 
 _NONE: frozenset[str] = frozenset()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from jitml.fusion.schedule.columns import runs_down_columns, write_columns
 from jitml.fusion.schedule.nest import Nest, all_scalars
-from jitml.fusion.schedule.points import write_points
+from jitml.fusion.schedule.pointwise import write_points
 from jitml.fusion.schedule.rows import write_rows
 from jitml.fusion.schedule.tiny import is_tiny_inside, write_unrolled
 

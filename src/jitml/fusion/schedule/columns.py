@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from jitml.fusion.loops import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
+from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
-from jitml.fusion.machine import SET_BYTES
-from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
+from jitml.kernels.ir import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
+from jitml.kernels.machine import SET_BYTES
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jitml.fusion.loops import (
+from jitml.kernels.analysis.substitution import substituted
+from jitml.kernels.ir import (
     Cell,
     Const,
     Expr,
@@ -25,7 +26,6 @@ from jitml.fusion.loops import (
     variables_of,
     walk,
 )
-from jitml.fusion.substitution import substituted
 
 
 def jam(loop: Loop, times: int) -> tuple[Stmt, ...] | None:

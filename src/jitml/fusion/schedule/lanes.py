@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from jitml.fusion.loops import Expr, Kind
 from jitml.fusion.schedule.nest import Nest, chunk_stop
-from jitml.fusion.views import Axis
+from jitml.fusion.schedule.views import Axis
+from jitml.kernels.ir import Expr, Kind
 
 CHUNK = 512  # rows; threads take some multiple of them at once
 

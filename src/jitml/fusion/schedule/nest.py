@@ -7,15 +7,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
-from jitml.fusion import metrics
-from jitml.fusion.emit import Writer
-from jitml.fusion.loops import Apply, Const, Expr, Kind, add, as_expr, floor_divide
+from jitml.fusion.grouping.scalarize import Points, Stored
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.machine import Machine
-from jitml.fusion.scalarize import Points, Stored
-from jitml.fusion.sizes import Sizes
-from jitml.fusion.views import Axis, Views
+from jitml.fusion.schedule.views import Axis, Views
+from jitml.fusion.schedule.writer import Writer
 from jitml.ir.types import DType
+from jitml.kernels import metrics
+from jitml.kernels.ir import Apply, Const, Expr, Kind, add, as_expr, floor_divide
+from jitml.kernels.machine import Machine
+from jitml.kernels.sizes import Sizes
 
 SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
 

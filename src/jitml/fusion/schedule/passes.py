@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jitml.fusion.loops import Const, Expr, Kind, Let, Load, Store, Update, Var, is_ordered, variables_of, walk_expression
+from jitml.fusion.grouping.scalarize import Reduced, Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.scalarize import Reduced, Stored
 from jitml.fusion.schedule.nest import Nest
+from jitml.kernels.ir import Const, Expr, Kind, Let, Load, Store, Update, Var, is_ordered, variables_of, walk_expression
 
 
 @dataclass(frozen=True, slots=True)

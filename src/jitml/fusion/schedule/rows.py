@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 
-from jitml.fusion import metrics
-from jitml.fusion.emit import Writer
-from jitml.fusion.loops import Apply, Buffer, Expr, Kind, Load, Loop, Store, Update, Var, add, mul
+from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.machine import DENSE_STRIDE
-from jitml.fusion.scalarize import Stored
 from jitml.fusion.schedule.jam import jam
 from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
@@ -30,7 +26,11 @@ from jitml.fusion.schedule.passes import (
     write_sum_of_partials,
     write_updates,
 )
-from jitml.fusion.views import Axis
+from jitml.fusion.schedule.views import Axis
+from jitml.fusion.schedule.writer import Writer
+from jitml.kernels import metrics
+from jitml.kernels.ir import Apply, Buffer, Expr, Kind, Load, Loop, Store, Update, Var, add, mul
+from jitml.kernels.machine import DENSE_STRIDE
 
 FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from jitml.fusion.loops import Kind
 from jitml.fusion.schedule.nest import SHORT_ROW, Nest, write_stores
 from jitml.fusion.schedule.passes import identity, passes_of, write_updates
+from jitml.kernels.ir import Kind
 
 MOST_UNROLLED = 64  # points of a loop's body that are written out
 

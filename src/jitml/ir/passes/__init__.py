@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph
 from jitml.ir.passes.bodies import Pass, everywhere
 from jitml.ir.passes.cse import share_common
@@ -19,7 +20,6 @@ from jitml.ir.passes.trim import trim_heard_regions, trim_regions
 from jitml.ir.passes.unmask import unmask
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.passes.windows import sink_windows
-from jitml.ir.verify import verify
 
 # Calls are for transforms, which are behind us; barriers between equal values stand until nothing is shared any more.
 # What is computed for its errors alone is found before anything goes; it looks at all of a graph, its bodies included. Then

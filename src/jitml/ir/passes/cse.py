@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.floating import raised_by
+from jitml.ir.analysis.fp_errors import raised_by
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import show_number
 from jitml.ir.rewrite import Producers, sweep

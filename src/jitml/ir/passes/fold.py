@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.floating import RAISING, raising
+from jitml.ir.analysis.fp_errors import RAISING, raising
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.types import Aval

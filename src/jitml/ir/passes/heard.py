@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jitml.ir import ops
-from jitml.ir.floating import heard_of, is_harmless, is_heard
+from jitml.ir.analysis.fp_errors import heard_of, is_harmless, is_heard
 from jitml.ir.graph import Node, Value
 from jitml.ir.rewrite import Producers
 

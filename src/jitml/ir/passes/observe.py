@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from jitml.ir import ops
-from jitml.ir.floating import is_heard
+from jitml.ir.analysis.fp_errors import is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts
 from jitml.ir.passes.demand import NOTHING, SOME, WHOLE, Demand, asked, demanded

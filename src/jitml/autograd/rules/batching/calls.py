@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from jitml.autograd.rows import Batch, Batched, Operand, vmap
-from jitml.autograd.vmap import batched_inputs, spread
+from jitml.autograd.batching.vmap import batched_inputs, spread
+from jitml.autograd.core.batch import Batch, Batched, Operand, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.autograd.rows import Batch, Batched, Ints, Operand, inserted, refuse, row_of, vmap
+from jitml.autograd.core.batch import Batch, Batched, Ints, Operand, inserted, refuse, row_of, vmap
 from jitml.autograd.rules.batching.indexed import gather_each, scatter_each
 from jitml.ir import ops
 from jitml.ir.graph import Value

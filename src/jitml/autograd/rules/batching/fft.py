@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.autograd.rows import Batch, Batched, Ints, Operand, shifted, vmap
+from jitml.autograd.core.batch import Batch, Batched, Ints, Operand, shifted, vmap
 from jitml.ir import ops
 
 

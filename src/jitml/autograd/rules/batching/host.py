@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.rows import Batch, Batched, Operand, refuse, vmap
+from jitml.autograd.core.batch import Batch, Batched, Operand, refuse, vmap
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from jitml.autograd.rows import Batch, Batched, Ints, Operand, inserted, shifted, vmap
+from jitml.autograd.core.batch import Batch, Batched, Ints, Operand, inserted, shifted, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.ops.index_maps import slice_length

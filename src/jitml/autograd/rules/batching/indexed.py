@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.autograd.rows import Batch, Batched, Operand, vmap
+from jitml.autograd.core.batch import Batch, Batched, Operand, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import I64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitml.autograd.rows import Batch, Batched, Operand, vmap
+from jitml.autograd.core.batch import Batch, Batched, Operand, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import OPS, Op

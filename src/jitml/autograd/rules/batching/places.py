@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from jitml.autograd.ragged import Given, Ragged, RaggedRows, ragged
-from jitml.autograd.rows import Operand, as_value, row_of
+from jitml.autograd.batching.ragged import Given, Ragged, RaggedRows, ragged
+from jitml.autograd.core.batch import Operand, as_value, row_of
 from jitml.autograd.rules.batching.ragged import COMBINED, compute_all
 from jitml.ir import ops
 from jitml.ir.dims import Size

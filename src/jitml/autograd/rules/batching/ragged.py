@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.ragged import Given, Ragged, RaggedRows, ragged
-from jitml.autograd.rows import as_value, row_of, vmap
+from jitml.autograd.batching.ragged import Given, Ragged, RaggedRows, ragged
+from jitml.autograd.core.batch import as_value, row_of, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import OPS, Op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitml.autograd.rows import Batch, Operand, refuse, vmap
+from jitml.autograd.core.batch import Batch, Operand, refuse, vmap
 from jitml.ir import ops
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitml.autograd.rows import Batch, Batched, Ints, Operand, shifted, vmap
+from jitml.autograd.core.batch import Batch, Batched, Ints, Operand, shifted, vmap
 from jitml.ir import ops
 from jitml.ir.op import Op
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from jitml.autograd.rows import Batch, Batched, Operand, is_bound, refuse, vmap
-from jitml.autograd.vmap import batch_graph, batched_inputs, spread
+from jitml.autograd.batching.vmap import batch_graph, batched_inputs, spread
+from jitml.autograd.core.batch import Batch, Batched, Operand, is_bound, refuse, vmap
 from jitml.errors import OtherSizes, RowsDiffer, UnsupportedError, WrongPath
 from jitml.ir import ops
+from jitml.ir.analysis.limits import limits_of
 from jitml.ir.graph import Graph, GraphBuilder, Value
-from jitml.ir.limits import limits_of
 from jitml.ir.op import active_recorder, recording
 from jitml.ir.types import I64, Aval
 

@@ -1,0 +1,1 @@
+"""Vectorization (`vmap`): graphs to graphs over one more axis."""

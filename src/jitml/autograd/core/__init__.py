@@ -1,0 +1,1 @@
+"""Automatic differentiation of graphs: forward mode, transposition, and what both need."""

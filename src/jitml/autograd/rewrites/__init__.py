@@ -1,0 +1,1 @@
+"""Graph rewrites before differentiation, for derivatives that are exact or cheap."""

@@ -1,0 +1,113 @@
+"""How are library calls written?  Products go to BLAS (`blas.py`), or to a nest of our own where a call is not worth it.
+
+Sorts (`sorting.py`) and random numbers (`random.py`) go to functions that the runtime supplies, host calls to Python (`host.py`).
+Copies, products that are too small for a call, outer products and empty sums are ordinary kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jitml.codegen.llvm.calls.blas import emit_blas
+from jitml.codegen.llvm.calls.host import emit_host
+from jitml.codegen.llvm.calls.product import Product
+from jitml.codegen.llvm.calls.random import emit_random
+from jitml.codegen.llvm.calls.sorting import emit_sort
+from jitml.codegen.llvm.calls.syrk import emit_gram, is_gram
+from jitml.codegen.llvm.ir.aliasing import Storage
+from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.loops.kernel import emit_kernel
+from jitml.errors import UnsupportedError
+from jitml.ir.types import DType
+from jitml.kernels.ir import Apply, Buffer, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
+from jitml.kernels.program import Call, KernelProgram, seen_as
+from jitml.kernels.sizes import with_sizes
+
+PARALLEL_BYTES = 1 << 20  # copies from this size on are shared among threads
+
+
+def emit_call(
+    unit: Unit, call: Call, symbol: str, program: KernelProgram, places: Mapping[str, Storage]
+) -> tuple[str, list[str]]:
+    """Append the function of a library call, `i64 @symbol(ptr error, ptr buffer...)`.
+
+    Returns:
+        its name, and its buffers' in order.
+    """
+    buffers = program.buffers
+    match call.name:
+        case "copy":
+            kernel = copy_kernel(call, program)
+        case "zeros":
+            kernel = zeros_kernel(call, program)
+        case "gemm":
+            product = Product.of(call, buffers)
+            if product.wants_blas:
+                if product.values is None and not product.adds and is_gram(product):
+                    emit_gram(unit, product, symbol)
+                else:
+                    emit_blas(unit, product, symbol)
+                names = [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
+                return symbol, names if product.values is None else [*names, product.values]
+            kernel = product.kernel(buffers)
+        case "sort" | "argsort":
+            return symbol, emit_sort(unit, call, symbol, buffers, places)
+        case "random":
+            return symbol, emit_random(unit, call, symbol)
+        case "host":
+            return symbol, emit_host(unit, call, symbol, buffers)
+        case _:
+            raise UnsupportedError(f"no library function is named {call.name}")
+    return emit_kernel(unit, kernel, symbol, places), [b.name for b in kernel.params]
+
+
+def copy_kernel(call: Call, program: KernelProgram) -> Kernel:
+    """writes[0] = reads[0]."""
+    target = program.buffers[call.writes[0]]
+    source = seen_as(program.buffers[call.reads[0]], target.shape)
+    known = program.extents.get(call.reads[0]) if source is program.buffers[call.reads[0]] else None
+    extents = known or program.extents.get(target.name, tuple(map(Const, target.shape)))
+    body = _nest(target, extents, lambda at: Load(source.name, at, source.dtype))
+    body, params = with_sizes(body, (source, target), program.sizes)
+    return Kernel("copy", params, body, sources=call.sources)
+
+
+def zeros_kernel(call: Call, program: KernelProgram) -> Kernel:
+    """writes[0] = 0, for memory that is not the program's own."""
+    target = program.buffers[call.writes[0]]
+    body = _nest(target, tuple(map(Const, target.shape)), lambda at: Const(0, target.dtype))
+    return Kernel("zeros", (target,), body, sources=call.sources)
+
+
+def _nest(target: Buffer, extents: Sequence[Expr], value: Callable[[tuple[Expr, ...]], Expr]) -> tuple[Stmt, ...]:
+    """A nest that fills a buffer in the order of its memory, the densest axis as vectors.
+
+    Args:
+        value: an index -> what is to be there.
+    """
+    order = sorted(range(len(target.shape)), key=lambda axis: -abs(target.element_strides[axis]))
+    names = [f"i{axis}" for axis in range(len(target.shape))]
+    at = tuple(Var(name) for name in names)
+    body: tuple[Stmt, ...] = (Store(target.name, at, value(at)),)
+    is_large = target.nbytes >= PARALLEL_BYTES
+    for depth, axis in reversed(list(enumerate(order))):
+        n = target.shape[axis]
+        kind: Kind = "vector" if depth == len(order) - 1 else "parallel" if depth == 0 and is_large else "serial"
+        if kind == "vector" and depth == 0 and is_large:
+            body = _chunks(names[axis], extents[axis], target.dtype, body)
+            break
+        rows = max(1, PARALLEL_BYTES // 4 // max(1, target.nbytes // max(n, 1)))
+        body = (Loop(names[axis], Const(0), extents[axis], 1, kind, body, grain=rows if kind == "parallel" else 1),)
+    return body
+
+
+def _chunks(index: str, n: Expr, dtype: DType, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """One long vector loop, cut for threads."""
+    chunk = PARALLEL_BYTES // 4 // dtype.itemsize
+    start = Var("chunk") * chunk
+    stop = Apply("minimum", (start + chunk, n))
+    return (
+        Loop(
+            "chunk", Const(0), floor_divide(n + (chunk - 1), chunk), 1, "parallel", (Loop(index, start, stop, 1, "vector", body),)
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Writing LLVM IR: builder, declarations, conversions, floating-point flags, aliasing."""

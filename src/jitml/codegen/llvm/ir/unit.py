@@ -1,0 +1,166 @@
+"""What do the functions of a program share?  Declarations, checks, calls of Python; and the parts that they are written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from jitml.codegen.llvm.ir.blocks import LONG_BLOCK, longest_block, split_blocks
+from jitml.codegen.llvm.ir.builder import Builder
+from jitml.codegen.llvm.ir.declarations import Declarations, mentioned
+from jitml.codegen.target import Target
+from jitml.errors import Source
+from jitml.ir.ops.host import HostFunction
+from jitml.kernels.ir import Buffer, Check, Kernel, walk
+from jitml.kernels.text.printer import show
+
+LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
+
+# What LLVM does for a function: the least; select, schedule and allocate with care; optimise it before that.
+Effort: TypeAlias = Literal["least", "usual", "optimizer"]
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
+class Part(NamedTuple):
+    """LLVM IR of some of a program's functions, all worth the same effort: a module of its own."""
+
+    effort: Effort
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """A call into Python, which the runtime makes: what, and how the memory looks that it is given."""
+
+    function: HostFunction
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    source: Source | None
+
+
+@dataclass
+class Known:
+    """A kernel and its function; its text without the names that the program gives it."""
+
+    kernel: Kernel
+    symbol: str
+
+    @cached_property
+    def text(self) -> str:
+        names = {b.name: f"{position}" for position, b in enumerate(self.kernel.params)}
+        text = show(replace(self.kernel, name="", params=(), updates={}))
+        return re.sub(r"\w+(?=\[)", lambda name: names.get(name[0], name[0]), text)
+
+
+@dataclass
+class Unit:
+    """What all functions of a program share.
+
+    Args:
+        threads: how many the program may use; others can run it too.
+        finished: is given each part but the last ones as soon as it is written. A function comes after those that it calls.
+        functions: definitions that are in no part yet, by LLVM's effort for them.
+        heads: what other parts need to know of a function, by its name.
+        loops: how many loops of the entry are around the step that is being written.
+        kernels: those that have a function, by what that depends on besides their text.
+        is_long: whether the program looks from time to time whether it is to end.
+    """
+
+    target: Target
+    fastmath: str = ""
+    threads: int = 8
+    finished: Callable[[Part], None] | None = None
+    declarations: Declarations = field(default_factory=Declarations)
+    checks: list[Check] = field(default_factory=list)
+    hosts: list[HostStep] = field(default_factory=list)
+    functions: dict[Effort, list[str]] = field(default_factory=lambda: {effort: [] for effort in EFFORTS})
+    heads: dict[str, str] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    loops: int = 0
+    kernels: dict[Hashable, list[Known]] = field(default_factory=dict)
+    is_long: bool = False
+
+    def add(self, head: str, body: str, effort: Effort | None = None) -> None:
+        """Take a function in, `i64 @name(ptr %x)` and its blocks; without an effort it has no loops that matter.
+
+        What runs once in a call of the program is worth the least: LLVM's work takes a thousand times as long as it saves. So are
+        long blocks: scheduling and allocating them takes most of the time, and gains nothing. Loops with accumulators or short
+        bodies run two to three times as long so (bench/results/code_generation.md).
+        """
+        if effort is None:
+            effort = "usual" if self.loops else "least"
+        if effort == "usual" and longest_block(body) >= LONG_BLOCK:
+            effort = "least"
+        if effort == "least":
+            body = split_blocks(body)
+        self.functions[effort].append(f"define hidden {head} #0 {{\n{body}\n}}")
+        self.heads[mentioned(head)[0]] = f"declare hidden {head}"
+        if sum(text.count("\n") for text in self.functions[effort]) >= LONG_PART:
+            part = self._part(effort)
+            if self.finished is not None:
+                self.finished(part)
+
+    def finish(self) -> tuple[Part, ...]:
+        """All parts, once every function has been added."""
+        for effort in EFFORTS:
+            if self.functions[effort]:
+                self._part(effort)
+        return tuple(self.parts)
+
+    def _part(self, effort: Effort) -> Part:
+        """Make a part of the functions that are in none yet."""
+        functions = self.functions[effort]
+        own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
+        elsewhere = [head for name, head in self.heads.items() if name in names - own]
+        head, tail = f'target triple = "{self.target.triple}"', f"attributes #0 = {{ {attributes(self.target)} }}"
+        text = "\n\n".join([head, *functions, tail, "\n".join([*elsewhere, self.declarations.text_for(names)])])
+        self.parts.append(Part(effort, f"{text}\n"))
+        self.functions[effort] = []
+        return self.parts[-1]
+
+    def twin(self, kernel: Kernel, signature: Hashable, symbol: str) -> str | None:
+        """The function of an earlier kernel that is the same but for its name and those of its buffers.
+
+        Layers that a loop of Python's writes one by one are such. Checks are not: each says where it stands.
+
+        Args:
+            signature: what the function depends on besides the kernel's text.
+            symbol: the function's name if there is none.
+        """
+        new, known = Known(kernel, symbol), self.kernels.setdefault(signature, [])
+        if known and any(isinstance(stmt, Check) for stmt in walk(kernel.body)):
+            return None
+        twin = next((other.symbol for other in known if other.text == new.text), None)
+        if twin is None:
+            known.append(new)
+        return twin
+
+    def check_number(self, check: Check) -> int:
+        """Position among the program's checks; a statement that is written twice (main loop and tail) has one."""
+        for number, known in enumerate(self.checks):
+            if known is check:
+                return number
+        self.checks.append(check)
+        return len(self.checks) - 1
+
+    def builder(self, effort: Effort = "usual") -> Builder:
+        quiet = self.target.is_x86 and self.target.has_fma  # what has FMA has AVX, and with it 32 ways to compare
+        return Builder(
+            self.declarations,
+            has_fma=self.target.has_fma,
+            compares_quietly=quiet,
+            is_optimized=effort == "optimizer",
+            half_lanes=self.target.vector_bytes // 4,
+            fastmath=self.fastmath,
+        )
+
+
+def attributes(cpu: Target) -> str:
+    """The attribute group of every function."""
+    parts = ["nounwind", f'"target-cpu"="{cpu.cpu}"', f'"prefer-vector-width"="{8 * cpu.vector_bytes}"']
+    if cpu.features:
+        parts.append(f'"target-features"="{cpu.features}"')
+    return " ".join(parts)

@@ -1,0 +1,356 @@
+"""Who runs the iterations of a parallel loop?  One pool of threads per process, written in LLVM IR.
+
+Native code calls `jitml_parallel_for(body, ctx, begin, end, grain)`; `body(ctx, from, to)` is then called for pieces that
+cover begin..end, on this thread and on workers. Iterations are independent, so results do not depend on who runs what.
+
+The pool is polite. Workers start at the first parallel loop, spin for some 50 microseconds for the next one and then sleep
+in the kernel. Nobody waits for a worker that has not woken up: the caller takes pieces like everyone else, and returns when
+all pieces are done. If the pool is taken (another Python thread, a parallel loop within one) the caller runs the loop alone.
+After fork() the child starts anew.
+
+The protocol, on four words. `gate` holds the free seats of the open job (high half) and the workers at work (low half): a
+worker joins by moving one from the former to the latter, and the caller closes the job by clearing the seats and waits for
+the workers to leave. So a late worker finds no seat, and never sees the memory of a job that has returned. `epoch` counts
+jobs; idle workers sleep on it (futex), and `asleep` says whether to wake them. `waiting` says that the caller sleeps on `gate`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+
+from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
+from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, PARALLEL_FOR_WATCHED
+from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.safepoints import PERIOD_NS, safepoints
+from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.target import Target
+
+# The number of the futex system call and the hint of a spinning thread, by architecture (Linux).
+_LINUX = {
+    "x86_64": (202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+}
+
+_POOL = """
+@taken = internal global i32 0
+@epoch = internal global i32 0
+@asleep = internal global i32 0
+@waiting = internal global i32 0
+@started = internal global i32 0
+@gate = internal global i64 0, align 64
+@next = internal global i64 0, align 64
+@job_end = internal global i64 0, align 64
+@job_step = internal global i64 0
+@job_body = internal global ptr null
+@job_ctx = internal global ptr null
+@job_flags = internal global i64 0
+@job_mode = internal global i64 0
+
+@period = private constant [2 x i64] [i64 0, i64 {period}]
+
+declare i64 @jitml_look(ptr)
+declare i64 @syscall(i64, ...)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(ptr)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
+declare i32 @sigfillset(ptr)
+{declare_pause}
+{flags}
+
+; Sleep while the word holds the value (FUTEX_WAIT_PRIVATE), and wake sleepers (FUTEX_WAKE_PRIVATE).
+define internal void @sleep(ptr %word, i32 %value, ptr %most) {{
+  %r = call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 128, i32 %value, ptr %most)
+  ret void
+}}
+
+define internal void @wake(ptr %word, i32 %count) {{
+  %r = call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 129, i32 %count)
+  ret void
+}}
+
+; Take pieces until none is left.
+define internal void @take_pieces() {{
+  %body = load ptr, ptr @job_body
+  %ctx = load ptr, ptr @job_ctx
+  %end = load i64, ptr @job_end
+  %step = load i64, ptr @job_step
+  br label %again
+again:
+  %from = atomicrmw add ptr @next, i64 %step monotonic
+  %more = icmp slt i64 %from, %end
+  br i1 %more, label %piece, label %out
+piece:
+  %far = add i64 %from, %step
+  %to = call i64 @llvm.smin.i64(i64 %far, i64 %end)
+  call void %body(ptr %ctx, i64 %from, i64 %to)
+  br label %again
+out:
+  ret void
+}}
+
+define internal ptr @worker(ptr %unused) {{
+  br label %look
+look:
+  %seen = load atomic i32, ptr @epoch seq_cst, align 4
+  br label %try
+try:
+  %now = load atomic i64, ptr @gate seq_cst, align 8
+  %seat = icmp ugt i64 %now, 4294967295
+  br i1 %seat, label %join, label %spin
+join:
+  %joined = sub i64 %now, 4294967295      ; one seat fewer, one worker more
+  %swap = cmpxchg ptr @gate, i64 %now, i64 %joined seq_cst seq_cst
+  %in = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %in, label %work, label %try
+work:
+  %mode = load i64, ptr @job_mode
+  call void @take_mode(i64 %mode)        ; the caller may round otherwise than it did when the worker started
+  %old_flags = call i64 @take_flags()
+  call void @take_pieces()
+  %flags = call i64 @take_flags()
+  %all_flags = atomicrmw or ptr @job_flags, i64 %flags seq_cst
+  %before = atomicrmw sub ptr @gate, i64 1 seq_cst
+  %others = trunc i64 %before to i32
+  %last = icmp eq i32 %others, 1
+  br i1 %last, label %tell, label %spin
+tell:
+  %w = load atomic i32, ptr @waiting seq_cst, align 4
+  %must = icmp ne i32 %w, 0
+  br i1 %must, label %rouse, label %spin
+rouse:
+  call void @wake(ptr @gate, i32 1)
+  br label %spin
+spin:
+  %i = phi i32 [ 0, %try ], [ 0, %work ], [ 0, %tell ], [ 0, %rouse ], [ %i1, %idle ]
+  %e = load atomic i32, ptr @epoch seq_cst, align 4
+  %moved = icmp ne i32 %e, %seen
+  br i1 %moved, label %look, label %idle
+idle:
+  {pause}
+  %i1 = add i32 %i, 1
+  %patient = icmp slt i32 %i1, {spins}
+  br i1 %patient, label %spin, label %rest
+rest:
+  %a = atomicrmw add ptr @asleep, i32 1 seq_cst
+  call void @sleep(ptr @epoch, i32 %seen, ptr null)
+  %b = atomicrmw sub ptr @asleep, i32 1 seq_cst
+  br label %look
+}}
+
+; Start workers until there are enough, all signals blocked: they belong to Python's threads. May start fewer.
+define internal void @start(i32 %wanted) {{
+  %all = alloca [128 x i8], align 16
+  %old = alloca [128 x i8], align 16
+  %thread = alloca ptr
+  %f = call i32 @sigfillset(ptr %all)
+  %m = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %old)
+  br label %again
+again:
+  %have = load i32, ptr @started
+  %more = icmp slt i32 %have, %wanted
+  br i1 %more, label %one, label %out
+one:
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr null)
+  %ok = icmp eq i32 %failed, 0
+  br i1 %ok, label %count, label %out
+count:
+  %t = load ptr, ptr %thread
+  %d = call i32 @pthread_detach(ptr %t)
+  %n = add i32 %have, 1
+  store i32 %n, ptr @started
+  br label %again
+out:
+  %r = call i32 @pthread_sigmask(i32 2, ptr %old, ptr null)
+  ret void
+}}
+
+define void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads) {{
+  call void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads, ptr null)
+  ret void
+}}
+
+; With the record of a long program, the caller looks whether it is to end while it waits (`safepoints.py`); so do bodies.
+define void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads, ptr %error) {{
+  %n = sub i64 %end, %begin
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %size, label %nothing
+nothing:
+  ret void
+size:
+  %small = icmp sle i64 %n, %grain
+  %single = icmp sle i32 %threads, 1
+  %serial = or i1 %small, %single
+  br i1 %serial, label %alone, label %claim
+claim:
+  %swap = cmpxchg ptr @taken, i32 0, i32 1 seq_cst seq_cst
+  %mine = extractvalue {{ i32, i1 }} %swap, 1
+  br i1 %mine, label %ready, label %alone
+alone:
+  call void %body(ptr %ctx, i64 %begin, i64 %end)
+  ret void
+ready:
+  %helpers = sub i32 %threads, 1
+  %have = load i32, ptr @started
+  %few = icmp slt i32 %have, %helpers
+  br i1 %few, label %grow, label %publish
+grow:
+  call void @start(i32 %helpers)
+  br label %publish
+publish:
+  ; About eight pieces for each thread, in whole grains: enough to even out a core that is taken away.
+  %threads64 = zext i32 %threads to i64
+  %pieces = shl i64 %threads64, 3
+  %g = call i64 @llvm.smax.i64(i64 %grain, i64 1)
+  %share = udiv i64 %n, %pieces
+  %grains = udiv i64 %share, %g
+  %atleast = call i64 @llvm.smax.i64(i64 %grains, i64 1)
+  %step = mul i64 %atleast, %g
+  %mode = call i64 @read_mode()
+  store i64 %mode, ptr @job_mode
+  store ptr %body, ptr @job_body
+  store ptr %ctx, ptr @job_ctx
+  store i64 %end, ptr @job_end
+  store i64 %step, ptr @job_step
+  store i64 %begin, ptr @next
+  %seats = zext i32 %helpers to i64
+  %open = shl i64 %seats, 32
+  store atomic i64 %open, ptr @gate seq_cst, align 8
+  %e = atomicrmw add ptr @epoch, i32 1 seq_cst
+  %a = load atomic i32, ptr @asleep seq_cst, align 4
+  %idle = icmp ne i32 %a, 0
+  br i1 %idle, label %call, label %go
+call:
+  call void @wake(ptr @epoch, i32 %helpers)
+  br label %go
+go:
+  call void @take_pieces()
+  %closed = atomicrmw and ptr @gate, i64 4294967295 seq_cst
+  br label %spin
+spin:
+  %i = phi i32 [ 0, %go ], [ %i1, %busy ]
+  %g0 = load atomic i64, ptr @gate seq_cst, align 8
+  %quiet = icmp eq i64 %g0, 0
+  br i1 %quiet, label %done, label %busy
+busy:
+  {pause}
+  %i1 = add i32 %i, 1
+  %patient = icmp slt i32 %i1, {waits}
+  br i1 %patient, label %spin, label %rest
+rest:
+  store atomic i32 1, ptr @waiting seq_cst, align 4
+  br label %check
+check:
+  %g1 = load atomic i64, ptr @gate seq_cst, align 8
+  %left = icmp eq i64 %g1, 0
+  br i1 %left, label %awake, label %doze
+doze:
+  %value = trunc i64 %g1 to i32
+  %watched = icmp ne ptr %error, null
+  %most = select i1 %watched, ptr @period, ptr null
+  call void @sleep(ptr @gate, i32 %value, ptr %most)
+  br i1 %watched, label %look, label %check
+look:
+  %due.at = getelementptr i64, ptr %error, i64 {DUE}
+  %due = load ptr, ptr %due.at
+  %is_due = load atomic i64, ptr %due monotonic, align 8
+  %time = icmp ne i64 %is_due, 0
+  br i1 %time, label %ask, label %check
+ask:
+  %told = call i64 @jitml_look(ptr %error)
+  br label %check
+awake:
+  store atomic i32 0, ptr @waiting seq_cst, align 4
+  br label %done
+done:
+  ; Floating-point errors of the workers are the caller's.
+  %flags = atomicrmw xchg ptr @job_flags, i64 0 seq_cst
+  call void @raise_flags(i64 %flags)
+  store atomic i32 0, ptr @taken seq_cst, align 4
+  ret void
+}}
+
+; The state of a process whose only thread is the caller: what a child finds after fork().
+define void @jitml_pool_reset() {{
+  store i32 0, ptr @taken
+  store i32 0, ptr @asleep
+  store i32 0, ptr @waiting
+  store i32 0, ptr @started
+  store i64 0, ptr @gate
+  ret void
+}}
+
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+"""
+
+# Without futexes every loop runs on its caller. Bodies rely on having an iteration.
+_SERIAL = """
+define void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads) {
+  %some = icmp slt i64 %begin, %end
+  br i1 %some, label %all, label %out
+all:
+  call void %body(ptr %ctx, i64 %begin, i64 %end)
+  br label %out
+out:
+  ret void
+}
+
+define void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads, ptr %error) {
+  call void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 %threads)
+  ret void
+}
+
+define void @jitml_pool_reset() {
+  ret void
+}
+"""
+
+RUNS = ("jitml_pool_run", "jitml_pool_run_watched")
+_LIBC = ("syscall", "pthread_create", "pthread_detach", "pthread_sigmask", "sigfillset")
+
+
+def pool_ir(target: Target, *, linux: bool) -> str:
+    """The pool's source for a target; serial where the kernel has no futex."""
+    if not linux or target.arch not in _LINUX:
+        return _SERIAL
+    futex, pause, declare_pause = _LINUX[target.arch]
+    # Some 50 us of spinning for the next job: a sleeping core takes longer than a small job to wake, so that a worker which
+    # sleeps between the calls of a loop never helps (a product of 60 us with a vector ran at half the speed). The caller
+    # waits 2 us for the last worker before it sleeps (3-6 us).
+    words = {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200}
+    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(target) + mode_ir(target), **words)
+
+
+@cache
+def pool() -> Code:
+    """The process's pool, compiled at the first need: `jitml_pool_run` is its address."""
+    target = host_target()
+    linux = sys.platform == "linux"
+    code = generate(parse(pool_ir(target, linux=linux)), target, level=2)
+    libc = ctypes.CDLL(None)
+    imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC} if linux else {}
+    imports |= {LOOK: safepoints()[LOOK]} if linux else {}
+    loaded = link([code], imports=imports, exports=(*RUNS, "jitml_pool_reset"))
+    loaded.keep_forever()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(loaded["jitml_pool_reset"]))
+    return loaded
+
+
+def parallel_for_ir(threads: int) -> str:
+    """`jitml_parallel_for` for one program: the pool with the number of threads that this program may use."""
+    return f"""
+declare void @jitml_pool_run(ptr, ptr, i64, i64, i64, i32)
+declare void @jitml_pool_run_watched(ptr, ptr, i64, i64, i64, i32, ptr)
+define void @{PARALLEL_FOR_WATCHED}(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, ptr %error) {{
+  tail call void @jitml_pool_run_watched(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 {threads}, ptr %error)
+  ret void
+}}
+define void @jitml_parallel_for(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain) {{
+  tail call void @jitml_pool_run(ptr %body, ptr %ctx, i64 %begin, i64 %end, i64 %grain, i32 {threads})
+  ret void
+}}
+"""

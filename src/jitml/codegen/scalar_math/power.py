@@ -1,0 +1,201 @@
+"""pow, cbrt, hypot.
+
+A power is 2**(y log2(x)) with the logarithm in two parts: an error of log2(x) is multiplied by up to 2**10 in the result.
+Float32 goes through float64, which leaves bits to spare.
+"""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+from jitml.codegen.llvm.ir.builder import Builder, Operand, constant_value
+from jitml.codegen.scalar_math import coefficients as c
+from jitml.codegen.scalar_math.exact import Pair, constant, fast_two_sum, multiply, quotient, two_product
+from jitml.codegen.scalar_math.exponential import clamp
+from jitml.codegen.scalar_math.formats import DOUBLE, format_of, horner, nearest_integer, scale, split_exponent
+from jitml.codegen.scalar_math.integers import pow_integers
+from jitml.codegen.scalar_math.table import rule
+from jitml.ir.types import F32, F64
+
+
+@rule("pow")
+def pow(b: Builder, x: Operand, y: Operand) -> Operand:
+    if x.dtype.kind != "f":
+        return pow_integers(b, x, y)
+    x, y = b.operands(x, y)
+    exponent = constant_value(y)
+    known = None if exponent is None else _known_power(b, x, exponent)
+    if known is not None:
+        return known
+    magnitude = b.fabs(x)
+    # Beyond 2**66 an exponent gives 0, 1 or inf as 2**66 does.
+    bounded = clamp(b, y, -(2.0**66), 2.0**66)
+    _raise_errors(b, x, y)
+    is_extreme = _is_extreme(b, magnitude)
+    base = b.select(is_extreme, 1.0, magnitude)
+    if format_of(x) is DOUBLE:
+        result = _power(b, base, bounded)
+    else:
+        result = b.convert(_short_power(b, b.convert(base, F64), b.convert(bounded, F64)), F32)
+    return _pow_specials(b, x, y, is_extreme, result)
+
+
+def _raise_errors(b: Builder, x: Operand, y: Operand) -> None:
+    """Where there is a division by zero, and where nothing is defined."""
+    is_negative = b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf))
+    is_pole = b.and_(b.fcmp("oeq", x, 0.0), b.fcmp("olt", y, 0.0))
+    b.raise_errors(divide=is_pole, invalid=b.and_(is_negative, b.fcmp("one", b.rint(y), y)))
+
+
+def _known_power(b: Builder, x: Operand, y: float) -> Operand | None:
+    """Powers that are a few products, quotients and roots, at most two of which round: as exact as the general way."""
+    match y:
+        case 1.0:
+            return x
+        case 2.0:
+            return b.fmul(x, x)
+        case 3.0:
+            return b.fmul(b.fmul(x, x), x)
+        case -1.0:
+            return b.fdiv(1.0, x)
+    return _known_root(b, x, y) if y in (0.25, 0.5, -0.5, 1.5) else None
+
+
+def _known_root(b: Builder, x: Operand, y: float) -> Operand:
+    x = b.select(b.fcmp("oeq", x, -inf), inf, x)
+    root = b.fadd(b.sqrt(x), 0.0)  # the power of -0.0 is 0.0, its square root -0.0
+    if y == 0.25:
+        root = b.sqrt(root)
+    elif y == -0.5:
+        root = b.fdiv(1.0, root)
+    elif y == 1.5:
+        root = b.fmul(b.fabs(x), root)
+    return root
+
+
+def _pow_specials(b: Builder, x: Operand, y: Operand, is_extreme: Operand, result: Operand) -> Operand:
+    """C99's rules for zeros, infinities, negative bases, and for 1 to and anything to the 0."""
+    known = constant_value(y)
+    if known is not None and 0 < abs(known) < inf:
+        return _specials_of_known(b, x, known, result)
+    magnitude = b.fabs(x)
+    grows = b.xor(b.fcmp("olt", magnitude, 1.0), b.fcmp("ogt", y, 0.0))
+    result = b.select(is_extreme, b.select(grows, b.const(inf, x.dtype), 0.0), result)
+    half = b.fmul(y, 0.5)
+    is_whole = b.fcmp("oeq", b.rint(y), y)
+    is_odd = b.and_(is_whole, b.fcmp("une", b.rint(half), half))
+    result = b.select(is_odd, b.flip_sign(result, b.sign_bit(x)), result)
+    is_undefined = b.and_(b.fcmp("olt", x, 0.0), b.not_(b.or_(is_whole, b.fcmp("oeq", magnitude, inf))))
+    result = b.select(b.or_(is_undefined, b.fcmp("uno", x, y)), nan, result)
+    return b.select(b.or_(b.fcmp("oeq", x, 1.0), b.fcmp("oeq", y, 0.0)), 1.0, result)
+
+
+def _specials_of_known(b: Builder, x: Operand, y: float, result: Operand) -> Operand:
+    """The same for a finite exponent other than 0, of which all is known while the code is written."""
+    magnitude = b.fabs(x)
+    if y > 0:
+        result = b.select(_is_extreme(b, magnitude), magnitude, result)
+    else:
+        result = b.select(b.fcmp("oeq", magnitude, 0.0), inf, b.select(b.fcmp("oeq", magnitude, inf), 0.0, result))
+    if y % 2 == 1:
+        result = b.flip_sign(result, b.sign_bit(x))
+    elif y % 1 != 0:
+        result = b.select(b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf)), nan, result)
+    return b.select(b.fcmp("uno", x, x), nan, result)
+
+
+def _is_extreme(b: Builder, magnitude: Operand) -> Operand:
+    return b.not_(b.and_(b.fcmp("ogt", magnitude, 0.0), b.fcmp("olt", magnitude, inf)))
+
+
+def _log2_pair(b: Builder, x: Operand) -> Pair:
+    """log2(x), 0 < x < inf, to about 2**-66: 2 atanh(s) / ln 2 + k with s = (m - 1) / (m + 1), all in pairs."""
+    k, m = split_exponent(b, x)
+    s, s_low = quotient(b, b.fsub(m, 1.0), fast_two_sum(b, 1.0, m))
+    square, square_low = two_product(b, s, s)
+    square_low = b.fma(b.fadd(s, s), s_low, square_low)
+    third = constant(b, c.THIRD, x)
+    high, low = fast_two_sum(b, third[0], b.fmul(square, horner(b, square, c.ATANH)))
+    bend = multiply(b, (s, s_low), multiply(b, (square, square_low), (high, b.fadd(low, third[1]))))
+    high, low = fast_two_sum(b, s, bend[0])
+    half_log = high, b.fadd(low, b.fadd(bend[1], s_low))
+    log, log_low = multiply(b, half_log, constant(b, c.TWO_LOG2E, x))
+    high, low = fast_two_sum(b, k, log)
+    return high, b.fadd(low, log_low)
+
+
+def _power(b: Builder, x: Operand, y: Operand) -> Operand:
+    """x**y for 0 < x < inf and |y| <= 2**66."""
+    log, log_low = _log2_pair(b, x)
+    exponent, low = two_product(b, y, log)
+    low = b.fma(y, log_low, low)
+    bounded = clamp(b, exponent, -1100.0, 1100.0)
+    low = b.select(b.fcmp("oeq", exponent, bounded), low, 0.0)
+    n, k = nearest_integer(b, bounded, 1.0)
+    r = b.fadd(b.fsub(bounded, n), low)
+    return scale(b, b.fma(r, horner(b, r, c.EXP2), 1.0), k)
+
+
+def _short_power(b: Builder, x: Operand, y: Operand) -> Operand:
+    """x**y in float64 for values of float32, to about 2**-30."""
+    k, m = split_exponent(b, x)
+    s = b.fdiv(b.fsub(m, 1.0), b.fadd(m, 1.0))
+    z = b.fmul(s, s)
+    atanh = b.fma(b.fmul(s, z), horner(b, z, c.SHORT_ATANH), s)
+    exponent = clamp(b, b.fmul(y, b.fma(atanh, c.TWO_LOG2E[0], k)), -400.0, 400.0)
+    n, k_out = nearest_integer(b, exponent, 1.0)
+    r = b.fsub(exponent, n)
+    return scale(b, b.fma(r, horner(b, r, c.SHORT_EXP2), 1.0), k_out)
+
+
+@rule("cbrt")
+def cbrt(b: Builder, x: Operand) -> Operand:
+    """A third of the exponent's bits as first guess, then Halley's iteration, which triples the correct digits."""
+    if format_of(x) is not DOUBLE:
+        return b.convert(_cube_root(b, b.convert(x, F64), polish=False), F32)
+    return _cube_root(b, x, polish=True)
+
+
+def _cube_root(b: Builder, x: Operand, *, polish: bool) -> Operand:
+    magnitude = b.fabs(x)
+    is_tiny, is_huge = b.fcmp("olt", magnitude, DOUBLE.smallest_normal), b.fcmp("ogt", magnitude, 2.0**1000)
+    one = b.const(1.0, x.dtype)
+    a = b.fmul(magnitude, b.select(is_tiny, 2.0**54, b.select(is_huge, 2.0**-54, one)))
+    # The upper half of the bits, which a 32-bit multiplication divides by 3; 0x2A9F7893 is 2/3 of the bias.
+    upper = b.lshr(b.bitcast(a, DOUBLE.integer), 32)
+    third = b.add(b.lshr(b.mul(upper, 0x55555556), 32), 0x2A9F7893)
+    root = b.bitcast(b.shl(third, 32), DOUBLE.dtype)
+    for _ in range(2):
+        cube = b.fmul(b.fmul(root, root), root)
+        root = b.fmul(root, b.fdiv(b.fadd(cube, b.fadd(a, a)), b.fadd(b.fadd(cube, cube), a)))
+    if polish:
+        # The last step corrects a root of 26 bits, whose square is exact.
+        root = b.bitcast(b.and_(b.bitcast(root, DOUBLE.integer), -(1 << 27)), DOUBLE.dtype)
+        ratio = b.fdiv(a, b.fmul(root, root))
+        root = b.fma(root, b.fdiv(b.fsub(ratio, root), b.fadd(b.fadd(root, root), ratio)), root)
+    root = b.fmul(root, b.select(is_tiny, 2.0**-18, b.select(is_huge, 2.0**18, one)))
+    is_finite = b.and_(b.fcmp("olt", magnitude, inf), b.fcmp("ogt", magnitude, 0.0))
+    return b.copysign(b.select(is_finite, root, magnitude), x)
+
+
+@rule("hypot")
+def hypot(b: Builder, x: Operand, y: Operand) -> Operand:
+    x, y = b.operands(x, y)
+    if format_of(x) is not DOUBLE:
+        wide = [b.convert(v, F64) for v in (x, y)]
+        root = b.convert(b.sqrt(b.fma(wide[0], wide[0], b.fmul(wide[1], wide[1]))), F32)
+    else:
+        root = _scaled_hypot(b, b.fabs(x), b.fabs(y))
+    is_infinite = b.or_(b.fcmp("oeq", b.fabs(x), inf), b.fcmp("oeq", b.fabs(y), inf))
+    return b.select(is_infinite, inf, root)
+
+
+def _scaled_hypot(b: Builder, x: Operand, y: Operand) -> Operand:
+    """The squares neither overflow nor underflow after a multiplication by a power of two."""
+    large = b.max(x, y)
+    one = b.const(1.0, x.dtype)
+    is_huge, is_tiny = b.fcmp("ogt", large, 2.0**500), b.fcmp("olt", large, 2.0**-400)
+    factor = b.select(is_huge, 2.0**-600, b.select(is_tiny, 2.0**600, one))
+    back = b.select(is_huge, 2.0**600, b.select(is_tiny, 2.0**-600, one))
+    x, y = b.fmul(x, factor), b.fmul(y, factor)
+    return b.fmul(b.sqrt(b.fma(x, x, b.fmul(y, y))), back)

@@ -1,0 +1,1 @@
+"""Grouping: which nodes run in one loop nest, whether they may, and whether it pays."""

@@ -1,0 +1,145 @@
+"""May a node, or a group, join a group's loops?
+
+A value can be computed where it is wanted unless it has cases by position that would cut the loops too often; a reduction can
+run on the way of loops over its rows; two groups whose loops are alike can be one. Nothing joins where other floating-point
+errors are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jitml.fusion.grouping.groups import WHOLE, Group, Recorder, collect_cuts
+from jitml.fusion.lower.points import Index, targets
+from jitml.ir import ops
+from jitml.ir.analysis.fp_errors import ignored_by, raised_by
+from jitml.ir.dims import bound
+from jitml.ir.graph import Node, Value
+from jitml.kernels.ir import variables_of
+from jitml.kernels.machine import Machine
+
+MOST_BOXES = 32  # a loop nest is cut into at most so many boxes
+
+
+def may_inline(node: Node, g: Group) -> bool:
+    """A value with cases by position joins plain loops only, and only while the boxes stay few."""
+    if (g.node is not None and g.node.op not in targets) or not hears(g, node):
+        return False
+    if node.op not in (ops.pad, ops.concat, ops.update_slice):
+        return True
+    if node.op is ops.pad and any(node.params["interior"]):
+        return False
+    if g.rows is not None or (g.node is not None):
+        return False
+    cuts: dict[str, set[int]] = {name: set(places) for name, places in g.cuts.items()}
+    for index, reach in list(g.wanted[node.output].items()):
+        assert index is not None
+        recorder = Recorder(g, index, reach)
+        recorder.run(node, index)
+        if not collect_cuts(recorder, cuts, g.ranges):
+            return False
+    boxes = 1
+    for places in cuts.values():
+        boxes *= len(places) + 1
+    return boxes <= MOST_BOXES
+
+
+def why_not_inline(node: Node, users: list[Group]) -> str:
+    """The reason of the first reader that cannot compute a point node itself."""
+    for g in users:
+        if g.node is not None and g.node.op not in targets:
+            return f"its reader {g.node.op.name} runs on its own"
+        if WHOLE in g.wanted[node.output]:
+            return "a reader wants the whole array, not one element"
+    return "it has cases by position, which would cut its readers' loops into too many boxes"
+
+
+def on_the_way(node: Node, g: Group) -> Index | None:
+    """The index at which a group wants a reduction, if the group's loops run over the reduction's rows, or over all it reads."""
+    value, operand, axes = node.output, node.inputs[0], node.params["axes"]
+    uses = g.wanted[value]
+    if len(uses) != 1 or g.cuts or g.node is not None or not hears(g, node):
+        return None
+    ((index, _),) = uses.items()
+    rows = None if index is None else g.covers(index, value.shape)
+    if index is None or rows is None or (g.rows is not None and rows != g.rows):
+        return None
+    rest = [n for name, n in g.axes.items() if name not in rows]
+    if g.rows is None and not rest:
+        return index
+    return index if rest == [operand.shape[a] for a in axes if operand.shape[a] != 1] else None
+
+
+def rows_stay_in_cache(node: Node, g: Group, index: Index, machine: Machine) -> bool:
+    """Whether users that run along a reduction's rows too can read them again quickly."""
+    value, operand, axes = node.output, node.inputs[0], node.params["axes"]
+    rows = g.covers(index, value.shape)
+    if rows is None or g.wanted[value][index] <= rows:
+        return True
+    row = operand.capacity // max(1, value.capacity)
+    limit = machine.l2 // 2 if value.capacity >= 4 * machine.cores else machine.l2 // 8
+    trailing = axes == tuple(range(operand.ndim - len(axes), operand.ndim))
+    return trailing and row * operand.dtype.itemsize <= limit
+
+
+def homes(value: Value, users: list[Group]) -> Iterator[tuple[Group, Index]]:
+    """Groups that compute a value once at every index, with that index: any of them could store it."""
+    for g in users:
+        if g.node is None and len(g.wanted[value]) == 1:
+            (index,) = g.wanted[value]
+            if index is not None and _is_home(g, value, index):
+                yield g, index
+
+
+def _is_home(g: Group, value: Value, index: Index) -> bool:
+    """Whether a use visits each element once, as often as the loops around it run: the place to store from."""
+    covered = g.covers(index, value.shape)
+    return covered is not None and (covered == g.axes.keys() or covered == g.rows)
+
+
+def evaluations(g: Group, value: Value, index: Index) -> float:
+    """How often an expression at an index runs: its loops, and those around them."""
+    used = g.axes.keys() & variables_of(*index)
+    if g.rows is not None and used <= g.rows:
+        names = [n for n in g.axes if n in g.rows]
+    else:
+        names = list(g.axes)
+    times, count, mine = 1.0, 1.0, 1.0
+    for name in names:
+        times *= bound(g.axes[name])
+        if name in used:
+            mine *= bound(g.axes[name])
+            count = times
+    # Of a piece of a concat or the inside of a pad, only its own box is run.
+    return count / max(1.0, mine) * min(mine, value.capacity) if g.cuts else count
+
+
+def alike(value: Value, g: Group, h: Group) -> bool:
+    """Whether groups that read one value have loops that can be one."""
+    if g is h or g.node is not None or h.node is not None or g.axes != h.axes or g.cuts != h.cuts:
+        return False
+    if g.rows is not None and h.rows is not None and g.rows != h.rows:
+        return False
+    if (g.rows is None) != (h.rows is None) and (g.cuts or not _row_fits(g, h)):
+        return False
+    if g.after & h.bits or h.after & g.bits or not _heard_alike(g.raised, g.ignored, h.raised, h.ignored):
+        return False
+    return g.wanted[value].keys() == h.wanted[value].keys()
+
+
+def _row_fits(g: Group, h: Group) -> bool:
+    """Loops with and without a reduction go together if the reduction runs along the last axes."""
+    rows = g.rows if g.rows is not None else h.rows
+    assert rows is not None
+    return [name in rows for name in g.axes] == sorted((name in rows for name in g.axes), reverse=True)
+
+
+def hears(g: Group, node: Node) -> bool:
+    """Whether a node's floating-point errors are ignored as the group's are: a kernel cannot tell which operation raised one."""
+    return _heard_alike(g.raised, g.ignored, raised_by(node), ignored_by((node,)))
+
+
+def _heard_alike(raised: int, ignored: int, more_raised: int, more_ignored: int) -> bool:
+    # What one side lets pass and could raise must not be hidden by, nor spoil, what the other does not hear of.
+    both = raised & more_raised
+    return not both & (ignored ^ more_ignored)

@@ -1,0 +1,1 @@
+"""Peephole rewrites of the steps of a kernel program."""

@@ -1,0 +1,1 @@
+"""Analyses of graphs: limits of integers, floating-point errors, generators, validity."""

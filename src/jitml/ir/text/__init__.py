@@ -1,0 +1,1 @@
+"""The text form of graphs, read back (`ir/printer.py` writes it)."""

@@ -1,0 +1,74 @@
+"""May the iterations of a parallel or vector loop run in any order?
+
+Yes if a cell from outside gets only combining updates and is not read otherwise, and if no element is written in one
+iteration and touched in another. A store that combines touches what it combines with: neither lanes nor threads wait for others
+in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jitml.kernels.analysis.dependence import Access, Accesses, Form, Path, accesses, coincide_only_together
+from jitml.kernels.ir import (
+    Alloc,
+    Cell,
+    Draw,
+    Kernel,
+    Let,
+    Loop,
+    Update,
+    expressions,
+    variables_of,
+    walk,
+)
+
+
+def races(kernel: Kernel) -> Iterator[str]:
+    """Every reason why a loop marked parallel or vector must not be, in words."""
+    known = accesses(kernel)
+    for path, loop in known.loops.items():
+        if isinstance(loop, Loop) and loop.kind in ("parallel", "vector"):
+            yield from (f"{loop.kind} loop over {loop.index}: {reason}" for reason in loop_races(loop, path, known))
+
+
+def loop_races(loop: Loop, path: Path, known: Accesses) -> Iterator[str]:
+    """Why the iterations of one loop must run in order."""
+    if any(isinstance(s, Draw) for s in walk(loop.body)):
+        yield "random numbers are drawn in order"
+    yield from _cell_races(loop)
+    yield from _memory_races(loop, path, known)
+
+
+def _cell_races(loop: Loop) -> Iterator[str]:
+    own = {s.name for s in walk(loop.body) if isinstance(s, (Cell, Draw, Let))}
+    own |= {s.index for s in walk(loop.body) if isinstance(s, Loop)}
+    updated = {s.cell for s in walk(loop.body) if isinstance(s, Update) and s.cell not in own}
+    combines: dict[str, object] = {}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Update) and stmt.cell in updated:
+            if stmt.combine is None:
+                yield f"the outer cell {stmt.cell} is set in order"
+            elif combines.setdefault(stmt.cell, stmt.combine) != stmt.combine:
+                yield f"the outer cell {stmt.cell} is combined in two ways"
+        for name in sorted(variables_of(*expressions(stmt)) & updated):
+            yield f"the outer cell {name} is read while it is combined"
+
+
+def _memory_races(loop: Loop, path: Path, known: Accesses) -> Iterator[str]:
+    scratch = {s.buffer.name for s in walk(loop.body) if isinstance(s, Alloc)}
+    inside = [a for a in known.items if a.path[: len(path)] == path and a.path != path and a.buffer not in scratch]
+    for name in dict.fromkeys(a.buffer for a in inside if a.is_store):
+        here = [a for a in inside if a.buffer == name]
+        clashes = [other for store in here if store.is_store for other in here if not _apart(store, other, path, known)]
+        if clashes:
+            what = "written" if any(other.is_store for other in clashes) else "read"
+            yield f"{name} is written in one iteration and {what} in another"
+
+
+def _apart(store: Access, other: Access, path: Path, known: Accesses) -> bool:
+    """Whether two accesses can meet only within one iteration of the loop at `path`."""
+    around = (p for p in known.loops if p == path[: len(p)])
+    shared = (*around, *(p for p in known.names if len(p) <= len(path) and p[:-1] == path[: len(p) - 1]))
+    forms: list[tuple[Form | None, Form | None]] = [(store.address, other.address), *zip(store.axes, other.axes)]
+    return any(coincide_only_together(a, b, shared, (path,), known) for a, b in forms)

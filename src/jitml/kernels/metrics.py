@@ -1,0 +1,141 @@
+"""Metrics of kernel programs: bytes moved, floating-point operations, how often and how long they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from jitml.kernels.ir import (
+    Alloc,
+    Apply,
+    If,
+    Kernel,
+    Let,
+    Loop,
+    Observe,
+    Stmt,
+    Store,
+    Update,
+    While,
+    affine,
+    walk,
+    walk_expression,
+)
+from jitml.kernels.program import Call, KernelProgram, Region, Step
+
+# Work of the functions that are not one instruction, in simple vector operations.
+WORK: dict[str, float] = {
+    **dict.fromkeys(("div", "sqrt"), 4.0),
+    **dict.fromkeys(("floor_divide", "remainder", "fmod", "hypot"), 8.0),
+    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh", "logistic"), 12.0),
+    **dict.fromkeys(("tan", "sinh", "cosh", "arctan", "arcsin", "arccos", "arctan2", "erf", "cbrt"), 20.0),
+    **dict.fromkeys(("pow", "arcsinh", "arccosh", "arctanh"), 30.0),
+}
+USUAL_TRIPS = 100  # of a loop whose number of iterations only the running program knows
+
+
+def times_run(region: Region) -> int:
+    """How often the body of a region runs: of one that only data ends, a guess."""
+    if region.kind == "cond":
+        return 1
+    return region.control if isinstance(region.control, int) else USUAL_TRIPS
+
+
+def _in_bodies(region: Region, count: Callable[[KernelProgram], int]) -> int:
+    """What a region comes to: all iterations of its bodies, or the larger of its branches."""
+    counts = [count(body) for body in region.bodies]
+    return max(counts) if region.kind == "cond" else times_run(region) * sum(counts)
+
+
+def bytes_moved(program: KernelProgram) -> int:
+    """Bytes that kernels and calls read and write, each buffer once per step that touches it.
+
+    A broadcast or sliced operand counts the elements that are there, not those that are read again from cache.
+    """
+    total = 0
+    for step in program.steps:
+        if isinstance(step, Call):
+            total += _bytes_of_call(step, program)
+        elif isinstance(step, Region):
+            total += _in_bodies(step, bytes_moved)
+        else:
+            sizes = {b.name: b.nbytes for b in step.params}
+            # What a kernel reads back of what it has written is a row that is still in cache.
+            total += sum(sizes[name] for name in {*step.reads, *step.writes})
+    return total
+
+
+def _bytes_of_call(call: Call, program: KernelProgram) -> int:
+    """A product may read and write parts of buffers; others do so with whole ones, but for memory that is only to be there."""
+    if call.name in ("empty", "zeros"):
+        return 0
+    sizes = {name: program.buffers[name].nbytes for name in (*call.reads, *call.writes)}
+    if call.name == "gemm":
+        p = call.params
+        for name, which, extents in zip((*call.reads[:2], call.writes[0]), "abc", ("mk", "kn", "mn")):
+            stacks = prod(n for n, step in zip(p["batch"], p[f"{which}_batch"]) if step)
+            part = stacks * prod(p[extent] for extent in extents) * program.buffers[name].dtype.itemsize
+            sizes[name] = min(sizes[name], part)
+    added = call.updates if "adds" in call.params else ()
+    return sum(sizes[name] for name in (*call.reads, *call.writes, *added))
+
+
+def flops(program: KernelProgram) -> int:
+    """Floating-point operations of a program: scalar functions once per element, `mul` and `add` of a contraction as two."""
+    return kernel_flops(program) + matrix_flops(program)
+
+
+def kernel_flops(program: KernelProgram) -> int:
+    """The part of `flops` in kernels."""
+    own = sum(round(_flops(step.body, 1.0)) for step in program.steps if isinstance(step, Kernel))
+    return own + sum(_in_bodies(step, kernel_flops) for step in program.steps if isinstance(step, Region))
+
+
+def matrix_flops(program: KernelProgram) -> int:
+    """The part of `flops` in calls of BLAS."""
+    calls = [step.params for step in program.steps if isinstance(step, Call) and step.name == "gemm"]
+    own = sum(2 * prod(p["batch"]) * p["m"] * p["n"] * p["k"] for p in calls)
+    return own + sum(_in_bodies(step, matrix_flops) for step in program.steps if isinstance(step, Region))
+
+
+def _flops(body: tuple[Stmt, ...], times: float) -> float:
+    total = 0.0
+    for stmt in body:
+        match stmt:
+            case Loop():
+                total += _flops(stmt.body, times * trip_count(stmt))
+            case Alloc():
+                total += _flops(stmt.body, times)
+            case If():
+                total += _flops(stmt.then, times)
+            case While():
+                total += _flops(stmt.body, times * USUAL_TRIPS)
+            case Store() | Let() | Update() | Observe():
+                value = stmt.value
+                count = sum(isinstance(e, Apply) and e.dtype.kind == "f" for e in walk_expression(value))
+                combines = isinstance(stmt, (Store, Update)) and stmt.combine is not None
+                total += times * (count + combines)
+    return total
+
+
+def has_open_end(program: KernelProgram) -> bool:
+    """Whether only the running program knows how long it takes: it has a `while`, or a region that a computed number repeats."""
+
+    def is_open(step: Step) -> bool:
+        if isinstance(step, Region):
+            return (step.kind != "cond" and not isinstance(step.control, int)) or any(map(has_open_end, step.bodies))
+        return isinstance(step, Kernel) and any(isinstance(stmt, While) for stmt in walk(step.body))
+
+    return any(map(is_open, program.steps))
+
+
+def trip_count(loop: Loop) -> float:
+    """Iterations of a loop; a chunk's own limits (`min(c + n, total)`) count as a whole chunk."""
+    span = affine(loop.stop - loop.start)
+    if span is None:  # start : minimum(start + n, total)
+        stop = loop.stop
+        if isinstance(stop, Apply) and stop.fn == "minimum":
+            span = affine(stop.args[0] - loop.start)
+    if span is None or len(span) > 1:
+        return 1.0
+    return max(0.0, -(-span[""] // loop.step))

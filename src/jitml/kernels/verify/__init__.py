@@ -1,0 +1,1 @@
+"""What makes kernels and kernel programs valid."""

@@ -1,0 +1,1 @@
+"""What the functions share: operands and promotion, memory order, versions of NumPy."""

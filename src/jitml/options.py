@@ -1,0 +1,80 @@
+"""Options of `jit`: how a function is compiled, and whether what is given for them can be meant."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from jitml.config import CONFIG, at_most_threads
+from jitml.verification.verification import cadence
+
+T = TypeVar("T")
+FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a function is compiled; see `jit`."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    fastmath: frozenset[str] = frozenset()
+    threads: int | None = None
+    host_calls: bool = True
+    dynamic: bool | None = None
+    verify: int = field(default_factory=lambda: cadence(CONFIG.verify))
+
+
+def static_names(function: Callable[..., Any], options: Options) -> tuple[frozenset[int], frozenset[str]] | None:
+    if not (options.static_argnums or options.static_argnames):
+        return None
+    parameters = list(inspect.signature(function).parameters)
+    for name in options.static_argnames:
+        if name not in parameters:
+            raise ValueError(f"static_argnames: {name_of(function)} has no parameter {name!r}")
+    for number in options.static_argnums:
+        if not -len(parameters) <= number < len(parameters):
+            raise ValueError(f"static_argnums: {name_of(function)} has {len(parameters)} parameters, not one at {number}")
+    positions = {n % len(parameters) for n in options.static_argnums} | {parameters.index(n) for n in options.static_argnames}
+    return frozenset(positions), frozenset(parameters[n] for n in positions)
+
+
+def several(option: str, given: Any, kind: type[T], what: str) -> tuple[T, ...]:
+    """An option that is one of a kind, or several."""
+    items = (given,) if isinstance(given, kind) else tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(isinstance(item, kind) for item in items):
+        raise TypeError(f"{option}={given!r} is not {what}")
+    return items
+
+
+def fastmath_flags(flags: bool | Iterable[str]) -> frozenset[str]:
+    if isinstance(flags, bool):
+        return frozenset(FASTMATH_FLAGS if flags else ())
+    chosen = frozenset(several("fastmath", flags, str, "a truth, or names of flags"))
+    if unknown := chosen.difference(FASTMATH_FLAGS):
+        raise ValueError(f"fastmath: no such flag: {', '.join(sorted(unknown))}; there are {', '.join(FASTMATH_FLAGS)}")
+    return chosen
+
+
+def thread_count(threads: int | None) -> int | None:
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
+        raise ValueError(f"threads={threads!r} is not a number of threads")
+    return threads if threads is None else at_most_threads(threads, f"threads={threads}")
+
+
+def dynamic_choice(choice: bool | None) -> bool | None:
+    if choice not in (None, True, False):
+        raise ValueError(f"dynamic={choice!r} is neither True, False nor None")
+    return choice
+
+
+def host_calls_allowed(choice: str) -> bool:
+    if choice not in ("allow", "error"):
+        raise ValueError(f"host_calls={choice!r} is neither 'allow' nor 'error'")
+    return choice == "allow"
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", function))

@@ -1,0 +1,204 @@
+"""Specialization: which variant of a function is made for a call that no variant answers.
+
+A call is tried with the paths that earlier variants have failed at, and with sizes left open where they change; the first that
+can be traced and compiled is the variant. What could not be is remembered, so that no call tries it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from jitml.config import CONFIG
+from jitml.dispatch.entry import bind
+from jitml.dispatch.variants import Failed, Variant, Variants
+from jitml.errors import (
+    CompilerError,
+    DTypeError,
+    JitmlError,
+    LentMemory,
+    MoreIterations,
+    RaisingBranch,
+    ShapeError,
+    VerificationError,
+)
+from jitml.interrupts import pass_on
+from jitml.ir.capacity import learn, learning
+from jitml.options import Options, name_of
+from jitml.trace.environment.arguments import Static
+from jitml.trace.record.guards import Opened, Place
+from jitml.trace.speculation.dynamic_shapes import (
+    Closed,
+    changed_sizes,
+    choices,
+    comparable,
+    is_excessive,
+    seen,
+    with_fewest_calls,
+)
+from jitml.trace.speculation.paths import Path, other_paths
+from jitml.trace.trace import Traced, trace
+from jitml.verification.verification import Verification
+
+Compiled = Callable[[Traced], Callable[..., Any]]
+
+
+class Untraced(Exception):
+    """Tracing raised what the plain function may raise too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The arguments of a call; `key` is their structure, and `leaves` are what stands in it."""
+
+    key: Hashable
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: Sequence[Any]
+
+
+class Specializer:
+    """Makes the variants of one function.
+
+    Args:
+        variants: those that it has.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Options, variants: Variants) -> None:
+        self.function = function
+        self.options = options
+        self._variants = variants
+        self._closed: dict[Hashable, Closed] = {}
+        self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
+
+    def forget(self) -> None:
+        """Forget what was learned of earlier calls."""
+        self._closed.clear()
+        self._handled.clear()
+
+    def handles(self, failure: RaisingBranch) -> str:
+        """Remember that the function handles an exception; answers why the branch cannot be compiled, if that is known."""
+        return self._handled.setdefault(failure.message, "")
+
+    def make(self, call: Call, compiled: Compiled, others: tuple[Variant, ...], failed: Failed) -> Variant:
+        """A variant for a call.
+
+        Args:
+            compiled: makes machine code of what was traced.
+            failed: variants that answer arguments like these, but not where the call takes the branches that this one takes.
+
+        Raises:
+            RaisingBranch: one that the call takes; it is not compiled before plain Python has shown that the function handles it.
+        """
+        raised = [failure for _, failure in failed if isinstance(failure, RaisingBranch)]
+        for failure in raised:
+            if self._handled.get(failure.message) != "":
+                raise failure
+        try:
+            paths = other_paths([(variant.traced.path, failure) for variant, failure in failed]) if failed else [Path()]
+            return self._make_for(paths, call, compiled, others)
+        except (JitmlError, Untraced) as error:
+            if not raised:
+                raise
+            why = error.message if isinstance(error, JitmlError) else f"tracing it raised {error.__cause__!r}"
+            self._handled[raised[-1].message] = why
+            raise raised[-1] from None
+
+    def _make_for(self, paths: Sequence[Path], call: Call, compiled: Compiled, others: tuple[Variant, ...]) -> Variant:
+        """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
+        earlier = [variant.traced for variant in others]
+        now, closed = seen(call.leaves), self._closed.setdefault(call.key, Closed())
+        is_patient = not self.options.dynamic and sum(comparable(t.seen, now) for t in earlier) < CONFIG.max_paths
+        for path in paths:
+            refused: set[Place] = set()
+            for opened in choices(earlier, now, closed.places(is_patient), self.options.dynamic):
+                try:
+                    traced = self._trace_for(call, path, opened)
+                    if opened and is_excessive(traced.graph):
+                        continue
+                    if opened and is_patient:
+                        traced = with_fewest_calls(traced, partial(self._traced_or_none, call, path))
+                        closed.costly.update(opened.keys() - traced.opened.keys())
+                    executable = compiled(traced)
+                except (JitmlError, Untraced) as error:
+                    is_last = path is paths[-1]
+                    if (is_last and not opened) or (CONFIG.check and _is_fault(error)):
+                        raise
+                    refused.update(opened if is_last else ())
+                    continue
+                closed.refused.update(refused - traced.opened.keys())
+                reason = path.reason or self._reason(call.leaves, earlier, traced)
+                checks = tuple(check.text for check in traced.host.checks())
+                assumes = tuple(map(str, traced.path.assumptions))
+                variant = Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
+                self._have_checked(variant, call.key)
+                return variant
+        raise AssertionError("the last choice is compiled or raises")
+
+    def _have_checked(self, variant: Variant, key: Hashable) -> None:
+        """Have a new variant's answers compared with plain Python's, as the options say."""
+        every = self.options.verify
+        if every < 0:
+            return
+
+        def settle(enter: Callable[[Sequence[Any]], Any], said: str) -> None:
+            variant.enter, variant.checked = enter, said
+
+        variant.enter = Verification(
+            self.function,
+            name_of(self.function),
+            variant.enter,
+            variant.traced,
+            partial(_call_of, key),
+            every,
+            bool(self.options.fastmath),
+            settle,
+        )
+
+    def _trace_for(self, call: Call, path: Path, opened: Opened) -> Traced:
+        try:
+            with learning():
+                return trace(
+                    self.function, call.args, call.kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True
+                )
+        except MoreIterations as failure:  # of what is computed while it is traced
+            learn(failure)
+            return self._trace_for(call, path, opened)
+        except (ShapeError, DTypeError, LentMemory) as error:
+            raise Untraced from error
+        except JitmlError:
+            raise
+        except Exception as error:  # the user's or NumPy's, or in a branch that the plain function does not take
+            pass_on(error)
+            raise Untraced from error
+
+    def _traced_or_none(self, call: Call, path: Path, opened: Opened) -> Traced | None:
+        try:
+            return self._trace_for(call, path, opened)
+        except (JitmlError, Untraced):
+            return None
+
+    def _reason(self, leaves: Sequence[Any], earlier: Sequence[Traced], traced: Traced) -> str:
+        if not earlier:
+            return "arguments of another structure" if any(True for _ in self._variants) else "first call"
+        changes = changed_sizes(earlier, traced)
+        return "; ".join(filter(None, [earlier[0].host.first_failure(leaves), *changes])) or "more room for what a loop saves"
+
+
+def _is_fault(error: Exception) -> bool:
+    """Whether something is wrong with jitml, and not only more than its verifier can prove of sizes that are open."""
+    return isinstance(error, CompilerError) and not isinstance(error.__cause__, VerificationError)
+
+
+def _call_of(key: Hashable, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that leaves stand for, static ones as they were passed."""
+    if isinstance(key, int):
+        args, kwargs = tuple(leaves), {}
+    elif isinstance(key, tuple):
+        args, kwargs = tuple(leaves[: key[0]]), dict(zip(key[1:], leaves[key[0] :]))
+    else:
+        args, kwargs = leaves[-1]
+    shown = [x.value if isinstance(x, Static) else x for x in args]
+    return (*shown,), {name: x.value if isinstance(x, Static) else x for name, x in kwargs.items()}

@@ -1,0 +1,500 @@
+"""What becomes of a name in a loop?  It stays what it is, it is carried from iteration to iteration, or the body makes it.
+
+`Name` holds this for one name and one pass. A carried array gets new memory in each pass (`memory.py`); names that share memory
+go on sharing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import JitmlError, UnsupportedError
+from jitml.ir import ops
+from jitml.ir.dims import Sym
+from jitml.ir.graph import Node, Value
+from jitml.ir.types import BOOL
+from jitml.trace.carried.body import Body
+from jitml.trace.carried.induction_limits import ask_for_limits, counted, furthest
+from jitml.trace.carried.memory import Carried, Demotable, Memory
+from jitml.trace.carried.sizes import Varying
+from jitml.trace.carried.types import Types, settles
+from jitml.trace.record.recording import active_trace, user_source
+from jitml.trace.rewrite.protocol import OURS, UNDEF
+from jitml.trace.speculation.modes import Decider, Mode, Site, decisions
+from jitml.trace.symbolic.booleans import Truth, as_value
+from jitml.trace.values.boxing import TracedArray, lift
+from jitml.trace.values.kinds import (
+    FLAG,
+    Held,
+    Kind,
+    by_leaves,
+    is_filled,
+    join,
+    kind_of,
+    same,
+    take_all_apart,
+    take_apart,
+    told,
+    widest,
+)
+from jitml.trace.values.optional import Perhaps, chances, perhaps, what_is_there
+from jitml.trace.values.ragged import SIZE, handed
+from jitml.trace.values.type_unions import NONE, Doubt, doubt, is_of, may_be_none, types_of
+from jitml.trace.values.unbound import Unsure, bound, parts, placeholder, unsure
+
+Path = tuple[int, ...]
+
+
+class Name:
+    """A name that the body may bind."""
+
+    def __init__(self, name: str, entry: Any, direction: int = 0) -> None:
+        self.name = name
+        self.direction = direction  # of an int that the loop counts with
+        self.furthest: int | None = None  # where iterations leave it at most, if an array is as long
+        self.first: Held | None = None  # as the body has bound it, before it was known that it does
+        self.chance: Truth = True  # and the truth of that it has
+        self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
+        self.may_be_none = False  # the same, or is None (`optional.py`)
+        self.numbers: dict[Path, Kind] = {}  # that the body has made of None, and where in tuples
+        self._enter(entry)
+
+    def _enter(self, entry: Any) -> None:
+        self.given = entry  # as the frame has it
+        self.entry, self.bound = parts(entry)
+        self.there: Truth = True
+        self.may_be_none = type(self.entry) is Perhaps
+        if type(self.entry) is Perhaps:
+            self.entry, self.there = chances(self.entry)
+        self.held: Held | None = None if self.entry is UNDEF else take_apart(self.entry)
+        self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
+        # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
+        first = self.kinds[0] if self.held is not None and self.held.spec.is_leaf() and self.kinds else None
+        self.is_carried = first is not None and first.form != "array"
+        # A flag says that the loop has ended, so that no body begins with it set; nor with the value that is returned.
+        self.is_flag = self.name.startswith(OURS)
+        if self.is_flag:
+            self.is_carried = False
+        self.is_assumed = False  # to be carried: this pass shows whether it is
+        self.start: Any = entry
+        self.starts: list[Value | None] = []
+        # Where an iteration may begin without it, the truth of it is carried, too.
+        self.is_unsure = type(entry) is Unsure
+        self.truth: Value | None = None
+        self.presence: Value | None = None  # the same for what is perhaps None
+        self.types = [Types(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
+
+    def _enter_as(self, entry: Any) -> None:
+        """With something else in the place of None, or of nothing, and bound where it was."""
+        self._enter(entry if self.bound is True else Unsure(self.name, entry, as_value(self.bound)))
+
+    def assume_carried(self) -> None:
+        """An earlier recording of the loop carried it: so does the first pass of this one, which shows whether that is needed."""
+        if self.held is not None and not self._is_made and not self.is_carried:
+            self.is_carried = self.is_assumed = True
+
+    def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
+        """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
+        if self.first is not None:
+            leaves = [self._placeholder(leaf, kind, loop.missing) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
+            entry = self.first.rebuild(leaves)
+            entry = Perhaps(self.name, entry, as_value(False), loop.decider) if self.may_be_none else entry
+            self._enter_as(entry)
+            self.is_carried, self.first = True, None
+        if self.numbers:
+            self._enter_as(_with_numbers(self.entry, {path: _none(kind, loop.decider) for path, kind in self.numbers.items()}))
+            self.is_carried, self.numbers = True, {}
+
+    def _placeholder(self, leaf: Any, kind: Kind | None, missing: dict[tuple[int, Truth], Any]) -> Any:
+        """What the name holds before it is bound; one object for names that are bound to one, and always together."""
+        key = id(leaf), self.chance
+        if key not in missing:
+            missing[key] = placeholder(leaf, kind, self.unseen)
+        return missing[key]
+
+    def begin(self, body: Body, memory: Memory) -> None:
+        """What the name holds as a pass begins."""
+        if not self.is_carried or self.held is None:
+            self.start = False if self.is_flag and self.kinds and self.kinds[0] == FLAG else self.given
+            return
+        leaves = []
+        self.starts = []
+        for n, (leaf, kind) in enumerate(zip(self.held.leaves, self.kinds)):
+            start = None
+            if kind is not None and kind.form == "array":
+                leaf, start = memory.stand_in(leaf, kind, self.name)
+            elif kind is not None:
+                start = body.trace.builder.add_input(kind.aval)
+                count = counted(start, leaf, self.direction, self.furthest) if self.direction and kind == SIZE else None
+                leaf = kind.show(start) if count is None else count
+                self.types[n].begin(start, kind, body, memory.loop.decider)
+            leaves.append(leaf)
+            self.starts.append(start)
+        self.start = self.held.rebuild(leaves)
+        if self.may_be_none:
+            self.presence = body.truth()
+            self.start = Perhaps(self.name, self.start, self.presence, memory.loop.decider)
+        if self.is_unsure:
+            self.truth = body.truth()
+            self.start = Unsure(self.name, self.start, self.truth)
+
+    def moves(self, end: Any, loop: Demotable) -> bool:
+        """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
+        if self._is_made:
+            return self._is_first_seen(end, loop.body)
+        assumed, self.is_assumed = self.is_assumed, False
+        if same(self.start, end) and not self._varies:
+            self.is_carried = self.is_carried and not assumed
+            return assumed
+        end, bound = parts(end)
+        if end is UNDEF:
+            loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
+        assert self.held is not None
+        if numbers := _numbers(self.entry, end):
+            self.numbers = numbers
+            return True
+        end, there = self._chances(end)
+        if self.entry is None and there is not True:
+            self._see_first(end, there, loop.body)
+            self.may_be_none = True
+            return True
+        held = take_apart(end)
+        if held.spec != self.held.spec:
+            loop.demote(self._error("becomes something else in the loop"))
+        moved = not self.is_carried or (bound is not True and not self.is_unsure) or self._finds_limit(end, loop.body)
+        moved = moved or (there is not True and not self.may_be_none)
+        self.is_unsure = self.is_unsure or bound is not True
+        self.may_be_none = self.may_be_none or there is not True
+        for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
+            entry = self.held.kinds[n]
+            if entry is not None and loop.extents.see(self.name, n, entry, after, partial(self.kinds.__setitem__, n)):
+                continue
+            if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
+                continue
+            joined = self._joined(n, held.leaves[n])
+            if joined is not None and not self.is_carried:
+                continue  # the next pass shows how the first iteration uses it
+            is_strict = joined is not None and not self._may_join(n, joined, loop.body)
+            if is_strict and not (settles(held.leaves[n], types_of(self.held.leaves[n])) and loop.decider.mode is Mode.PEELED):
+                self.types[n].is_strict = True
+                is_strict = False
+            if joined is None or is_strict:
+                before, after = self.held.leaves[n], held.leaves[n]
+                loop.demote(self._error(f"is {told(before)} first and {told(after)} later", self._as(before, after)))
+            assert joined is not None
+            if joined != before:
+                self.kinds[n] = joined
+                moved = True
+        for types, kind, entry, end in zip(self.types, self.kinds, self.held.leaves, held.leaves):
+            if kind is not None and kind.form != "array" and types.find(kind, entry, end):
+                moved = moved or self.is_carried
+        self.is_carried = True
+        return moved
+
+    def _joined(self, n: int, end: Any) -> Kind | None:
+        """The kind of what holds a leaf before the first iteration, and after it."""
+        assert self.held is not None
+        before, after = self.kinds[n], kind_of(end)
+        if before is None or after is None:
+            return None
+        return widest(before, after, (self.held.leaves[n], end))
+
+    def _finds_limit(self, end: Any, body: Body) -> bool:
+        """Whether the pass has made an array that is as long as what the loop counts with, and shows how far it counts."""
+        if self.direction and self.furthest is None and ask_for_limits(body.trace.builder.nodes):
+            self.furthest = furthest(end, self.direction)
+            return self.furthest is not None
+        return False
+
+    def is_missing_in(self, error: NameError) -> bool:
+        """Whether the error says that the name is not bound, which it is not before the first iteration."""
+        return self.entry is UNDEF and not self.is_flag and f"'{self.name}'" in str(error)
+
+    def _is_first_seen(self, end: Any, body: Body) -> bool:
+        """Whether the body may bind the name: then the next pass carries it, and whether it is there."""
+        if type(end) is not Unsure:
+            return False
+        self.may_be_none = type(end.value) is Perhaps
+        self._see_first(what_is_there(end.value), end.bound, body)
+        return True
+
+    def _see_first(self, end: Any, chance: Truth, body: Body) -> None:
+        self.first = take_all_apart(end)
+        self.chance = chance
+        self.unseen = _inner_syms(self.first, body)
+
+    def _chances(self, end: Any) -> tuple[Any, Truth]:
+        """What the name holds as the body ends if it is not None, and whether it is not; where it is, no matter what."""
+        if end is None and self.may_be_none:
+            return what_is_there(parts(self.start)[0]), False
+        return chances(end) if type(end) is Perhaps else (end, True)
+
+    @property
+    def _varies(self) -> bool:
+        return any(type(kind) is Varying for kind in self.kinds)
+
+    @property
+    def _is_made(self) -> bool:
+        return self.entry is UNDEF or self.is_flag
+
+    def _may_join(self, n: int, joined: Kind, body: Body) -> bool:
+        """Whether the first iteration, with a Python number, computes what it would with a number of the other type."""
+        before = self.kinds[n]
+        if joined == before:
+            return True
+        start = self.starts[n]
+        assert start is not None
+        return _takes_as(body.trace.builder.nodes, start, joined)
+
+    def _error(self, what: str, remedy: str = "") -> JitmlError:
+        return UnsupportedError(f"{self.name} {what}", source=user_source(), remedy=remedy)
+
+    def _as(self, before: Any, after: Any) -> str:
+        """How to begin with a number of the type that iterations end with."""
+        kind = kind_of(after)
+        if kind is None or kind.form == "array" or kind_of(before) is None or not self.name.isidentifier():
+            return ""
+        number = repr(before) if type(before) in (int, float, bool) else "..."
+        which = f"np.{kind.aval.dtype}" if kind.python is None else kind.python.__name__
+        return f"Give it one type: write `{self.name} = {which}({number})` before the loop."
+
+    @property
+    def kept(self) -> Any:
+        """What the name has held since before the loop, if it holds that in each iteration."""
+        return UNDEF if self.is_carried else self.given
+
+    def arrays(self, x: Any) -> list[TracedArray]:
+        """The arrays among the leaves of what the name holds, where the loop hands it on."""
+        x, bound = parts(x)
+        if bound is False or (not self.is_carried and not self._is_made):
+            return []
+        apart = take_all_apart if self._is_made else take_apart
+        return [leaf for leaf in apart(self._chances(x)[0]).leaves if type(leaf) is TracedArray]
+
+    def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+        """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
+        if self._is_made:
+            return self._made(end, body, site, least, memory)
+        if not self.is_carried:
+            kept = by_leaves(self.given, end, partial(memory.kept, least))
+            return Outcome([], lambda _: kept)
+        assert self.held is not None
+        end, bound = parts(end)
+        end, there = self._chances(end)
+        made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, [t.flags for t in self.types], memory, least)
+        if self.may_be_none:
+            assert self.presence is not None
+            made.carry_truth(self.there, self.presence, there, partial(perhaps, self.name, decider=memory.loop.decider))
+        if self.is_unsure:
+            assert self.truth is not None
+            made.carry_truth(self.bound, self.truth, bound, partial(unsure, self.name))
+        return made
+
+    def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+        if end is UNDEF or same(self.start, end):
+            return Outcome([], lambda _: self.entry)
+        is_unsure = type(end) is Unsure
+        end, there = self._chances(bound(end))
+        ends = take_all_apart(end)
+        if is_filled(end):
+            if id(end) in memory.lists:
+                memory.loop.demote(self._error("is a list that has another name, too"), Mode.PLAIN)
+            memory.lists.add(id(end))
+        is_ragged, holds_made = bool(_inner_syms(ends, body)), body.has_made(ends.others)
+        may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged or holds_made)
+        if may_be_lost and not decisions().wants(self.name, site):
+            return Outcome([], lambda _: UNDEF)
+        if holds_made:
+            memory.loop.demote(self._error("is an object that each iteration makes anew"), Mode.PLAIN)
+        for leaf in ends.leaves:
+            if type(leaf) is TracedArray and not same(memory.made.setdefault(leaf.storage, leaf), leaf):
+                memory.loop.demote(self._error("is a view of an array that has another name, too"), Mode.PLAIN)
+        insides = [leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray]
+        if is_ragged:
+            ends = self._handed(ends, body, memory)
+        befores: Sequence[Any] = [None] * len(ends.leaves)
+        kinds = list(ends.kinds)
+        if self.held is not None:  # a flag or a value to return, from an iteration before
+            joined = [join(a, b) if a and b else a or b for a, b in zip(self.held.kinds, kinds)]
+            if self.held.spec != ends.spec or any(a is None for a, b in zip(joined, kinds) if b is not None):
+                memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
+            befores, kinds = self.held.leaves, joined
+        starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in kinds]
+        flags: list[dict[type, Value]] = []
+        for before, end, kind in zip(befores, ends.leaves, kinds):
+            types = types_of(end) | types_of(before) if kind is not None and kind.form != "array" else set()
+            flags.append({t: body.truth() for t in types if kind is not None and t is not kind.which})
+        outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
+        if is_ragged:
+            outcome.then(lambda value: memory.cut_out(insides, take_all_apart(value).leaves))
+        if there is not True:
+            outcome.carry_truth(False, body.truth(), there, partial(perhaps, self.name, decider=memory.loop.decider))
+        if not self.is_flag and least == 0:
+            outcome.carry_truth(False, body.truth(), True, partial(unsure, self.name))
+        return outcome
+
+    def _handed(self, ends: Held, body: Body, memory: Memory) -> Held:
+        """Of a name whose arrays have sizes that the body alone knows."""
+        made = handed(ends, body.parent)
+        inside = {sym for kind in made.kinds if kind is not None for sym in kind.aval.syms if not _is_outer(sym, body)}
+        arrays = {leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray}
+        is_shared = any(s in memory.shared or s.trace is not body.trace for s in arrays)
+        if inside or self.held is not None or is_shared:
+            memory.loop.demote(self._error("has a size that differs from iteration to iteration"), Mode.PLAIN)
+        return made
+
+
+@dataclass
+class Outcome:
+    """What a loop carries for a name, and how its value is made from the results."""
+
+    carried: list[Carried]
+    show: Callable[[list[Value]], Any]
+
+    def then(self, see: Callable[[Any], None]) -> None:
+        """Let somebody see the value."""
+        show = self.show
+
+        def seen(results: list[Value]) -> Any:
+            value = show(results)
+            see(value)
+            return value
+
+        self.show = seen
+
+    def carry_truth(self, before: Truth, start: Value, end: Truth, make: Callable[[Any, Value], Any]) -> None:
+        """The name may be unbound, or None: whether it is goes from one iteration to the next."""
+        show = self.show
+        self.carried.append(Carried.of_truth(lambda: before, start, end))
+        self.show = lambda results: make(show(results[:-1]), results[-1])
+
+
+def _outcome(
+    befores: Sequence[Any],
+    starts: Sequence[Value | None],
+    ends: Held,
+    kinds: Sequence[Kind | None],
+    flags: Sequence[dict[type, Value]],
+    memory: Memory,
+    least: int,
+) -> Outcome:
+    carried: list[Carried] = []
+    places: list[int | None] = []
+    told: list[dict[type, int]] = []
+    shares = [start in memory.taken for start in starts]
+    for before, start, end, kind, flags_of, is_shared in zip(befores, starts, ends.leaves, kinds, flags, shares):
+        places.append(None)
+        if kind is not None and not is_shared:
+            assert start is not None
+            places[-1] = len(carried)
+            carried.append(Carried(partial(_before, before, kind), start, kind.take(end)))
+            memory.taken.add(start)
+            if type(end) is TracedArray:
+                memory.handed.append((_array(before), end))
+                memory.made.setdefault(end.storage, end)
+        told.append({})
+        for which, flag in flags_of.items():
+            last = is_of(end, which)
+            if last is not False or least == 0:
+                told[-1][which] = len(carried)
+            carried.append(Carried.of_truth(partial(_is_of, before, which), flag, last))
+
+    def shown(before: Any, leaf: Any, kind: Kind, value: Value, cases: dict[type, Value], doubted: Doubt | None) -> Any:
+        new = kind.show(value)
+        if type(leaf) is not TracedArray:
+            exact, is_strict = ((), False) if doubted is None else (doubted.exact, doubted.is_strict)
+            doubt(value, cases, memory.loop.decider, exact, is_strict=is_strict)
+            return new
+        if leaf.storage.appended or leaf.storage.listed is not None:
+            new.storage.listed = leaf.storage.listed or Decider(memory.loop.site)
+        memory.after.setdefault(leaf.storage, new)
+        return memory.object_after(leaf, _array(before), least)
+
+    known = active_trace().root.doubts
+
+    def show(results: list[Value]) -> Any:
+        leaves = []
+        for before, leaf, kind, place, cases, start in zip(befores, ends.leaves, kinds, places, told, starts):
+            doubted = None if start is None else known.get(start)
+            if kind is None:
+                leaves.append(leaf)
+            elif place is None:
+                leaves.append(memory.object_after(leaf, _array(before), least))
+            else:
+                types = {which: results[n] for which, n in cases.items()}
+                leaves.append(shown(before, leaf, kind, results[place], types, doubted))
+        return ends.rebuild(leaves)
+
+    return Outcome(carried, show)
+
+
+def _array(before: Any) -> TracedArray | None:
+    return lift(before) if type(before) is np.ndarray else before if type(before) is TracedArray else None
+
+
+def _before(leaf: Any, kind: Kind) -> Value:
+    if leaf is None:  # not bound before the first iteration, and not read there
+        return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
+    return kind.take(leaf)
+
+
+def _is_of(leaf: Any, which: type) -> Truth:
+    return leaf is not None and is_of(leaf, which)
+
+
+def _takes_as(nodes: Sequence[Node], number: Value, kind: Kind) -> bool:
+    """Whether nodes do the same with a number that is converted beforehand."""
+    return all(_node_takes_as(node, number, kind) for node in nodes if number in node.inputs)
+
+
+def _node_takes_as(node: Node, number: Value, kind: Kind) -> bool:
+    if node.op is ops.convert:
+        return bool(node.params["dtype"] == kind.aval.dtype)
+    if number.dtype != kind.aval.dtype:
+        return False
+    if not node.bodies:
+        return all(v.dtype in (number.dtype, BOOL) for v in node.inputs)
+    return all(
+        _takes_as(body.nodes, inside, kind)
+        for body in node.bodies.values()
+        for inside, outside in zip(reversed(body.inputs), reversed(node.inputs))  # a loop's index stands before those
+        if outside is number
+    )
+
+
+def _numbers(entry: Any, end: Any, path: Path = ()) -> dict[Path, Kind]:
+    """The numbers that have come to stand for None, perhaps, and where in a tuple."""
+    if entry is None:
+        kind = kind_of(end) if may_be_none(end) else None
+        return {} if kind is None else {path: kind}
+    if not (type(entry) is type(end) is tuple and len(entry) == len(end)):
+        return {}
+    return {at: kind for n, (x, y) in enumerate(zip(entry, end)) for at, kind in _numbers(x, y, (*path, n)).items()}
+
+
+def _with_numbers(entry: Any, numbers: dict[Path, Any], path: Path = ()) -> Any:
+    if path in numbers:
+        return numbers[path]
+    return tuple(_with_numbers(x, numbers, (*path, n)) for n, x in enumerate(entry)) if type(entry) is tuple else entry
+
+
+def _none(kind: Kind, decider: Decider) -> Any:
+    """None, as a number of which that is open."""
+    value = ops.full(value=0, shape=(), dtype=kind.aval.dtype)
+    doubt(value, {NONE: True}, decider)
+    return kind.show(value)
+
+
+def _is_outer(sym: Sym, body: Body) -> bool:
+    return body.parent.sees(body.trace.root.sizes[sym])
+
+
+def _inner_syms(held: Held, body: Body) -> set[Sym]:
+    """The sizes that the body alone knows."""
+    inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
+    return inside.intersection(sym for kind in held.kinds if kind is not None for sym in kind.aval.syms)

@@ -1,0 +1,207 @@
+"""What has become of the attributes of objects from outside?  They are set and deleted beside the object while it is traced.
+
+`Trace.stored` has the values, `GONE` where there is none; `write_back.py` makes changes of them, for when the call has succeeded.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, NoReturn, Protocol
+
+from jitml.trace.environment.loads import load
+from jitml.trace.environment.unseen_reads import is_read_unseen
+from jitml.trace.record.guards import Const
+from jitml.trace.record.libraries import is_library
+from jitml.trace.record.recording import Trace, is_users_class
+from jitml.trace.values.boxing import TracedArray
+
+GONE = object()  # stands for an attribute that was deleted
+
+
+class HookProtocol(Protocol):
+    """What code that is converted calls, as far as what is written outside needs it."""
+
+    @property
+    def trace(self) -> Trace: ...
+
+    @property
+    def convert(self) -> Callable[[Any], Any]: ...
+
+    def attr(self, obj: Any, name: str) -> Any: ...
+
+    @property
+    def conv(self) -> Callable[..., Any]: ...
+
+    def cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any: ...
+
+    def refuse_write(self, obj: Any) -> NoReturn: ...
+
+    def _require_member(self, cls: type, name: str, member: object) -> None: ...
+
+
+def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool = False) -> None:
+    """`obj.name = value` of an object from outside, which happens after the call has succeeded.
+
+    Args:
+        plainly: whatever the class's `__setattr__` does.
+    """
+    trace = hooks.trace
+    member = inspect.getattr_static(type(obj), name, None)
+    if isinstance(member, property) and type(member.fset) is FunctionType:
+        hooks._require_member(type(obj), name, member)
+        hooks.convert(member.fset)(obj, value)
+        return
+    if isinstance(obj, type):
+        _require_plain_in_class(hooks, obj, name, value)
+        trace.set_in_classes.add(name)
+    else:
+        _require_plain(hooks, obj, name, "__set", plainly)
+    key = id(obj), name
+    place = trace.loaded.get((getattr, trace.places[id(obj)], False, name))
+    if key not in trace.stored and type(value) is TracedArray and place is not None and value.slot == place:
+        return  # `o.data *= 2`, which has written into the array
+    if key in trace.stored or place not in trace.containers or trace.containers[place] is not value:
+        if trace.stored.get(key) is GONE:
+            del trace.stored[key]  # it comes after the others again
+        trace.stored[key] = value
+
+
+def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -> None:
+    """`del obj.name` of an object from outside, likewise."""
+    trace = hooks.trace
+    member = inspect.getattr_static(type(obj), name, None)
+    if isinstance(member, property) and type(member.fdel) is FunctionType:
+        hooks._require_member(type(obj), name, member)
+        hooks.convert(member.fdel)(obj)
+        return
+    _require_plain(hooks, obj, name, "__del", plainly)
+    key = id(obj), name
+    if trace.stored.get(key) is GONE:
+        raise missing(obj, name, "__delete__")
+    if key not in trace.stored:
+        slot, has = trace.places[id(obj)], has_own(obj, name)
+        text = f"whether {trace.host.name(slot)} itself has {name!r}"
+        trace.host.require(load(trace, has_own, slot, name, text), has)
+        if not has:
+            object.__delattr__(obj, name)  # which raises what Python does
+    trace.deleted.add(key)
+    trace.stored[key] = GONE
+
+
+def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly: bool) -> None:
+    """Refuse to set or delete an attribute where more may happen than that, or somebody has read it unseen."""
+    trace, kind = hooks.trace, type(obj)
+    slot, member = trace.places[id(obj)], inspect.getattr_static(kind, name, None)
+    setter = inspect.getattr_static(kind, f"{what}attr__")
+    is_plain = plainly or any(setter is vars(base).get(f"{what}attr__") for base in (object, SimpleNamespace))
+    is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
+    is_slot = isinstance(member, MemberDescriptorType)
+    is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
+    is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
+    is_lent = what == "__del" and id(obj) in trace.at_run_time
+    if not is_plain or (is_described and not is_slot) or is_read or is_lent:
+        hooks.refuse_write(obj)
+
+
+def _require_plain_in_class(hooks: HookProtocol, cls: type, name: str, value: Any) -> None:
+    """The same of an attribute of a class: what it is and becomes says nothing of how attributes of instances are found."""
+    trace, kind = hooks.trace, type(cls)
+    slot, member = trace.places[id(cls)], inspect.getattr_static(cls, name, None)
+    is_plain = inspect.getattr_static(kind, "__setattr__") is vars(type)["__setattr__"] and is_users_class(cls)
+    is_special = name[:2] == "__" == name[-2:] or hasattr(type(member), "__get__") or hasattr(type(value), "__get__")
+    is_read = any(names is None or name in names for _, names in trace.frozen)
+    is_read = is_read or (getattr, slot, False, "__dict__") in trace.loaded
+    if not is_plain or is_special or is_read or inspect.getattr_static(kind, name, None) is not None:
+        hooks.refuse_write(cls)
+
+
+def holder_of(trace: Trace, obj: Any, name: str) -> Any:
+    """The class that the function has changed, and where it finds `obj.name`; None if that is elsewhere."""
+    if name not in trace.set_in_classes or (not isinstance(obj, type) and _finds_own(trace, obj, name)):
+        return None
+    for cls in (obj if isinstance(obj, type) else type(obj)).__mro__:
+        if (id(cls), name) in trace.stored:
+            return cls
+        if name in vars(cls):
+            return None
+        if is_users_class(cls):
+            text = f"whether {cls.__name__} itself has {name!r}"
+            trace.host.require(load(trace, has_own, Const(cls), name, text), False)
+    return None
+
+
+def _finds_own(trace: Trace, obj: Any, name: str) -> bool:
+    """Whether an object itself has an attribute of this name, as it is now."""
+    if (id(obj), name) in trace.stored:
+        return not is_gone(trace, obj, name)
+    has, slot = has_own(obj, name), trace.places.get(id(obj))
+    if slot is not None:
+        text = f"whether {trace.host.name(slot)} itself has {name!r}"
+        trace.host.require(load(trace, has_own, slot, name, text), has)
+    return has
+
+
+def require_not_made_up(trace: Trace, obj: Any, name: str, member: Any) -> None:
+    """An attribute that the object itself has is not one that code of its class makes where the object has none.
+
+    That code, a cached property's or `__getattr__`, would run before the program starts, on what the object is by then.
+    """
+    maker = inspect.getattr_static(type(obj), "__getattr__", None) if member is None else getattr(type(member), "__get__", None)
+    if maker is not None and name in getattr(obj, "__dict__", ()):
+        _finds_own(trace, obj, name)
+
+
+def is_gone(trace: Trace, obj: Any, name: str) -> bool:
+    """Whether the function has deleted an attribute of an object from outside."""
+    return trace.stored.get((id(obj), name)) is GONE
+
+
+def of_class(hooks: HookProtocol, obj: Any, name: str) -> Any:
+    """What `obj.name` is where the object itself has none any more: what its class says, or an error."""
+    kind: Any = type(obj)
+    member, fallback = (inspect.getattr_static(kind, key, None) for key in (name, "__getattr__"))
+    if member is None or isinstance(member, MemberDescriptorType):
+        if type(fallback) is FunctionType and not is_library(fallback):
+            hooks._require_member(kind, "__getattr__", fallback)
+            return hooks.convert(fallback)(obj, name)
+        raise missing(obj, name)
+    if type(member) is FunctionType:
+        hooks._require_member(kind, name, member)
+        return MethodType(member, obj)
+    if hasattr(type(member), "__get__"):
+        hooks.refuse_write(obj)
+    return hooks.attr(kind, name)
+
+
+def missing(obj: Any, name: str, access: str = "__get__") -> AttributeError:
+    """What Python raises where an object has no such attribute."""
+    said = f"{type(obj).__name__!r} object has no attribute {name!r}"
+    member = inspect.getattr_static(type(obj), name, None)
+    if isinstance(member, MemberDescriptorType) and not isinstance(obj, type):
+        said = _said_of_slot(member, type(obj), access) or said
+    return AttributeError(said, name=name, obj=obj)
+
+
+def _said_of_slot(member: MemberDescriptorType, kind: type, access: str) -> str:
+    """What Python says of an unset slot, which differs between its versions: it is asked, of an object with all unset."""
+    try:
+        empty: Any = object.__new__(kind)
+    except TypeError:  # a class that inherits from one of Python's own
+        return ""
+    try:
+        getattr(member, access)(empty)
+    except AttributeError as error:
+        return str(error)
+    return ""
+
+
+def has_own(obj: Any, name: str) -> bool:
+    """Whether an object itself, and not its class, has an attribute."""
+    if isinstance(obj, type):
+        return name in vars(obj)
+    if name in getattr(obj, "__dict__", ()):
+        return True
+    return isinstance(inspect.getattr_static(type(obj), name, None), MemberDescriptorType) and hasattr(obj, name)

@@ -1,0 +1,128 @@
+"""Is a class of the user's what it was?  `require_class`: its functions and descriptors, compared at each call, in one check.
+
+Python asks special methods by itself, libraries call others: `A.__call__ = f`, or a method that a class did not have, is seen
+whoever would have called it. And is a class still, or still not, a subclass of an abstract one (`require_registered`)?
+"""
+
+from __future__ import annotations
+
+import gc
+import typing
+from abc import ABCMeta, get_cache_token
+from collections.abc import Iterator, Mapping
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType, UnionType
+from typing import Any
+
+from jitml.trace.record.recording import Trace, is_users_class
+
+# What is compared by identity, or soon, and without a word of the user's code.
+_COMPARED_AT_ONCE = (
+    FunctionType, property, staticmethod, classmethod, GetSetDescriptorType, MemberDescriptorType,
+    NoneType, bool, int, float, str,
+)  # fmt: skip
+# Made when somebody asks for them.
+_KEPT_BY_PYTHON = {"__slotnames__", "__annotations__", "__annotations_cache__", "__annotate_func__"}
+
+
+class Members:
+    """The functions and descriptors of a class, and how much stands in it.
+
+    Attributes:
+        space: the class's own dict. Two dicts that hold the same objects are compared faster than a few of their items.
+        seen: what it was when the members were last found in it.
+    """
+
+    __slots__ = ("count", "members", "seen", "space")
+
+    def __init__(self, cls: type) -> None:
+        (self.space,) = gc.get_referents(vars(cls))  # the proxy around it would make each comparison slower
+        self.seen = dict(self.space)
+        self.members = _members(self.seen)
+        self.count = _count(self.seen)
+        self._see(self.seen)
+
+    def are_in(self, cls: type) -> bool:
+        space = dict(vars(cls))
+        if _count(space) != self.count or any(space.get(name) is not member for name, member in self.members.items()):
+            return False
+        self._see(space)  # an attribute that is no function was bound anew, or Python keeps something there
+        return True
+
+    def _see(self, space: dict[str, Any]) -> None:
+        self.seen = space if all(type(x) in _COMPARED_AT_ONCE for x in space.values()) else {}
+
+
+def _members(space: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: member for name, member in space.items() if hasattr(type(member), "__get__")}
+
+
+def _count(space: Mapping[str, Any]) -> int:
+    """How much stands in a class but for what Python keeps there by itself."""
+    return len(space) - len(_KEPT_BY_PYTHON & space.keys())
+
+
+def require_class(trace: Trace, cls: type) -> None:
+    """A class, and what it is made of, as far as the user has written it, is what it is now.
+
+    Those of the function's own are new each time.
+    """
+    for kind in (*type.mro(cls), *type.mro(type(cls))[:-2]):
+        if kind not in trace.root.classes and is_users_class(kind) and id(kind) not in trace.root.own:
+            trace.root.classes.add(kind)
+            host = trace.root.host
+            host.require_held(host.hold(kind, kind.__qualname__), Members(kind))
+
+
+class Registered:
+    """Whether a class is a subclass of an abstract one; asked again only when some class has been registered somewhere."""
+
+    __slots__ = ("abstract", "holds", "token")
+
+    def __init__(self, cls: type, abstract: type) -> None:
+        self.token, self.abstract, self.holds = get_cache_token(), abstract, issubclass(cls, abstract)
+
+    def still_holds(self, cls: type) -> bool:
+        token = get_cache_token()
+        if token != self.token and issubclass(cls, self.abstract) is self.holds:
+            self.token = token
+        return token == self.token
+
+
+def require_registered(trace: Trace, cls: type, asked: Any) -> None:
+    """A class is a subclass of those asked for, or is none, as it is now: `B.register(A)` may come between calls.
+
+    Args:
+        asked: as `issubclass` takes it: classes, tuples and unions of them.
+    """
+    host = trace.root.host
+    for abstract in _classes(asked):
+        if not isinstance(abstract, ABCMeta) or getattr(abstract, "_is_protocol", False):
+            continue
+        may_change = abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract))
+        if may_change and (cls, abstract) not in trace.root.registered:
+            trace.root.registered.add((cls, abstract))
+            host.require_registered(host.hold(cls, cls.__qualname__), Registered(cls, abstract))
+
+
+def require_none_registered(trace: Trace) -> None:
+    """Nothing has been registered anywhere: a pattern asks for classes that only Python knows."""
+    if (object, object) not in trace.root.registered:
+        trace.root.registered.add((object, object))
+        token, host = get_cache_token(), trace.root.host
+        host.require(host.compute(get_cache_token, (), "the number of registered classes"), token)
+
+
+def attributes_asked(asked: Any) -> Iterator[str]:
+    """What an object must have to be an instance of the protocols among these."""
+    for kind in _classes(asked):
+        if getattr(kind, "_is_protocol", False) and kind is not typing.Protocol:
+            names = getattr(kind, "__protocol_attrs__", None)  # since Python 3.12
+            yield from typing._get_protocol_attrs(kind) if names is None else names  # type: ignore[attr-defined]  # it has
+
+
+def _classes(asked: Any) -> Iterator[Any]:
+    if isinstance(asked, tuple | UnionType):
+        for one in asked if isinstance(asked, tuple) else asked.__args__:
+            yield from _classes(one)
+    else:
+        yield asked

@@ -1,0 +1,476 @@
+"""What may a function find outside itself, and what keeps it from going stale?  Every load is entered in the host program.
+
+Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
+functions by identity and code, objects of the user's by identity and class, those that are arguments by class alone, and their
+attributes as the function loads them (what code that is not converted is about to read: `unseen_reads.py`). All else, objects of
+libraries above all, is taken at run time. `understood.py` has the table.
+"""
+
+from __future__ import annotations
+
+import copy
+import decimal
+import functools
+import gc
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from operator import getitem
+from types import MappingProxyType, MethodType
+from typing import Any
+
+import numpy as np
+
+from jitml.ir.types import is_supported
+from jitml.trace.carried.outer_lists import OpenList
+from jitml.trace.environment import sets
+from jitml.trace.environment.class_guards import require_class
+from jitml.trace.environment.equality_guards import require_form, require_value
+from jitml.trace.environment.tracked_copies import Watched, entries, met, slots_of, watch_copy
+from jitml.trace.environment.understood import PLAIN, Way, is_iterator, is_view, way_of
+from jitml.trace.host_calls.addresses import Outer
+from jitml.trace.host_calls.call import call_on_host
+from jitml.trace.host_calls.generators import TracedGenerator, from_outside
+from jitml.trace.host_calls.objects import TracedObject, method_of, original_of
+from jitml.trace.record.containers import kind_of_container, to_count, to_list, to_load
+from jitml.trace.record.guards import Const, Slot
+from jitml.trace.record.object_state import HEAP_TYPE
+from jitml.trace.record.pytree import is_record
+from jitml.trace.record.recording import Trace, home_of, unsupported
+from jitml.trace.values.boxing import is_traced, lift, scalar
+from jitml.trace.values.numbers import TracedNumber
+
+_MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
+_MOST_GUARDED = 256  # items of a list from outside: those of longer ones are read as they are used
+_MOST_COMPARED = 8  # objects that are compared one by one
+
+
+def place_of(trace: Trace, obj: Any) -> Slot | None:
+    """The slot of an object from outside; None for one that the function made itself, and for built-in types.
+
+    An object that came in unseen (out of a set, from library code) is held: it is always this very one.
+    """
+    if id(obj) in trace.places:
+        return trace.places[id(obj)]
+    if id(obj) in trace.watched:
+        found: Slot = trace.watched[id(obj)].find()
+        return found
+    home = home_of(obj if isinstance(obj, type) else type(obj))
+    if id(obj) in trace.own or home == "builtins" or home.startswith("numpy"):
+        return None
+    name = obj.__qualname__ if isinstance(obj, type) else f"a {type(obj).__qualname__}"
+    slot = trace.host.hold(obj, name)
+    watch(trace, obj, slot)
+    return slot
+
+
+def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: Any, name: str) -> Slot:
+    """The slot of `function(base, key)`: loaded once in the host program, however often the function asks."""
+    memo = (function, id(base.value) if isinstance(base, Const) else base, isinstance(base, Const), key)
+    if memo not in trace.loaded:
+        trace.loaded[memo] = trace.host.compute(function, (base, Const(key)), name)
+    return trace.loaded[memo]
+
+
+def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
+    if is_traced(value) or type(value) in (TracedGenerator, TracedObject):
+        return value
+    way = way_of(value)
+    if way is Way.COMPARED and trace.decisions is not None and name in trace.decisions.apart_from:
+        way = Way.RUN_TIME
+    if way not in (Way.ARRAY, Way.GENERATOR, Way.VALUE):
+        trace.met[id(value)] += 1
+    match way:
+        case Way.ARRAY:
+            return lift(value, slot)
+        case Way.GENERATOR:
+            return from_outside(trace, value, slot)
+        case Way.VALUE:
+            return _observe_plain(trace, value, slot, name)
+        case Way.ITEMS:
+            return _observe_container(trace, value, slot, name)
+        case Way.CONTENTS:
+            if type(value) is set and (seen := sets.copied(value)) is not None:
+                return _observe_set(trace, value, seen, slot, name)
+            require_elements(trace, value, slot, name)
+            return value
+        case Way.PARTS:  # one for each place, so that it is known as that when it is returned
+            known = trace.objects.get(slot)
+            return known if type(known) is type(value) else observe_parts(trace, value, slot, name)
+        case Way.RUN_TIME:
+            return lend(trace, value, slot, name)
+    if is_record(value) and (known := met(trace, value)) is not None:  # among the arguments: its copy is changed
+        trace.host.require_identity(known.find(), slot, True)
+        return known.copy
+    if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
+        if name in trace.decisions.moving:
+            _watch_exchanged(trace, value, slot)
+            return value
+        trace.guarded.add(name)
+    watch(trace, value, slot)
+    _know(trace, value, slot)
+    return value
+
+
+def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    if is_number(value):
+        if trace.decisions is not None and name in trace.decisions.moving:
+            return number_stand_in(trace, value, slot, name)
+        trace.guarded.add(name)
+    if type(value) is frozenset:
+        observe_keys(trace, value, name)
+    if isinstance(value, Decimal):
+        require_decimal_context(trace)
+    require_class(trace, type(value))
+    require_value(trace, slot, value)
+    return value
+
+
+def require_decimal_context(trace: Trace) -> None:
+    """What decimal numbers are rounded to, and when they raise, is as it is now."""
+    name = "the context of decimal numbers"
+    trace.host.require(load(trace, _decimal_context, Const(None), None, name), _decimal_context(None, None))
+
+
+def _decimal_context(_: None, __: None) -> str:
+    return repr(decimal.getcontext()).partition("flags")[0] + repr(decimal.getcontext().traps)
+
+
+def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """What is made of other things, made anew of these as the function shall see them."""
+
+    def part(attribute: str) -> Any:
+        text = f"{name}.{attribute}"
+        return observe(trace, getattr(value, attribute), load(trace, getattr, slot, attribute, text), text)
+
+    trace.host.require_type(slot, type(value))
+    if type(value) is functools.partial:
+        seen: Any = functools.partial(part("func"), *part("args"), **part("keywords"))
+        trace.places[id(seen)] = slot
+    elif type(value) is MethodType:
+        seen = _bound(value, part("__func__"), part("__self__"))
+    elif type(value) is MappingProxyType or is_view(value):
+        text = f"what {name} shows"
+        shown = observe(trace, behind(value), load(trace, _get_behind, slot, None, text), text)
+        kind = type(value).__name__.rpartition("_")[2]  # dict_keys, odict_keys, ...
+        seen = MappingProxyType(shown) if type(value) is MappingProxyType else getattr(shown, kind)()
+    else:  # a method that is written in C
+        part("__name__")
+        seen = _bound(value, None, part("__self__"))
+    trace.kept.append(seen)
+    _know(trace, seen, slot)
+    return seen
+
+
+def _bound(method: Any, function: Any, owner: Any) -> Any:
+    """A method of what its owner has become."""
+    if type(owner) is TracedGenerator:
+        return method
+    if owner is method.__self__:
+        return method if function is None else MethodType(function, owner)
+    if type(owner) is TracedObject:
+        return method_of(owner, method.__name__)
+    return getattr(owner, method.__name__) if function is None else MethodType(function, owner)
+
+
+def behind(view: Any) -> Any:
+    """The dict that a view of it or a `MappingProxyType` shows, to which it refers alone."""
+    return gc.get_referents(view)[0]
+
+
+def _get_behind(view: Any, _: None) -> Any:
+    return behind(view)
+
+
+def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """An object that the program has as it is in each call: what is asked of it is asked then."""
+    if is_iterator(value):
+        unsupported(
+            f"{name} is a {type(value).__qualname__} from outside, which goes forward as it is read: by tracing once more",
+            "Make it a list before, or an iterator inside the jitted function.",
+        )
+    known = trace.at_run_time.get(id(value))
+    if known is not None:
+        trace.host.require_identity(known.slot, slot, True)
+        return known.seen
+    trace.host.require_type(slot, type(value))
+    address = TracedNumber(trace, trace.host.compute(id, (slot,), f"id({name})"), id(value))
+    items = functools.partial(_items_of, trace, value, slot, name)
+    length = functools.partial(_length_of, trace, value, slot, name)
+    attribute = functools.partial(_attribute_of, trace, slot, name)
+    seen = TracedObject(call_on_host, None, value, type(value), (), Outer(value, slot, address, items, length, attribute))
+    _compare(trace, seen, slot)
+    trace.at_run_time[id(value)] = Lent(slot, seen)
+    trace.places[id(value)] = trace.places[id(seen)] = slot
+    trace.kept += [value, seen]
+    _know(trace, seen, slot)
+    return seen
+
+
+def _items_of(trace: Trace, value: Any, slot: Slot, name: str) -> Iterator[Any]:
+    """What there is to go through in an object that is taken at run time, as a list that the host program makes."""
+    items = iter(value)
+    if items is value:
+        unsupported(f"{name} goes forward as it is read: by tracing once more", "Make it a list before.")
+    found = list(islice(items, _MOST_ITEMS + 1))
+    text = f"list({name})"
+    place = load(trace, _listed, slot, None, text)
+    require_keys(trace, found, place, text)
+    return iter([observe_changing(trace, x, load(trace, getitem, place, n, f"{text}[{n}]"), text) for n, x in enumerate(found)])
+
+
+def _attribute_of(trace: Trace, slot: Slot, name: str, attribute: str) -> Slot:
+    return load(trace, getattr, slot, attribute, f"{name}.{attribute}")
+
+
+def _length_of(trace: Trace, value: Any, slot: Slot, name: str) -> int:
+    trace.host.require(trace.host.compute(len, (slot,), f"len({name})"), len(value))
+    return len(value)
+
+
+def _listed(x: Any, _: None) -> list[Any]:
+    return list(x)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a number may stand for any other of its type."""
+    return type(value) in (int, float) or (isinstance(value, np.number) and is_supported(value.dtype))
+
+
+def number_stand_in(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A number that is another one at each call: only its type is guarded."""
+    trace.host.require_type(slot, type(value))
+    if type(value) in (int, float):
+        return TracedNumber(trace, slot, value)
+    return scalar(trace.number_input(trace.host.compute(np.generic.item, (slot,), name), value.item(), value.dtype))
+
+
+def observe_changing(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """The same of what changes often: a float may be any."""
+    if type(value) is float or isinstance(value, np.floating):
+        return number_stand_in(trace, value, slot, name)
+    return observe(trace, value, slot, name)
+
+
+def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
+    """An object that is passed: another instance of its class will do, if it is as different from the other arguments."""
+    if way_of(obj) is not Way.ATTRIBUTES:
+        return observe(trace, obj, slot, name)
+    if not type(obj).__flags__ & HEAP_TYPE:
+        watch(trace, obj, slot)
+    else:
+        _compare(trace, obj, slot)
+        if id(obj) not in trace.places:
+            watch(trace, obj, slot, identity=False)
+    _know(trace, obj, slot)
+    return obj
+
+
+def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
+    """Objects that are keys of a dict, or in a set: what is looked up there may be one of them, or none."""
+    for key in keys:
+        if isinstance(key, (tuple, frozenset)):
+            observe_keys(trace, key, name)
+        elif not isinstance(key, (*PLAIN, type)):
+            slot = trace.host.hold(key, f"a key of {name}")
+            if id(key) in trace.places:
+                _compare(trace, key, slot)
+            else:
+                watch(trace, key, slot)
+            _know(trace, key, slot)
+
+
+def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
+    """An object that is another one at each call, for the function exchanges it: as different from others as it is here."""
+    for other, known in trace.objects.items():
+        if other != slot:
+            trace.host.require_identity(other, slot, obj is known)
+    trace.exchanged.add(slot)
+    _know(trace, obj, slot)
+    if id(obj) not in trace.places:
+        watch(trace, obj, slot, identity=False)
+
+
+def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
+    """An object from outside: it is always this one, and of this class; its attributes are guarded as they are loaded."""
+    if identity:
+        trace.host.require_same(slot, obj)
+        _compare(trace, obj, slot)
+    trace.places[id(obj)] = slot
+    if is_record(obj):
+        trace.root.records.add(id(obj))
+    if type(obj).__flags__ & HEAP_TYPE:  # of others, the class cannot be exchanged
+        trace.host.require_type(slot, type(obj))
+        require_class(trace, type(obj))
+
+
+def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
+    """Whether the object is one of those that calls exchange stays as it is: `is` cannot be seen."""
+    key = id(original_of(obj))
+    known = trace.exchangeable.get(key, slot)
+    if known != slot:  # which is none of the others
+        trace.host.require_identity(known, slot, True)
+    elif len(trace.exchangeable) > _MOST_COMPARED:
+        trace.crowd.setdefault(key, slot)
+    else:
+        for other in trace.exchangeable.values():
+            if other != slot:
+                trace.host.require_identity(other, slot, False)
+
+
+def _know(trace: Trace, obj: Any, slot: Slot) -> None:
+    """Remember an object from outside, as the function sees it."""
+    trace.objects[slot] = obj
+    if slot in trace.host.arguments or slot in trace.exchanged:
+        trace.exchangeable.setdefault(id(original_of(obj)), slot)
+
+
+def require_all_different(trace: Trace) -> None:
+    """Where there are too many objects to compare each with all: no two are one."""
+    if trace.crowd:
+        trace.host.require_all_different(list({**trace.crowd, **trace.exchangeable}.values()))
+
+
+def require_unset(trace: Trace, slot: Slot, name: str) -> None:
+    """An object has no attribute of this name itself."""
+    text = f"{trace.host.name(slot)}.{name} is not set"
+    trace.host.require(trace.host.compute(_has_unset, (slot, Const(name)), text), True)
+
+
+def _has_unset(obj: Any, name: str) -> bool:
+    is_in_slot = name in slots_of(type(obj)) and hasattr(obj, name)
+    return name not in getattr(obj, "__dict__", ()) and not is_in_slot
+
+
+def require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
+    """What a set, a bytearray, an `array.array` or a memoryview holds."""
+    if isinstance(value, set):
+        _require_members(trace, value, slot, name)
+    else:
+        trace.host.require(trace.host.compute(bytes, (slot,), name), bytes(value))
+    trace.places[id(value)] = slot
+
+
+def _require_members(trace: Trace, value: set[Any], slot: Slot, name: str) -> None:
+    """What a set holds, in the order in which it goes through it."""
+    observe_keys(trace, value, name)
+    trace.host.require(trace.host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
+    trace.host.require(trace.host.compute(sets.form, (slot,), f"the form of {name}"), sets.form(value))
+
+
+def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name: str) -> set[Any]:
+    """A set, as a copy, which may be changed."""
+    known = trace.containers.get(slot)
+    if known is None:
+        if (other := met(trace, value)) is not None:
+            trace.host.require_identity(other.find(), slot, True)
+            known = other.copy
+        else:
+            trace.host.require_type(slot, set)
+            _require_members(trace, value, slot, name)
+            watch_copy(trace, Watched(seen, value, lambda: slot, name, entries(seen)))
+            known = seen
+        trace.containers[slot] = known
+        trace.kept.append(known)
+    found: set[Any] = known
+    return found
+
+
+def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:
+    """A container's type, and its keys or length; gives keys and items."""
+    host = trace.host
+    kind, count, keys = kind_of_container(value), to_count(value), to_list(value)
+    if count(value) > _MOST_ITEMS:
+        unsupported(f"{name} has {count(value)} items, too many to be checked at each call", "Make it an array.")
+    trace.root.items += count(value)
+    if trace.root.items > _MOST_IN_ALL:
+        what = f"{name} is among more than {_MOST_IN_ALL} items of containers from outside"
+        unsupported(f"{what}, too many to be checked at each call", "Make arrays of them.")
+    host.require_type(slot, type(value))
+    require_class(trace, type(value))
+    if isinstance(value, dict):
+        observe_keys(trace, keys(value), name)
+        host.require(host.compute(keys, (slot,), f"tuple({name})"), keys(value))
+        require_form(trace, value, lambda: slot, name)
+        return list(kind.items(value))
+    host.require(host.compute(count, (slot,), f"len({name})"), count(value))
+    return list(enumerate(kind.__iter__(value)))
+
+
+def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
+    """A list, tuple, dict or deque with all its items observed: a copy, if there is anything in it to be lifted."""
+    if slot in trace.containers:
+        return trace.containers[slot]
+    if (known := met(trace, value)) is not None:
+        trace.host.require_identity(known.find(), slot, True)
+        trace.containers[slot] = known.copy
+        return known.copy
+    if type(value) is list and trace.decisions is not None and name not in trace.decisions.closed:
+        if len(value) > _MOST_GUARDED:
+            trace.decisions.moving.add(name)
+        if name in trace.decisions.moving:
+            return _open_list(trace, value, slot, name)
+        trace.guarded.add(name)
+    items = require_keys(trace, value, slot, name)
+    trace.containers[slot] = value  # a container that holds itself ends here
+    look = functools.partial(_observe_item, trace, to_load(value), slot, name)
+    seen = [(key, look(key, item)) for key, item in items]
+    result = value
+    if not isinstance(value, tuple) or any(after is not before for (_, after), (_, before) in zip(seen, items)):
+        result = with_items(value, seen)
+    if result is not value and not isinstance(value, tuple):
+        watch_copy(trace, Watched(result, value, lambda: slot, name, entries(result)))
+    trace.containers[slot] = result
+    trace.places[id(result)] = slot
+    trace.kept.append(result)
+    return result
+
+
+def _open_list(trace: Trace, value: list[Any], slot: Slot, name: str) -> OpenList:
+    def item(index: int) -> Any:
+        found, text = value[index], f"{name}[{index}]"
+        place = load(trace, getitem, slot, index, text)
+        return number_stand_in(trace, found, place, text) if is_number(found) else observe(trace, found, place, text)
+
+    result = OpenList(trace, slot, name, value, item)
+    watch_copy(trace, Watched(result, value, lambda: slot, name, ()))
+    trace.places[id(result)] = slot
+    trace.containers[slot] = result
+    return result
+
+
+@dataclass(frozen=True)
+class Lent:
+    """An object that is taken at run time: where the host program has it, and what the function sees of it."""
+
+    slot: Slot
+    seen: Any
+
+
+def with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:
+    if isinstance(value, tuple):
+        parts = [item for _, item in items]
+        return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    kind = kind_of_container(value)
+    if type(value) is kind:
+        copied = copy.copy(value)
+    else:
+        copied = kind.__new__(type(value))
+        if kind is defaultdict:
+            copied.default_factory = value.default_factory
+        if kind is deque:
+            deque.__init__(copied, maxlen=value.maxlen)
+        if isinstance(value, (list, deque)):
+            kind.extend(copied, value)
+        getattr(copied, "__dict__", {}).update(vars(value))
+    for key, item in items:
+        kind.__setitem__(copied, key, item)
+    return copied
+
+
+def _observe_item(trace: Trace, look: Callable[[Any, Any], Any], slot: Slot, name: str, key: Any, value: Any) -> Any:
+    text = f"{name}[{key!r}]"
+    return observe(trace, value, load(trace, look, slot, key, text), text)

@@ -1,0 +1,118 @@
+"""What does a function find by name?  Globals, what it closes over, defaults: all entered in the host program and guarded."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from types import CellType, FunctionType
+from typing import Any, Protocol
+
+from jitml.trace.environment.loads import load, observe
+from jitml.trace.environment.outer_names import owner_of, refuse
+from jitml.trace.environment.unseen_reads import names_in_code
+from jitml.trace.record.guards import Const, Slot
+from jitml.trace.record.libraries import is_library
+from jitml.trace.record.recording import Trace
+from jitml.trace.values.boxing import is_traced
+from jitml.trace.values.numbers import TracedNumber
+
+
+class Converter(Protocol):
+    """What gives a function hooks (`convert.py`)."""
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]: ...
+
+
+def is_made_plainly(cls: type) -> bool:
+    """Whether an object of a class is made by an `__init__` of the user's alone, which is converted."""
+    init, new = inspect.getattr_static(cls, "__init__"), inspect.getattr_static(cls, "__new__")
+    is_users = type(init) is FunctionType and not is_library(init)
+    return type(cls) is type and new is vars(object)["__new__"] and is_users
+
+
+def base_of(trace: Trace, function: FunctionType) -> Slot | Const:
+    """What the host program takes a function's code and defaults from: this very function, or the one it is given."""
+    return trace.callees.get(function, Const(function))
+
+
+class Names:
+    """The hooks of names; `accesses.Accesses` has them too."""
+
+    __slots__ = ("convert", "function", "trace")
+
+    def __init__(self, trace: Trace, function: FunctionType, convert: Converter) -> None:
+        self.trace = trace  # the root
+        self.function = function
+        self.convert = convert
+
+    def name(self, value: Any, name: str) -> Any:
+        """A global or closure variable was loaded."""
+        if is_traced(value):
+            return value
+        if self.trace.spaces and (key := (id(owner_of(self.function, name)), name)) in self.trace.stored:
+            return self.trace.stored[key]
+        slot = self.place(name)
+        if slot is not None and type(value) is float and self.function in self.trace.callees:
+            # What a lambda made anew at each call closes over is an argument of it, more or less.
+            self.trace.host.require_type(slot, float)
+            return TracedNumber(self.trace, slot, value)
+        return value if slot is None else observe(self.trace, value, slot, name)
+
+    def place(self, name: str) -> Slot | None:
+        """The slot of a global or closure variable; None for a builtin."""
+        function = self.function
+        if name in function.__code__.co_freevars:
+            return load(self.trace, getattr, self.cell(name), "cell_contents", name)
+        if name in function.__globals__:
+            return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
+        return None
+
+    def cell(self, name: str) -> Slot | Const:
+        """The cell of a closure variable."""
+        function = self.function
+        number = function.__code__.co_freevars.index(name)
+        if function not in self.trace.callees:
+            return Const((function.__closure__ or ())[number])
+        base, cells = self.trace.callees[function], f"{function.__name__}.__closure__"
+        closure = load(self.trace, getattr, base, "__closure__", cells)
+        return load(self.trace, operator.getitem, closure, number, f"{cells}[{number}]")
+
+    def part(self, attribute: str) -> Any:
+        """The function's defaults, with arrays lifted."""
+        value = getattr(self.function, attribute)
+        if value is None:
+            return None
+        slot = load(self.trace, getattr, base_of(self.trace, self.function), attribute, f"{self.function.__name__}.{attribute}")
+        return observe(self.trace, value, slot, f"{self.function.__name__}.{attribute}")
+
+    def all_loaded(self) -> FunctionType:
+        """The function, of which there is no source, with all that it can load by name loaded: arrays are traced in it."""
+        function, code = self.function, self.function.__code__
+        names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
+        assigned = {key for owner, key in self.trace.stored if owner in self.trace.spaces}
+        if not assigned.isdisjoint(names):
+            refuse(min(assigned.intersection(names)))
+        slots = {name: slot for name in names if (slot := self.place(name)) is not None}
+        cells = {name: CellType() for name in code.co_freevars}
+        space = dict(function.__globals__)
+        made = FunctionType(code, space, function.__name__, None, tuple(cells.values()))
+        made.__defaults__, made.__kwdefaults__ = self.part("__defaults__"), self.part("__kwdefaults__")
+        self.trace.converted[function] = made  # it may call itself
+        for name, slot in slots.items():
+            value = self._loaded(name, slot)
+            if name in cells:
+                cells[name].cell_contents = value
+            else:
+                space[name] = value
+        return made
+
+    def _loaded(self, name: str, slot: Slot) -> Any:
+        seen = observe(self.trace, self._value_of(name), slot, name)
+        return self.convert(seen) if type(seen) is FunctionType else seen
+
+    def _value_of(self, name: str) -> Any:
+        function = self.function
+        if name in function.__code__.co_freevars:
+            return (function.__closure__ or ())[function.__code__.co_freevars.index(name)].cell_contents
+        return function.__globals__[name]

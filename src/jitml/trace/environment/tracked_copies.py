@@ -1,0 +1,76 @@
+"""Watched copies: containers from outside as the function sees them, and what was in them; `write_back.py` compares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import MemberDescriptorType
+from typing import Any
+
+from jitml.trace.carried.outer_lists import OpenList
+from jitml.trace.record.containers import kind_of_container
+from jitml.trace.record.guards import Slot
+from jitml.trace.record.pytree import is_record
+from jitml.trace.record.recording import Trace
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A copy of a container from outside, and what was in it: keys and items.
+
+    Args:
+        original: the caller's own.
+        find: enters it in the host program.
+    """
+
+    copy: Any
+    original: Any
+    find: Callable[[], Slot]
+    name: str
+    before: tuple[tuple[Any, Any], ...]
+
+    def is_changed(self) -> bool:
+        if type(self.copy) is OpenList:
+            return any(type(part) is not list or part for part in self.copy.parts)
+        after = entries(self.copy)
+        if len(after) != len(self.before) or any(b is not d for (_, b), (_, d) in zip(self.before, after)):
+            return True
+        # Places are numbers, new ones each time.
+        return (isinstance(self.copy, dict) or is_record(self.copy)) and any(
+            a is not c for (a, _), (c, _) in zip(self.before, after)
+        )
+
+
+def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
+    """What is in a container, in order: keys, names of attributes or positions, and items."""
+    if isinstance(x, dict):
+        return tuple(kind_of_container(x).items(x))
+    if is_record(x):
+        own = getattr(x, "__dict__", {})
+        slots = [name for name in dict.fromkeys(slots_of(type(x))) if name not in own and hasattr(x, name)]
+        return (*own.items(), *((name, getattr(x, name)) for name in slots))
+    return tuple(enumerate(kind_of_container(x).__iter__(x)))
+
+
+def slots_of(cls: type) -> Iterator[str]:
+    for base in reversed(cls.__mro__):
+        yield from (name for name, member in vars(base).items() if isinstance(member, MemberDescriptorType))
+
+
+def met(trace: Trace, value: Any) -> Watched | None:
+    """What is known of a container, or a record, that has been met elsewhere."""
+    known: Watched | None = trace.copies.get(id(value))
+    return known
+
+
+def watch_copy(trace: Trace, watched: Watched) -> None:
+    """Compare a copy with what it was, when the function has ended."""
+    trace.watched[id(watched.copy)] = watched
+    trace.copies.setdefault(id(watched.original), watched)
+
+
+def watch_no_more(trace: Trace, copied: Any) -> None:
+    watched: Watched = trace.watched.pop(id(copied))
+    original = id(watched.original)
+    if trace.copies.get(original) is watched:
+        del trace.copies[original]

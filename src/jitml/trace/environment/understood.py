@@ -1,0 +1,215 @@
+"""What does tracing understand of a value from outside?  `way_of`: one table, by type; what is not in it is taken at run time.
+
+A value comes in as an argument, global, attribute, item, default, key or in a cell; whatever its role, the first row that covers
+its type says how it is guarded, read, changed, copied, handed to library code and returned. The last row covers all else.
+`docs/understood.md` prints the table.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import operator
+import random
+import re
+import struct
+import sys
+from array import array
+from collections.abc import Callable, Iterator, MappingView
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    UnionType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.host_calls.generators import is_generator
+from jitml.trace.record.guards import IMMUTABLE
+from jitml.trace.record.libraries import is_sparse
+from jitml.trace.record.object_state import CONTAINERS, is_polynomial, is_visible, parts_of
+from jitml.trace.record.recording import home_of, is_users, is_users_class
+
+PLAIN = (
+    bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset,
+    *IMMUTABLE,
+)  # fmt: skip
+HELD = (set, bytearray, array, memoryview)
+_CODE = (
+    type, FunctionType, ModuleType, CodeType, BuiltinFunctionType, MethodWrapperType, WrapperDescriptorType, MethodDescriptorType,
+    ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, property, staticmethod, classmethod, np.ufunc,
+    type(functools.lru_cache(abs)), operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
+    struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase, random.Random,
+)  # fmt: skip
+_KNOWN = {*sys.stdlib_module_names, "numpy", "scipy"}
+
+
+class Way(Enum):
+    """How a value from outside comes in."""
+
+    ARRAY = auto()
+    GENERATOR = auto()
+    VALUE = auto()
+    ITEMS = auto()
+    CONTENTS = auto()
+    PARTS = auto()
+    ITSELF = auto()
+    ATTRIBUTES = auto()
+    COMPARED = auto()
+    RUN_TIME = auto()
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is done with the values of some types.
+
+    covers: whether it is this row's, if no earlier one has it.
+    """
+
+    way: Way
+    what: str
+    covers: Callable[[Any], bool]
+    guarded: str
+    read: str
+    changed: str
+    copied: str
+    handed: str
+    returned: str
+
+
+def is_array(x: Any) -> bool:
+    """Whether this is an array that is computed with; a masked one is an object of a library's."""
+    return isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
+
+
+def is_bound(x: Any) -> bool:
+    """Whether a function written in C is a method of an object."""
+    if type(x) not in (BuiltinFunctionType, MethodWrapperType):
+        return False
+    return not isinstance(x.__self__, (type(None), type, ModuleType, *_CODE))
+
+
+def _has_items(x: Any) -> bool:
+    """Whether this is a container, and not a library's that is one by the way, as a sparse matrix is a dict of its numbers."""
+    kind: Any = type(x)
+    is_standard = home_of(kind).partition(".")[0] in sys.stdlib_module_names
+    return isinstance(x, CONTAINERS) and (isinstance(x, tuple) or is_standard or (is_users_class(kind) and not is_sparse(kind)))
+
+
+def is_view(x: Any) -> bool:
+    """Whether this is `d.keys()`, `d.values()` or `d.items()`."""
+    return isinstance(x, MappingView) and home_of(type(x)) == "builtins"
+
+
+def _is_code(x: Any) -> bool:
+    kind: Any = type(x)
+    if x is np.ma.masked:
+        return True
+    if isinstance(x, _CODE) or kind.__name__ == "_ArrayFunctionDispatcher" or home_of(kind).startswith("jitml."):
+        return True
+    return home_of(kind).partition(".")[0] in ("typing", "_thread")
+
+
+def _has_attributes(x: Any) -> bool:
+    kind: Any = type(x)
+    is_standard = home_of(kind).partition(".")[0] in sys.stdlib_module_names
+    return (is_users_class(kind) and not is_sparse(kind)) or (is_standard and is_visible(kind))
+
+
+TABLE = (
+    Row(
+        Way.ARRAY, "arrays", is_array,
+        "class, dtype, shape, strides, what it shares memory with", "at each call", "in place, when the call has succeeded",
+        "as a new array", "as an array that the program has", "itself, or a view of it",
+    ),
+    Row(
+        Way.GENERATOR, "generators of random numbers", is_generator,
+        "class", "at each call, draw by draw", "drawing advances it", "refused", "at run time, to what draws", "itself",
+    ),
+    Row(
+        Way.VALUE, "numbers, text, None, dtypes, dates and other values that never change", lambda x: isinstance(x, PLAIN),
+        "by value; numbers that are arguments, or change often, by type", "as a constant or an operand", "never", "itself",
+        "itself", "itself",
+    ),
+    Row(
+        Way.ITEMS, "lists, tuples, dicts, deques, and classes made of them", _has_items,
+        "type, length or keys, and each item by its own row", "item by item", "on a copy, written back in the end",
+        "item by item", "a copy of its items", "the caller's own",
+    ),
+    Row(
+        Way.CONTENTS, "sets, bytearrays, `array.array`, memoryviews", lambda x: isinstance(x, HELD),
+        "all that it holds, by value", "as a constant", "sets: on a copy, written back in the end; others: refused",
+        "as a constant", "as a constant", "sets: the caller's own; others: refused",
+    ),
+    Row(
+        Way.PARTS, "methods of objects, partials, views of dicts, `MappingProxyType`",
+        lambda x: type(x) in (functools.partial, MethodType, MappingProxyType) or is_view(x) or is_bound(x),
+        "what it is made of, each part by its own row", "through its parts", "through its parts", "through its parts",
+        "made anew of its parts", "itself",
+    ),
+    Row(
+        Way.ITSELF, "functions, classes, modules, jitted functions, patterns, streams and other code", _is_code,
+        "by identity; of functions that are converted also their code and all that they load", "never changes", "refused",
+        "itself", "itself", "itself",
+    ),
+    Row(
+        Way.ATTRIBUTES, "objects of the user's classes and of Python's", _has_attributes,
+        "by identity, arguments by class; attributes as they are loaded", "attribute by attribute",
+        "attributes are set when the call has succeeded; what is in queues, too, and threads that wait are woken",
+        "attribute by attribute",
+        "if all of its state is in attributes: that is compared at each call; else refused", "itself",
+    ),
+    Row(
+        Way.COMPARED, "polynomials of NumPy's",
+        is_polynomial,
+        "by identity, and all that they hold by value", "as a constant", "arrays that they hold, in place", "as a constant",
+        "as a constant", "itself",
+    ),
+    Row(
+        Way.RUN_TIME, "everything else: objects of libraries, masked arrays, weak references, context variables", lambda x: True,
+        "by class", "at run time, of the object of this call; attributes and constant items before the program starts",
+        "attributes are set when the call has succeeded; what a method changes is refused", "at run time",
+        "the object of this call", "itself",
+    ),
+)  # fmt: skip
+
+
+def row_of(x: Any) -> Row:
+    """The row that covers a value."""
+    return next(row for row in TABLE if row.covers(x))
+
+
+def way_of(x: Any) -> Way:
+    """How a value from outside comes in."""
+    return row_of(x).way
+
+
+def is_librarys_code(x: Any) -> bool:
+    """Whether this is a function of a library's that is always the same, or one that `operator` makes of plain values."""
+    if isinstance(x, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
+        return all(isinstance(part, (*PLAIN, tuple, dict)) for part in parts_of([x], lambda _: ()) if part is not x)
+    if type(x) is FunctionType:
+        return not is_users(x.__code__.co_filename) and x.__closure__ is None and home_of(x).partition(".")[0] in _KNOWN
+    is_code = (
+        isinstance(x, (np.ufunc, BuiltinFunctionType, MethodDescriptorType)) or type(x).__name__ == "_ArrayFunctionDispatcher"
+    )
+    return is_code and not is_bound(x)
+
+
+def is_iterator(x: Any) -> bool:
+    """Whether this goes forward as it is read, out of sight."""
+    return isinstance(x, Iterator) and home_of(type(x)) in ("builtins", "itertools")

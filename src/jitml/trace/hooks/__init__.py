@@ -1,0 +1,1 @@
+"""Hooks: what rewritten code calls at run time, by Python's data model."""

@@ -1,0 +1,446 @@
+"""Call dispatch: what a callee is, and what is called in its place.
+
+`RULES` are asked in order: the first that knows a callee says how it is called. What none knows is called as it is
+(`unconverted_calls.py`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import inspect
+import operator
+import random
+import warnings
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodWrapperType, WrapperDescriptorType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.carried.containers import gone_through
+from jitml.trace.effects.attributes import is_gone
+from jitml.trace.effects.queues import of_queue
+from jitml.trace.environment.class_guards import attributes_asked, require_registered
+from jitml.trace.environment.dispatchers import (
+    cached_part,
+    chosen,
+    chosen_for,
+    deprecated_part,
+    is_dispatch,
+    is_dispatcher,
+    managing,
+    of_cache,
+)
+from jitml.trace.environment.loads import load, require_decimal_context
+from jitml.trace.environment.process_state import asked
+from jitml.trace.environment.unseen_reads import guard_state
+from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
+from jitml.trace.hooks.formatting import shown, shown_in_braces, shown_part, shown_twice
+from jitml.trace.hooks.impure import MUTATORS, is_one_of
+from jitml.trace.hooks.profiling import may_run_users_code
+from jitml.trace.hooks.stores import Outside
+from jitml.trace.hooks.unconverted_calls import OutsideCalls, close_lists
+from jitml.trace.hooks.user_methods import users_method
+from jitml.trace.host_calls.effects import effect_of
+from jitml.trace.host_calls.generators import Draw, maker, method_of
+from jitml.trace.host_calls.objects import TracedObject
+from jitml.trace.lists.traced_list import Stack
+from jitml.trace.record.fp_errors import ErrorState
+from jitml.trace.record.guards import Slot
+from jitml.trace.record.libraries import is_called, is_library, is_scipys, makes_sparse
+from jitml.trace.record.recording import is_users_class
+from jitml.trace.record.user_code import as_written
+from jitml.trace.values.boxing import TracedScalar, is_traced
+from jitml.trace.values.numbers import TracedNumber, combine
+from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
+from jitml.trace.values.text import filled_in, joined, plain_key, text
+from jitml.trace.values.type_unions import doubt_of, has_attribute
+
+_WRITERS: set[Any] = {print, str, repr, format}
+_CHANGES_FIRST = {
+    *(("_heapq", name) for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")),
+    *(("_bisect", name) for name in ("insort_left", "insort_right")),
+    *(("_operator", name) for name in ("iadd", "iconcat", "imul", "ior", "iand", "ixor", "isub")),
+}  # of modules and functions
+# What has a hook of its own.
+_HOOKS: dict[Any, str] = {
+    operator.getitem: "item", operator.setitem: "_set_item", getattr: "_getattr", hasattr: "_hasattr", setattr: "_setattr",
+    delattr: "_delattr", type: "_type_of", isinstance: "_isinstance", issubclass: "_is_subclass", random.Random: "_seeded",
+    vars: "_vars",
+}  # fmt: skip
+
+
+_WRAPPERS = (MethodWrapperType, WrapperDescriptorType)
+_CHECKS = {"__instancecheck__": "_isinstance", "__subclasscheck__": "_is_subclass"}
+
+
+class Callees(OutsideCalls):
+    """What is called in the place of each callee; `calls.Hooks` has it too."""
+
+    __slots__ = ()
+
+    def callee(self, function: Any) -> Any:
+        """What is called where no special method of the user's decides."""
+        for rule in RULES:
+            if (found := rule(self, function)) is not None:
+                return found
+        return functools.partial(self._call_outside, function)
+
+    # The rules
+
+    def _with_a_hook(self, function: Any) -> Any:
+        """`getattr` and others that look into objects."""
+        if function is np.dtype:
+            return _dtype
+        if type(function) in (operator.attrgetter, operator.methodcaller):
+            return functools.partial(self._getting if type(function) is operator.attrgetter else self._method_called, function)
+        if type(function) not in (BuiltinFunctionType, type):
+            return None
+        if function in (bytearray, memoryview):
+            return functools.partial(_of_memory, function)
+        if function is np.errstate:
+            return ErrorState
+        return getattr(self, _HOOKS[function]) if function in _HOOKS else None
+
+    def _asked(self, function: Any) -> Any:
+        """What asks for state of the process."""
+        return asked(self.trace, function)
+
+    def _in_the_registry(self, function: Any) -> Any:
+        """What is compiled."""
+        try:
+            implementation = FUNCTIONS.get(function)
+        except TypeError:  # unhashable callables
+            return None
+        if implementation is None:
+            return None
+        if is_one_of(function, _WRITERS):
+            return functools.partial(self._writing, function)
+        if getattr(function, "__module__", "") in ("builtins", "collections"):
+            return functools.partial(self._iterating, function, functools.partial(call, function))
+        return functools.partial(self._computing, function)
+
+    def _wrapper(self, function: Any) -> Any:
+        """What `functools` and `contextlib` have made around functions of the user's."""
+        if (generator := managing(function)) is not None:
+            owner = () if type(function) is FunctionType else (function.__self__,)
+            return functools.partial(contextlib.contextmanager(self.convert(generator)), *owner)
+        if (old := deprecated_part(function)) is not None:
+            return functools.partial(self._warning, *old)
+        if is_dispatcher(function):
+            return functools.partial(self._dispatched, function)
+        if is_dispatch(function):
+            return functools.partial(chosen_for, self.trace, function, "dispatch")
+        if (cached := cached_part(function)) is not None:
+            return functools.partial(of_cache, self.trace, cached[0], *cached[1])
+        if type(function) is functools.partial and (type(function.func) is not FunctionType or is_library(function.func)):
+            return functools.partial(self.conv(function.func), *function.args, **function.keywords)
+        return None
+
+    def _users_function(self, function: Any) -> Any:
+        """A function of the user's, or one that copies what is the user's."""
+        if type(function) is not FunctionType:
+            return None
+        if function in FUNCTIONS_THAT_COPY:
+            return getattr(self, FUNCTIONS_THAT_COPY[function])
+        return None if is_library(function) else self.convert(function)
+
+    def _slot_of_a_type(self, function: Any) -> Any:
+        """A method of a type, called with the object: `np.ndarray.fill`, `object.__setattr__`."""
+        owner = getattr(function, "__self__", None)
+        if (check := _CHECKS.get(getattr(function, "__name__", ""))) and is_library(getattr(function, "__func__", function)):
+            return functools.partial(self._checking, getattr(self, check), *(() if owner is None else (owner,)))
+        if getattr(function, "__objclass__", None) is np.ndarray:
+            return functools.partial(_unbound, function)
+        if type(function) in _WRAPPERS and function.__name__ == "__getattribute__":
+            return functools.partial(self._looking_up, function, *(() if owner is None else (owner,)))
+        if _is_store(function):
+            return functools.partial(self._storing, function, *(() if owner is None else (owner,)))
+        return None
+
+    def _draw(self, function: Any) -> Any:
+        """What makes generators of random numbers, or draws from one."""
+        found = method_of(self.trace, function) or maker(function)
+        found = function if found is None and isinstance(function, Draw) else found
+        return None if found is None else functools.partial(self._of_ours, found)
+
+    def _of_ours(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of an array or a generator, which may ask special methods of what it is given."""
+        self.unseen_inside(*args, *kwargs.values())
+        return self.given(function, function, *args, **kwargs)
+
+    def _of_queue(self, function: Any) -> Any:
+        """A method of a queue from outside."""
+        return of_queue(self, function)
+
+    def _of_text(self, function: Any) -> Any:
+        """What writes text, or makes it of parts."""
+        owner = getattr(function, "__self__", None)
+        if (effect := effect_of(function)) is not None:
+            return functools.partial(self._noting, effect)
+        if isinstance(owner, str) and function.__name__ in ("format", "join"):
+            return functools.partial(self._filled_in if function.__name__ == "format" else joined, owner)
+        if isinstance(owner, (bytes, bytearray)) and function.__name__ == "join":
+            return lambda parts: self._call_outside(function, list(parts))
+        if type(function) is MethodWrapperType and function.__name__ == "__str__" and not is_traced(owner):
+            return functools.partial(self._writing, str, owner)
+        return None
+
+    def _change(self, function: Any) -> Any:
+        """What changes its first argument. All other effects of what is not converted are looked at here."""
+        if _changes_first(function):
+            return functools.partial(self._changing, function)
+        self.check_effects(function, getattr(function, "__self__", None))
+        return None
+
+    def _of_a_library(self, function: Any) -> Any:
+        """What SciPy or another library has, and what other names have a meaning."""
+        if is_scipys(function):
+            return functools.partial(self._making if isinstance(function, type) else self._calling_library, function)
+        if makes_sparse(function):
+            return functools.partial(self._making, function)
+        if is_called(function):
+            return functools.partial(self._calling_on_host, function)
+        module = _module(function)
+        if module == "decimal":
+            require_decimal_context(self.trace)
+        if module == "math" and type(function) is BuiltinFunctionType:
+            return functools.partial(_math, function)
+        return self.conv(plain) if has_meaning(plain := uncached(function)) else None
+
+    def _converted(self, function: Any) -> Any:
+        """Methods and classes of the user's, transforms of ours, and classes that go through what they are given."""
+        converted, module = self.convert(function), _module(function)
+        is_class = isinstance(function, type)
+        if is_class and not is_users_class(function) and converted is not function:
+            if module.startswith("numpy"):
+                return functools.partial(self._iterating, function, functools.partial(self._making, function))
+            return functools.partial(self._handing if module == "itertools" else self._iterating, function, converted)
+        if module.startswith("jitml"):
+            return functools.partial(self._taking_apart, converted)
+        if converted is not function or function is callable:
+            return converted
+        if is_class and function not in (map, filter) and not module.startswith("numpy"):
+            return functools.partial(self._iterating, function, function)
+        return functools.partial(self._ufunc, function) if isinstance(function, np.ufunc) else None
+
+    # What they call
+
+    def _isinstance(self, *args: Any) -> Any:
+        return of_its_type(self._is_instance, *args)
+
+    def _type_of(self, *args: Any, **kwargs: Any) -> Any:
+        return of_its_type(self._type, *args, **kwargs)
+
+    def _setattr(self, obj: Any, name: str, value: Any, /) -> None:
+        setattr(self.own(obj), name, value)
+
+    def _delattr(self, obj: Any, name: str, /) -> None:
+        delattr(self.own(obj), name)
+
+    def _warning(self, function: Any, message: str, category: type[Warning], *args: Any, **kwargs: Any) -> Any:
+        """Call what `warnings.deprecated` stands above."""
+        call(warnings.warn, message, category)
+        return self.conv(function)(*args, **kwargs)
+
+    def _dispatched(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call what `functools.singledispatch` chooses."""
+        return self.conv(chosen(self.trace, function.dispatch, function.__name__, args))(*args, **kwargs)
+
+    def _writing(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """`str(x)`, `print(x)` and their like."""
+        given = tuple(map(gone_through, args))
+        if function is builtins.print:
+            return call(function, *(shown(self, x) for x in given), **kwargs)
+        if kwargs or not 1 <= len(given) <= 1 + (function is builtins.format):
+            return call(function, *given, **kwargs)
+        spec = given[1] if len(given) > 1 else ""
+        return self.text((given[0], {builtins.format: "", builtins.str: "s"}.get(function, "r"), spec))
+
+    def text(self, *parts: Any) -> Any:
+        """An f-string."""
+        return text(*(shown_part(self, part) for part in parts))
+
+    def _noting(self, effect: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+        """A call of `logging`, which writes what it is given."""
+        effect(*(shown_twice(self, x) for x in args), **kwargs)
+
+    def _filled_in(self, template: str, *args: Any, **kwargs: Any) -> Any:
+        """`template.format(*args, **kwargs)`"""
+        found = shown_in_braces(self, template, args, kwargs)
+        return filled_in(template, *args, **kwargs) if found is None else found
+
+    def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
+        if default and doubt_of(obj) is not None:
+            return of_its_type(self._getattr, obj, name, *default)
+        try:
+            return self.attr(obj, name)
+        except AttributeError:
+            if default:
+                return default[0]
+            raise
+
+    def _getting(self, function: Any, obj: Any, /) -> Any:
+        """`attrgetter("a.b", "c")(obj)`"""
+        _, names = function.__reduce__()
+        found = tuple(functools.reduce(self.attr, name.split("."), obj) for name in names)
+        return found if len(found) > 1 else found[0]
+
+    def _method_called(self, function: Any, obj: Any, /) -> Any:
+        """`methodcaller("name", *args, **kwargs)(obj)`"""
+        made, args = function.__reduce__()
+        if type(made) is functools.partial:  # with arguments by keyword
+            return self.conv(self.attr(obj, *made.args))(*args, **made.keywords)
+        return self.conv(self.attr(obj, args[0]))(*args[1:])
+
+    def _vars(self, *objects: Any) -> Any:
+        if len(objects) != 1 or not hasattr(objects[0], "__dict__"):
+            self.check_effects(vars, None)
+        return self.attr(objects[0], "__dict__")
+
+    def _hasattr(self, obj: Any, name: str, /) -> Any:
+        if type(obj) in (TracedNumber, TracedScalar):
+            return of_its_type(has_attribute, obj, name)
+        slot = self.trace.places.get(id(obj))
+        if slot is None or type(name) is not str:
+            return self._call_outside(hasattr, obj, name)
+        if _is_made_up(type(obj), name) or is_gone(self.trace, obj, name) or name in self.trace.set_in_classes:
+            try:
+                self.attr(obj, name)
+            except AttributeError:
+                return False
+            return True
+        has = (id(obj), name) in self.trace.stored or hasattr(obj, name)
+        self.require_attribute(obj, name, slot, has)
+        return has
+
+    def require_attribute(self, obj: Any, name: str, slot: Slot, has: bool) -> None:
+        """An object from outside has an attribute of this name, or not."""
+        if users_method(type(obj), "__getattribute__"):
+            guard_state(self.trace, obj, slot)
+        elif (id(obj), name) not in self.trace.stored and not _is_made_up(type(obj), name):
+            known = self.trace.watched.get(id(obj))
+            has = has if known is None else hasattr(known.original, name)  # whatever has become of the copy
+            text = f"hasattr({self.trace.host.name(slot)}, {name!r})"
+            self.trace.host.require(load(self.trace, hasattr, slot, name, text), has)
+
+    def _type(self, *args: Any, **kwargs: Any) -> Any:
+        """`type(x)`, or a new class."""
+        is_stand_in = len(args) == 1 and (is_traced(args[0]) or type(args[0]) is TracedObject)
+        found = args[0].__class__ if is_stand_in else type(args[0]) if len(args) == 1 else as_written(type, args, kwargs)
+        return self.own_class(found) if len(args) > 1 else found
+
+    def _is_instance(self, x: Any, kinds: Any) -> Any:
+        if (own := _own_check(kinds, "__instancecheck__")) is not None:
+            return self.true(self.convert(own)(kinds, x))
+        if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):
+            return any(self._is_instance(x, kind) for kind in kinds)
+        require_registered(self.trace, x.__class__, kinds)
+        if id(x) in self.trace.places:
+            for name in attributes_asked(kinds):
+                self._hasattr(x, name)  # at each call
+        return bool(self.sighted(isinstance, x, kinds)) if may_run_users_code(kinds) else isinstance(x, kinds)
+
+    def _is_subclass(self, cls: Any, kinds: Any) -> Any:
+        if (own := _own_check(kinds, "__subclasscheck__")) is not None:
+            return self.true(self.convert(own)(kinds, cls))
+        if isinstance(cls, type):
+            require_registered(self.trace, cls, kinds)
+        return bool(self.sighted(issubclass, cls, kinds)) if may_run_users_code(kinds) else issubclass(cls, kinds)
+
+    def _checking(self, check: Callable[..., Any], kind: Any, x: Any) -> Any:
+        """`type.__instancecheck__(kind, x)`, as a class that has no other one asks it."""
+        return check(x, kind)
+
+    def _looking_up(self, function: Callable[..., Any], obj: Any, name: str) -> Any:
+        """`object.__getattribute__(obj, name)`"""
+        if users_method(type(obj), "__getattribute__"):  # who has asked for this
+            return self._call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), name)
+        return self.attr(obj, name)
+
+    def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
+        """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""
+        is_set = function.__name__ == "__setattr__"
+        if type(self.own(obj)) is not Outside:
+            function(*(() if hasattr(function, "__self__") else (obj,)), *args)
+        elif is_set and len(args) == 2:
+            self.store_attr(obj, *args, plainly=True)
+        elif not is_set and len(args) == 1:
+            self.delete_attr(obj, *args, plainly=True)
+        else:
+            self.refuse_write(obj)
+
+    def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the standard library that changes its first argument."""
+        close_lists([target])
+        self.grow(target)
+        self.unseen_inside(target, *args, methods=("__lt__", "__le__", "__gt__", "__ge__"))
+        if type(target) is Stack:
+            return target.change(function, *args, **kwargs)
+        return function(target, *args, **kwargs)
+
+
+RULES: tuple[Callable[[Callees, Any], Any], ...] = (
+    Callees._with_a_hook,
+    Callees._asked,
+    Callees._in_the_registry,
+    Callees._wrapper,
+    Callees._users_function,
+    Callees._slot_of_a_type,
+    Callees._draw,
+    Callees._of_queue,
+    Callees._of_text,
+    Callees._change,
+    Callees._of_a_library,
+    Callees._converted,
+)
+
+
+def _is_store(function: Any) -> bool:
+    """Whether a function sets or deletes an attribute as Python does where no class says otherwise."""
+    return type(function) in _WRAPPERS and function.__name__ in ("__setattr__", "__delattr__")
+
+
+def _own_check(kind: Any, name: str) -> FunctionType | None:
+    """What a metaclass of the user's has for `isinstance` or `issubclass`."""
+    return users_method(type(kind), name) if isinstance(kind, type) else None
+
+
+def _dtype(*args: Any, **kwargs: Any) -> Any:
+    """`np.dtype((float, n))`: NumPy takes what is no int for something else."""
+    return np.dtype(*map(plain_key, args), **kwargs)
+
+
+def _is_made_up(cls: Any, name: str) -> bool:
+    """Whether converted code of the class says what an attribute is, or that there is none."""
+    member = inspect.getattr_static(cls, name, None)
+    return isinstance(member, property | functools.cached_property) or (member is None and bool(users_method(cls, "__getattr__")))
+
+
+def _changes_first(function: Any) -> bool:
+    """Whether a function changes its first argument: `heapq.heappush`, `list.append`."""
+    name = getattr(function, "__name__", "")
+    is_unbound = isinstance(getattr(function, "__objclass__", None), type) and getattr(function, "__self__", None) is None
+    return (getattr(function, "__module__", ""), name) in _CHANGES_FIRST or (name in MUTATORS and is_unbound)
+
+
+def _of_memory(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """`memoryview(x)`, which an object cannot refuse by itself."""
+    return args[0].data if args and is_traced(args[0]) else function(*args, **kwargs)
+
+
+def _unbound(method: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> Any:
+    """`np.ndarray.fill(x, 0)`"""
+    return getattr(x, method.__name__)(*args, **kwargs) if is_traced(x) else method(x, *args, **kwargs)
+
+
+def _math(function: Callable[..., Any], *args: Any) -> Any:
+    if any(type(a) is TracedNumber for a in args) and all(type(a) in (TracedNumber, int, float, bool) for a in args):
+        return combine(function, *args)
+    return function(*args)
+
+
+def _module(function: Any) -> str:
+    return getattr(function, "__module__", None) or ""

@@ -1,0 +1,169 @@
+"""What is really called where converted code calls something?  `Hooks.conv`, the hook planted at every call.
+
+Functions of the registry take the place of NumPy's, the user's functions are converted, impure ones are refused; what others are
+given to call back is converted first.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import deque
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.carried.list_buffers import Growing, Probe
+from jitml.trace.effects.side_effects import LOOKERS, watched
+from jitml.trace.environment.names import is_made_plainly
+from jitml.trace.hooks.callees import Callees
+from jitml.trace.hooks.formatting import shown_in_percent
+from jitml.trace.hooks.impure import is_one_of
+from jitml.trace.hooks.operators import SPECIAL
+from jitml.trace.hooks.unconverted_calls import is_ours
+from jitml.trace.hooks.user_methods import users_method
+from jitml.trace.host_calls.objects import TracedObject
+from jitml.trace.lists.traced_list import Stack
+from jitml.trace.record.libraries import is_library
+from jitml.trace.regions import drivers
+from jitml.trace.regions.identity import is_one
+from jitml.trace.regions.select import negation
+from jitml.trace.rewrite.protocol import OURS
+from jitml.trace.symbolic.booleans import as_value
+from jitml.trace.values.boxing import is_traced
+from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.optional import Perhaps
+from jitml.trace.values.registry import FUNCTIONS, has_meaning, of_its_type
+from jitml.trace.values.sums import added, settled
+from jitml.trace.values.text import percent
+from jitml.trace.values.type_unions import NONE, is_of, may_be_none
+from jitml.trace.values.unbound import bound
+
+
+class Hooks(Callees):
+    """What converted code calls: `__jm`. One for each function and trace."""
+
+    __slots__ = ()
+
+    def made_by(self, items: Any, maker: Any) -> Any:
+        """What a name is bound to that alone holds it, if `maker` is what it is called."""
+        if maker is not deque:
+            self.trace.root.shared[id(items)] = items
+        return items
+
+    def push(self, items: Any, item: Any) -> Any:
+        """`items.append(item)` in a loop, of a list that only this name holds; the name is bound to the result."""
+        items = bound(items)
+        if type(items) is Growing:
+            return items.push(item)
+        if type(items) is Probe:
+            return items.push(item, drivers.loops_inside(items.trace))
+        self.conv(items.append)(item)
+        return items
+
+    def users(self, names: dict[str, Any]) -> dict[str, Any]:
+        """`locals()` without what conversion has added."""
+        return {name: value for name, value in names.items() if not name.startswith(OURS)}
+
+    def listing(self, function: Any, names: dict[str, Any]) -> Any:
+        """What `dir()` and `vars()` call, which look at the frame that calls them."""
+        own = self.users(names)
+        if function is dir:
+            return lambda: sorted(own)
+        return (lambda: own) if function is vars else self.conv(function)
+
+    def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
+        """What a sum is after one more item, and what rounding has lost."""
+        if users_method(type(total), "__add__") or users_method(type(item), "__add__") or users_method(type(item), "__radd__"):
+            return self.binary("add", settled(total, rest), item), 0.0
+        return added(total, rest, item)
+
+    def summed(self, total: Any, rest: Any) -> Any:
+        """A sum after its last item."""
+        return settled(total, rest)
+
+    def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
+        """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""
+        items = bound(items)
+        if type(items) in (Growing, Probe):
+            return items.popped(is_first)
+        if type(items) is deque and is_first:
+            return items, self.conv(items.popleft)()
+        return items, self.conv(items.pop)(*([0] if is_first else []))
+
+    def filled(self, items: Any) -> Any:
+        """What the truth of such a list depends on."""
+        items = bound(items)
+        return items.length() > 0 if type(items) in (Growing, Probe, Stack) else items
+
+    def is_same(self, x: Any, y: Any) -> Any:
+        """`x is y`, one of them True or False: Python's bools are the same where they are equal."""
+        return of_its_type(_is_same, *((y, x) if type(x) is bool else (x, y)))
+
+    def is_not_same(self, x: Any, y: Any) -> Any:
+        """`x is not y`"""
+        return self.not_(self.is_same(x, y))
+
+    def is_one(self, x: Any, y: Any) -> bool:
+        """`x is y`"""
+        return is_one(x, y)
+
+    def is_none(self, x: Any, y: Any) -> Any:
+        """`x is None`"""
+        number = x if y is None else y
+        if type(number) is Perhaps:
+            return number.is_there(False)
+        return TracedNumber.of_value(self.trace, as_value(is_of(number, NONE))) if may_be_none(number) else x is y
+
+    def is_not_none(self, x: Any, y: Any) -> Any:
+        """`x is not None`"""
+        outcome = self.is_none(x, y)
+        return negation(outcome) if type(outcome) is TracedNumber else not outcome
+
+    def is_not_one(self, x: Any, y: Any) -> bool:
+        """`x is not y`"""
+        return not is_one(x, y)
+
+    def percent(self, template: Any, values: Any) -> Any:
+        """`"..." % values`"""
+        return percent(template, shown_in_percent(self, template, values))
+
+    def conv(self, function: Any) -> Any:
+        """A function is about to be called."""
+        if type(function) is TracedObject:
+            return function
+        owner = getattr(function, "__self__", None)
+        if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
+            return functools.partial(self._of_ours, function)
+        called = self.callee(function)
+        if type(function) in (BuiltinFunctionType, type) and function in SPECIAL:
+            called = functools.partial(self.asked, called, function)
+        if _is_converted(function):
+            return called
+        if not is_one_of(function, LOOKERS):
+            called = functools.partial(self.given, called, function)
+        return called if _is_compiled(function) else watched(called, function)
+
+
+def _is_converted(function: Any) -> bool:
+    """Whether all that a call does is told by hooks: it runs the user's functions, or ours."""
+    plain = function.__func__ if type(function) is MethodType else function
+    if type(plain) is functools.partial:
+        is_apart = type(plain.func) is not FunctionType or is_library(plain.func)  # then that is looked at by itself
+        return is_apart or _is_converted(plain.func)
+    if isinstance(plain, type):
+        return is_made_plainly(plain)
+    called = plain if type(plain) is FunctionType else inspect.getattr_static(type(plain), "__call__", None)
+    if type(called) is FunctionType and not is_library(called):
+        return True
+    return is_ours(function)
+
+
+def _is_compiled(function: Any) -> bool:
+    """Whether all that a call does is told by tracers."""
+    return has_meaning(function) and getattr(function, "__module__", "") not in ("builtins", "collections")
+
+
+def _is_same(x: Any, y: bool) -> Any:
+    return x == y if (x.kind if type(x) is TracedNumber else type(x)) is bool else x is y

@@ -1,0 +1,187 @@
+"""How does a function see its globals, closures, attributes and callees as tracers?  `convert` gives it hooks.
+
+`convert(function)` is the function with rewritten code (`function.py`) and its own globals, cells and defaults; the hooks
+(`attributes.py`, `calls.py`, `control_flow.py`) run while it is traced. What they load from outside is entered in the host
+program and guarded (`loads.py`), so that nothing that the compiled code depends on goes stale. Library code is never rewritten;
+of functions without source, those that only compute are traced as they are (`sourceless.py`), and others are not.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from jitml.trace.environment.class_guards import require_class
+from jitml.trace.environment.loads import load
+from jitml.trace.environment.names import base_of, is_made_plainly
+from jitml.trace.environment.sourceless import given_numbers, is_formula, is_trusted, refuse_unread
+from jitml.trace.environment.transformed import FunctionLike
+from jitml.trace.environment.unseen_reads import outer_values
+from jitml.trace.hooks.calls import Hooks
+from jitml.trace.host_calls.callbacks import pair
+from jitml.trace.record.libraries import is_library
+from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
+from jitml.trace.record.user_code import as_written
+from jitml.trace.regions.drivers import made
+from jitml.trace.rewrite.function import rewrite
+from jitml.trace.rewrite.generated_methods import keep_generated
+from jitml.trace.rewrite.protocol import HOOKS
+from jitml.trace.rewrite.source import Missing, find
+from jitml.trace.speculation.exceptions import Handler, handlers_in, handlers_of
+from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, uncached
+
+_COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+_codes: dict[tuple[str, CodeType], CodeType | Missing] = {}
+_handlers: dict[tuple[str, CodeType], tuple[Handler, ...]] = {}
+_made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
+
+
+def convert(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call in place of `function` while tracing: the function itself where there is nothing to convert."""
+    kind = type(function)
+    if kind is FunctionType:
+        return _convert_function(function)  # type: ignore[arg-type]  # its type says so
+    if kind is MethodType:
+        made = convert(function.__func__)  # type: ignore[attr-defined]  # a method
+        return function if made is function.__func__ else MethodType(made, function.__self__)  # type: ignore[attr-defined]  # the same
+    if kind is functools.partial:
+        return functools.partial(convert(function.func), *function.args, **function.keywords)  # type: ignore[attr-defined]  # a partial
+    if isinstance(function, FunctionLike) and function.traced_as is not None:
+        return convert(function.traced_as)
+    if current_trace() is not None and has_meaning(plain := uncached(function)):
+        return functools.partial(call, plain)
+    if isinstance(function, type):
+        return _convert_class(function)
+    own = inspect.getattr_static(kind, "__call__", None)
+    if isinstance(own, FunctionType) and not is_library(own):
+        if (trace := current_trace()) is not None:
+            require_class(trace, kind)
+        return MethodType(convert(own), function)
+    return function
+
+
+def require_function(what: str, f: Any) -> None:
+    """A transform is given what can be called.
+
+    Raises:
+        TypeError: it is given something else, say the function's result.
+    """
+    if isinstance(f, (staticmethod, classmethod, property)):
+        kind = type(f).__name__
+        raise TypeError(f"{what} takes a function, not a {kind}: write @{kind} above @{what}, not below it")
+    if not callable(f):
+        given = repr(f) if isinstance(f, (bool, int, float, str, type(None))) else f"a {type(f).__qualname__}"
+        raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")
+
+
+def _convert_function(function: FunctionType) -> Callable[..., Any]:
+    trace = current_trace()
+    code = function.__code__
+    if trace is None:
+        return function
+    if id(code) in _made:  # made inside, by converted code: it may call itself for ever
+        if trace.root.decisions is not None:
+            trace.root.decisions.step()
+        return function
+    if is_library(function):
+        # SciPy's functions know nothing of tracers.
+        return functools.partial(call, function) if function in FUNCTIONS else function
+    if code.co_flags & _COROUTINES:
+        unsupported(
+            f"{function.__qualname__} is a coroutine, which cannot be compiled",
+            "Compile the numeric part as a plain function and call it from there.",
+        )
+    if trace.root.decisions is not None:
+        trace.root.decisions.step()
+    known = trace.root.converted
+    if function not in known:
+        known[function] = _with_hooks(trace.root, function)
+    return known[function]
+
+
+def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
+    code = function.__code__
+    key = (code.co_filename, code)
+    if key not in _codes:
+        _read(function, key)
+    new = _codes[key]
+    trace.handlers += _handlers[key]
+    if trace.decisions is not None and not trace.decisions.heeds_floating and any(h.hears_floating for h in _handlers[key]):
+        trace.decisions.heeds_floating = True
+        if trace.is_transformed:  # what was recorded ignores errors
+            trace.decisions.again()
+    hooks = Hooks(trace, function, convert)
+    base = base_of(trace, function)
+    trace.host.require_same(load(trace, getattr, base, "__code__", f"{function.__name__}.__code__"), code)
+    if function in trace.callees:
+        place = load(trace, getattr, base, "__globals__", f"{function.__name__}.__globals__")
+        trace.host.require_same(place, function.__globals__)
+    if isinstance(new, Missing):
+        return _as_it_is(trace, function, hooks, new.reason)
+    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+    cells[HOOKS] = CellType(hooks)
+    closure = tuple(cells[name] for name in new.co_freevars)
+    made = FunctionType(new, function.__globals__, function.__name__, None, closure)
+    made.__defaults__ = hooks.part("__defaults__")
+    made.__kwdefaults__ = hooks.part("__kwdefaults__")
+    made.__qualname__, made.__doc__ = function.__qualname__, function.__doc__
+    return made
+
+
+def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
+    code, found = function.__code__, find(function)
+    if isinstance(found, Missing):
+        _handlers[key], _codes[key] = handlers_of(code), found
+    else:
+        converted = rewrite(found, code)
+        _handlers[key], _codes[key] = handlers_in(found.node, found.file), converted
+        _remember(converted)
+        pair(converted, code)
+
+
+def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -> Callable[..., Any]:
+    """A function without source, if that may be traced.
+
+    Raises:
+        SourceNotFound: it may do more than compute.
+    """
+    is_numeric = not is_trusted(function)
+    if is_numeric and not is_formula(function, outer_values(function)):
+        refuse_unread(function, reason)
+    trace.sourceless.add(function.__code__)
+    made = hooks.all_loaded()
+    return given_numbers(made, reason) if is_numeric else made
+
+
+def _remember(code: CodeType) -> None:
+    _made.add(id(code))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _remember(constant)
+
+
+def _convert_class(cls: type) -> Callable[..., Any]:
+    """A class is called as ever, but its own `__init__` sees tracers, and the new object is known to be the function's own."""
+    if cls.__module__ == "builtins":
+        return cls
+    init = inspect.getattr_static(cls, "__init__")
+    if type(inspect.getattr_static(cls, "__del__", None)) is FunctionType:
+        unsupported(f"{cls.__qualname__}.__del__ would run when the function has been traced, and not at every call")
+    by_us = is_made_plainly(cls)
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        trace = active_trace().root
+        require_class(trace, cls)
+        instance: Any = object.__new__(cls) if by_us else as_written(cls, args, kwargs)
+        trace.own[id(instance)] = instance
+        if by_us:
+            made(instance)
+            keep_generated(cls)
+            convert(init)(instance, *args, **kwargs)
+        return instance
+
+    return construct

@@ -1,0 +1,1 @@
+"""Host calls: Python that the compiled program calls back."""

@@ -1,0 +1,477 @@
+"""What becomes of a NumPy or SciPy function that is not compiled?  A host call: Python runs it at that point of the program.
+
+What it will return is learned from its result of today (`concrete.py`): number, dtype, shape and kind of the results. Should
+they differ in a later call, another program is compiled, which leaves the sizes open that have changed (`host_results.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+import optree
+
+from jitml.errors import FailedCheck, TraceError, UnknownNumberError, UnsupportedError
+from jitml.interrupts import pass_on
+from jitml.ir import ops
+from jitml.ir.dims import Dim, bound
+from jitml.ir.graph import Value
+from jitml.ir.op import Op
+from jitml.ir.ops.host import HostFunction, unpadded
+from jitml.ir.types import is_supported
+from jitml.trace.host_calls.addresses import Address, Pointer, is_located
+from jitml.trace.host_calls.array_ownership import own_arrays
+from jitml.trace.host_calls.callbacks import (
+    Watched,
+    calls_back,
+    nothing_drawn,
+    own_objects,
+    require_nothing_pending,
+    with_plain_functions,
+)
+from jitml.trace.host_calls.library_state import unchanging
+from jitml.trace.host_calls.objects import (
+    METHODS_IN_PLACE,
+    Handing,
+    OfObjects,
+    TracedObject,
+    handed,
+    holds_traced,
+    is_object,
+)
+from jitml.trace.host_calls.output_arguments import Written, is_very, may_be_stored, says_that_it_writes
+from jitml.trace.host_calls.staleness import give
+from jitml.trace.lists.sequences import holds_range
+from jitml.trace.record.concrete import address_of, examples_of, remember
+from jitml.trace.record.libraries import is_called, is_of_numpy, is_scipys, makes_sparse
+from jitml.trace.record.object_state import State, parts_of
+from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
+from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported, user_source
+from jitml.trace.record.user_code import caller
+from jitml.trace.speculation import paths
+from jitml.trace.speculation.exceptions import raise_in_this_call
+from jitml.trace.speculation.host_results import Kind, Returned, checked, returned
+from jitml.trace.storage.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
+from jitml.trace.symbolic.broadcasting import Sizes, common_sizes
+from jitml.trace.symbolic.sizes import named, value_of_size
+from jitml.trace.values.boxing import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
+from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.ragged import window
+from jitml.trace.values.registry import call, call_for_each_type, full_name, otherwise
+from jitml.trace.values.type_unions import in_doubt
+
+Array = np.ndarray[Any, Any]
+
+# Called for what they do to files, or to their arguments.
+_WRITERS = {"save", "savetxt", "savez", "savez_compressed", "tofile"}
+_EFFECTS = METHODS_IN_PLACE | _WRITERS | {
+    "at", "byteswap", "copyto", "fill_diagonal", "place", "put_along_axis", "putmask", "setfield", "setflags",
+}  # fmt: skip
+# Compiled for every argument that makes sense: what they refuse is a size that nobody knows.
+_CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}
+# They look at where arrays lie, and the program puts them elsewhere.
+_PLACES = {"shares_memory", "may_share_memory"}
+ON_HOST = object()
+
+
+class _MakesObject(UnsupportedError):
+    """A function returns an object."""
+
+
+class _Writes(UnsupportedError):
+    """A function writes into its arguments."""
+
+
+_WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The structure of arguments, whose leaves are arrays and numbers of these kinds, or fixed values."""
+
+    spec: optree.PyTreeSpec
+    kinds: tuple[Kind | None, ...]  # None for a fixed one
+    fixed: tuple[Any, ...]
+    shapes: tuple[Sizes, ...]  # of those that are not fixed
+    layouts: tuple[Ints, ...]  # of the same: their strides, in elements
+
+    def plain(self, arrays: Sequence[Array]) -> Any:
+        """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape.
+
+        Behind them come the sizes that only the running program knows, in their order.
+        """
+        sizes = iter(arrays[len(self.shapes) :])
+        shapes = (tuple(int(next(sizes)) if isinstance(n, Dim) else n for n in shape) for shape in self.shapes)
+        given = map(unpadded, arrays, shapes)
+        leaves = [x if kind is None else _plain(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
+        return unflatten(self.spec, leaves)
+
+
+def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The traced result of a function that Python will run.
+
+    Raises:
+        UnsupportedError: it cannot be run so, or the user forbids it.
+    """
+    name = full_name(function)
+    require_allowed(name)
+    if not _is_known(function) and not isinstance(function, OfObjects):
+        _refuse(name)
+    if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
+        return _call_where(function, args, dict(kwargs))
+    target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
+    _require_nothing_traced_inside(name, (getattr(function, "__self__", None), *flatten((args, kwargs))[0]))
+    with _leaving_own(function, name):
+        result = _recorded(name, function, args, kwargs)
+    return result if target is None else assign_cast(target, result, function.__name__)
+
+
+def _require_nothing_traced_inside(name: str, things: Sequence[Any]) -> None:
+    """Refuse objects that the jitted function has made of traced values: what calls their methods wants numbers."""
+    for x in things:
+        is_own = is_object(x) and not is_traced(x) and not callable(x) and not home_of(type(x)).startswith("jitml.")
+        if is_own and any(map(is_traced, parts_of([x], lambda _: ()))):
+            kind = type(x)
+            unsupported(
+                f"{name} is given a {kind.__module__}.{kind.__qualname__} that the jitted function has made of traced values",
+                "Hand on the arrays themselves.",
+            )
+
+
+@contextmanager
+def _leaving_own(method: Any, name: str) -> Iterator[None]:
+    """A method of an object that there is once for all calls, for it was made of constants, leaves that as it is."""
+    owner = getattr(method, "__self__", None)
+    is_one = is_object(owner) and not isinstance(owner, ModuleType | type | np.ufunc) and not is_traced(owner)
+    state = State(owner) if is_one else None
+    yield
+    if state is not None and not state.is_of(owner):
+        unsupported(
+            f"{name} changes an object that is made while the function is traced, once", "Make it of what is given to it."
+        )
+
+
+def _refuse(name: str) -> NoReturn:
+    unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
+
+
+def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    attempt = Attempt()
+    leaves, _ = flatten((args, kwargs))
+    give(name, (function, *leaves))
+    if calls_back(leaves):
+        require_nothing_pending(name, [x for x in leaves if not is_traced(x)])
+        function, (args, kwargs) = Watched(function, name, own_objects(leaves)), with_plain_functions((args, kwargs))
+    if says_that_it_writes(kwargs) and may_be_stored(leaves):
+        return _written(name, function, args, kwargs)
+    if not any(type(leaf) is TracedObject for leaf in flatten((args, kwargs))[0]):
+        try:
+            return record(ops.host_call, name, function, args, kwargs)
+        except _MakesObject:
+            if not attempt.undo():
+                raise
+        except _Writes as error:
+            if isinstance(function, Written | Watched) or not may_be_stored(leaves) or not attempt.undo():
+                unsupported(error.message, error.remedy)
+            return _written(name, function, args, kwargs)
+    return handed(partial(record, ops.host_call, name), call_on_host, function, args, kwargs)
+
+
+def _written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same of a function that writes into its arguments."""
+    leaves, _ = flatten((args, kwargs))
+    writing = Written(function, name, leaves)
+    return writing.store(_recorded(name, writing, (args, kwargs), {}), leaves)
+
+
+def _call_where(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc with a mask: of harmless numbers where it computes nothing, and stored where it does."""
+    mask, outs = kwargs.pop("where"), kwargs.pop("out", None)
+    outs = args[ufunc.nin :] if outs is None else outs if isinstance(outs, tuple) else (outs,)
+    chosen = [x if isinstance(x, (bool, int, float, complex)) else _where_computed(mask, x) for x in args[: ufunc.nin]]
+    results = call_on_host(ufunc, tuple(chosen), kwargs)
+    stored = []
+    for result, out in itertools.zip_longest(results if ufunc.nout > 1 else (results,), outs):
+        stored.append(result if out is None else out)
+        if out is not None:
+            call(np.copyto, out, result, casting="same_kind", where=mask)
+    return tuple(stored) if ufunc.nout > 1 else stored[0]
+
+
+def _where_computed(mask: Any, x: Any) -> Any:
+    """An operand where the mask holds, elsewhere a number at which functions are smooth."""
+    kind = call(np.asarray, x).dtype.kind
+    return call(np.where, mask, x, 0.5 if kind in "fc" else kind == "b" or 1)
+
+
+def require_allowed(name: str) -> None:
+    """Refuse a host call where the user forbids them.
+
+    Raises:
+        UnsupportedError: so it is.
+    """
+    if not active_trace().root.host_calls:
+        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", _WHY_NOT)
+
+
+def record(
+    op: Op,
+    name: str,
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: dict[str, Any],
+    *,
+    draws: bool = False,
+    makes: bool = False,
+) -> Any:
+    """Record that the program calls a function, and give the traced result."""
+    number = in_doubt((args, kwargs))
+    if number is not None:  # Python sees of which type it is
+        return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws, makes=makes)
+    form, operands = take_apart(name, args, kwargs)
+    seen, examples = _try_out(name, function, form, operands, draws)
+    claim: int | None
+    shape = None if kwargs else _shape_of_all(function, args, form)
+    if shape is not None:
+        claim, foreseen = None, seen.open_as(tuple(-bound(n) if isinstance(n, Dim) else n for n in shape))
+    else:
+        claim, foreseen = paths.result(seen)
+    run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
+    orders = examples
+    arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
+    makes = makes or any(issubclass(kind, Address) for kind in foreseen.kinds)
+    given: Any = (args, kwargs)
+    leaves = optree.tree_leaves(given, is_leaf=is_located, namespace=NAMESPACE)
+    addresses = {read(x.address) for x in leaves if is_located(x)}
+    objects = tuple(n for n, v in enumerate(operands) if v in addresses)
+    values = op(
+        *operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, objects=objects, arguments=arguments)
+    )
+    if foreseen.admits(seen):
+        remember(values, foreseen.hand_over(examples))
+    else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen
+        examples = [np.ones(aval.shape, aval.dtype) for aval in foreseen.avals[: len(foreseen.kinds)]]
+        remember(values, [*examples, *(np.asarray(-foreseen.shapes[k][axis]) for k, axis in foreseen.open_axes)])
+    operands_lie = [(shape, layout) for shape, layout in zip(form.shapes, form.layouts) if layout]
+    results = _cut_out(values, foreseen, shape)
+    if _is_of_elements(function) and not kwargs and operands_lie:  # today's result may have an axis of one element
+        layouts: list[Ints | None] = [kept_strides(operands_lie, x.shape) if x.ndim else None for x in results]
+    else:
+        layouts = [None if x.flags.c_contiguous else ordered_as(x, value.shape) for x, value in zip(orders, results)]
+    return unflatten(foreseen.spec, list(map(_show, foreseen.kinds, results, layouts)))
+
+
+def _is_of_elements(function: Callable[..., Any]) -> bool:
+    """Whether each element of the results is computed from those at its place."""
+    return function is np.i0 or (isinstance(function, np.ufunc) and function.signature is None)
+
+
+def _shape_of_all(function: Callable[..., Any], args: Sequence[Any], form: _Form) -> Sizes | None:
+    """The shape of each result of a function of elements, where it holds sizes that only the running program knows."""
+    if not _is_of_elements(function) or any(isinstance(x, (list, tuple)) for x in args) or len(args) != len(form.kinds):
+        return None  # an output, or what is an array to NumPy alone
+    if len(args) != (function.nin if isinstance(function, np.ufunc) else 1):
+        return None
+    shape = common_sizes(*form.shapes)  # of fixed numbers there is none
+    return shape if any(isinstance(n, Dim) for n in shape) else None
+
+
+def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -> list[Value]:
+    """The results, in their true shapes, among what a call hands over: `shape`, or what they say of themselves."""
+    arrays, sizes = list(values[: len(foreseen.kinds)]), values[len(foreseen.kinds) :]
+    if shape is not None:
+        return [x if x.shape == shape else window(x, shape) for x in arrays]
+    shapes: list[list[Any]] = [list(array.shape) for array in arrays]
+    for (k, axis), size in zip(foreseen.open_axes, sizes):
+        shapes[k][axis] = named(size, 0, shapes[k][axis])
+    return [x if x.shape == tuple(shape) else window(x, tuple(shape)) for x, shape in zip(arrays, shapes)]
+
+
+def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a library's function that is not in the registry makes now of what it is given; `ON_HOST` if it wants numbers."""
+    if getattr(function, "__name__", "") in _WRITERS:
+        _refuse(full_name(function))
+    leaves, _ = flatten((args, kwargs))
+    is_scipy = makes_sparse(function) or (is_scipys(function) and not is_of_numpy(function))
+    is_theirs = is_scipy and (any(map(is_traced, leaves)) or calls_back(leaves))
+    if (is_theirs and _is_known(function)) or any(type(leaf) is TracedObject for leaf in leaves) or holds_range((args, kwargs)):
+        return ON_HOST
+    attempt = Attempt()
+    try:
+        with nothing_drawn(full_name(function)):
+            box = [function(*args, **kwargs)]
+        if not (_is_known(function) and holds_traced(box[0]) and attempt.undo()):
+            if type(box[0]) is not np.ndarray:
+                return box.pop()
+            own_arrays(box)
+            return lift(box[0])
+    except (TraceError, UnsupportedError):
+        if not any(map(is_traced, leaves)) or not _is_known(function) or not attempt.undo():
+            raise
+    return ON_HOST
+
+
+def _is_known(function: Any) -> bool:
+    """Whether a function is a library's, and called for its result."""
+    owner = getattr(function, "__self__", None)
+    home = getattr(function, "__objclass__", None) or (type(owner) if isinstance(owner, np.ufunc) else function)
+    module = "numpy" if isinstance(function, np.ufunc) else getattr(home, "__module__", None) or ""
+    if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS | _PLACES) or module.startswith("scipy.io"):
+        return False
+    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or is_called(function) or makes_sparse(function)
+
+
+def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Form, list[Value]]:
+    """The form of the arguments, and the values among them."""
+    leaves, spec = flatten((args, kwargs))
+    if "out" in kwargs or any(word.startswith("overwrite_") and kwargs[word] is not False for word in kwargs):
+        unsupported(f"{name} with out= or overwrite_...= is not supported in jitted code", "Assign its result: x[...] = f(...).")
+    kinds: list[Kind | None] = []
+    operands: list[Value] = []
+    layouts: list[Ints] = []
+    for leaf in leaves:
+        kind = _kind(leaf)
+        kinds.append(kind)
+        if kind is not None:
+            operands.append(read(leaf))
+            layouts.append(layout_of(leaf)[1] if kind is np.ndarray else ())
+    shapes = tuple(value.shape for value in operands)
+    operands += [value_of_size(n) for shape in shapes for n in shape if isinstance(n, Dim)]
+    fixed = tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves))
+    return _Form(spec, tuple(kinds), fixed, shapes, tuple(layouts)), operands
+
+
+def _kind(leaf: Any) -> Kind | None:
+    """As what a leaf is shown to Python; None if it is not computed."""
+    if type(leaf) is TracedNumber:
+        return leaf.kind
+    if type(leaf) is TracedScalar:
+        return np.generic
+    return np.ndarray if type(leaf) is TracedArray or type(leaf) is np.ndarray else None
+
+
+def _plain(kind: Kind, x: Array) -> Any:
+    """An array as Python shall see it."""
+    return x if kind is np.ndarray else x[()] if kind is np.generic else x.item()
+
+
+def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
+    """A result as traced code shall see it."""
+    if kind is np.generic:
+        return scalar(value)
+    if issubclass(kind, Address):
+        return Pointer(kind.kind, value)
+    if kind is not np.ndarray:
+        return TracedNumber.of_value(active_trace(), value)
+    return fresh(value, layout)
+
+
+def _try_out(
+    name: str, function: Callable[..., Any], form: _Form, operands: Sequence[Value], draws: bool
+) -> tuple[Returned, list[Array]]:
+    """Call the function on what the operands are in this call."""
+    given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
+    given[: len(form.layouts)] = map(_lying, given, form.layouts)
+    before = [np.array(x) for x in given]
+    apply = partial(caller(), function)
+    root = active_trace().root
+    root.trials = root.trials or copy_context()
+
+    def unheard() -> Any:
+        with (
+            nullcontext() if draws else nothing_drawn(name),
+            outside_trace(),
+            np.errstate(all="ignore"),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")  # the program will call it again
+            return _call(apply, form, given)
+
+    try:
+        try:
+            result = unchanging(function, partial(root.trials.run, unheard))
+        except np.linalg.LinAlgError:
+            if root.steps is not None:
+                raise
+            # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
+            given = before = list(map(_regular, given))
+            result = root.trials.run(unheard)
+    except TraceError:
+        unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
+    except FailedCheck as error:
+        unsupported(error.message, "Let it return what is to be kept.")
+    except Exception as error:
+        pass_on(error)
+        raise_in_this_call(error)
+    if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
+        message = f"{name} writes into its argument, which is not supported in jitted code"
+        raise _Writes(message, source=user_source(), remedy=_WHY_NOT)
+    leaves, _ = flatten(result)
+    if any(type(leaf) is np.ndarray and is_very(leaf, x) for leaf in leaves for x in given):
+        raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=_WHY_NOT)
+    for leaf in leaves:
+        _check_result(name, leaf, given)
+    if not leaves and not isinstance(function, Handing):
+        unsupported(f"{name} returns no array", _WHY_NOT)
+    return returned(result)
+
+
+def _lying(x: Array, layout: Ints) -> Array:
+    """The same as it lies in memory for the program, which results may follow."""
+    if surely_contiguous(x.shape, layout):
+        return x
+    moved = lying_like(x.shape, layout, x.dtype)
+    moved[...] = x
+    return moved
+
+
+def _regular(x: Array) -> Array:
+    """Matrices that can be inverted and factorized, in place of others."""
+    is_matrix = x.ndim >= 2 and x.dtype.kind in "fc"
+    return np.array(np.broadcast_to(np.eye(*x.shape[-2:], dtype=x.dtype), x.shape)) if is_matrix else x
+
+
+def _call(apply: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:
+    args, kwargs = form.plain(arrays)
+    return apply(args, kwargs)
+
+
+def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
+    if type(leaf) in (bool, int, float, complex) or isinstance(leaf, Address):
+        return
+    if isinstance(leaf, np.generic) or type(leaf) is np.ndarray:
+        if not is_supported(leaf.dtype):
+            unsupported(f"{name} returns {leaf.dtype}, which jitml does not compile", "Leave this part outside jit.")
+        if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in given):
+            unsupported(f"{name} returns a view of its argument, which only compiled functions may", _WHY_NOT)
+        return
+    kind = _MakesObject if is_object(leaf) else UnsupportedError
+    message = f"{name} returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled"
+    refuse(kind(message, source=user_source(), remedy=_WHY_NOT))
+
+
+@otherwise
+def _instead(
+    refusal: UnsupportedError | None, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """In place of a missing implementation, or of one that refuses these arguments; its refusal stands if this is no way out."""
+    if refusal is None:
+        return call_on_host(function, args, kwargs)
+    # What it would call is the user's: to know the sizes, and compile that, is better.
+    is_open = isinstance(refusal, UnknownNumberError) and calls_back(flatten((args, kwargs))[0])
+    if not active_trace().root.host_calls or not _is_known(function) or "out" in kwargs or is_open:
+        refuse(refusal)
+    attempt = Attempt()
+    try:
+        return call_on_host(function, args, kwargs)
+    except UnsupportedError:
+        attempt.undo()
+    refuse(refusal)

@@ -1,0 +1,353 @@
+"""What is a traced value in the call that is being traced?  `examples_of` computes it from the arguments, by interpretation.
+
+A host call tells by its result of today what its results will be. The value itself never gets into the compiled program, so
+inside loops those of the first iteration will do, and a very long loop before is cut short. Others are not: where a path is
+decided, each wrong guess costs a compilation. They are interpreted, or run as Python functions if that takes long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import MoreIterations
+from jitml.interrupts import pass_on
+from jitml.ir import ops
+from jitml.ir.dims import resolve
+from jitml.ir.execute.to_python import WORK_OF_A_NODE, metered, straight
+from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.ir.interpret import Watch, interpret_outputs, watched
+from jitml.ir.op import recording
+from jitml.ir.ops.host import postponing
+from jitml.ir.types import F64, I64, Aval
+from jitml.trace.record.array_memory import native_copy
+from jitml.trace.record.recording import Trace, active_trace, unsupported
+
+Array = np.ndarray[Any, Any]
+_COUNT = Aval((), I64)
+_MOST_ITERATIONS = 4
+_FEW_NODES = 1_000  # what takes more in the bodies of a loop is worth a function
+_INTERPRETED = 10  # times as long does a node take then
+_MOST_WORK = 1_000_000  # nodes that are run in the bodies of loops, while one recording goes on
+_MOST_BYTES = 1 << 28
+
+
+class NoExample(LookupError):
+    """A value depends on what is not known yet."""
+
+
+class TooLong(Exception):
+    """A loop is not worth being run to its end."""
+
+
+def example_of(value: Value) -> Array:
+    """What a value of the current trace is in this call.
+
+    Raises:
+        NoExample: it depends on what is not known yet.
+        Exception: what computing it raises.
+    """
+    return _examples([value])[0]
+
+
+def examples_of(values: Sequence[Value]) -> list[Array]:
+    """What these values of the current trace are in this call; the caller's arrays are read as they are now.
+
+    What a loop carries may be unknown yet: then ones of that shape and dtype stand for the values themselves.
+    """
+    return [_example_or_ones(value) for value in values]
+
+
+def _example_or_ones(value: Value) -> Array:
+    try:
+        return _examples([value])[0]
+    except NoExample:
+        if not value.aval.is_static:
+            unsupported("a host call inside a loop or branch depends on what is not known there yet")
+        return np.ones(value.shape, value.dtype)
+
+
+def address_of(value: Value) -> Array:
+    """The same for an address, which nothing can stand for."""
+    try:
+        return _examples([value])[0]
+    except NoExample:
+        unsupported("a generator of random numbers is not known where a loop or branch draws from it")
+
+
+def example_of_size(value: Value) -> int | None:
+    """What an integer is in this call, as a hint; None if that cannot be told, 0 if the call will not get so far."""
+    try:
+        return int(_examples([value])[0])
+    except NoExample:
+        return None
+    except MoreIterations:
+        raise
+    except Exception as error:  # the program's own: the call raises before, whatever the size is taken for
+        pass_on(error)
+        return 0
+
+
+def guess(value: Value) -> int:
+    """A truth, an integer or the bits of a double in this call, as far as that can be told: 0 otherwise."""
+    with np.errstate(all="ignore"):
+        try:
+            found = _examples([value])[0]
+            return int(np.asarray(found).view(I64) if value.dtype == F64 else found)
+        except NoExample:  # only a loop's first iteration knows
+            return 0
+        except MoreIterations:
+            raise
+        except Exception as error:  # the call will not get so far either, or NumPy answers it
+            pass_on(error)
+            active_trace().root.decisions.answered_otherwise = True
+            return 0
+
+
+def is_guess(value: Value) -> bool:
+    """Whether an example depends on a loop that was cut short."""
+    return value in active_trace().root.guesses
+
+
+def _examples(values: Sequence[Value]) -> list[Array]:
+    """What others would see of it is dropped: the program is going to do it."""
+    return postponing(_computed, values)[0]
+
+
+def _computed(values: Sequence[Value]) -> list[Array]:
+    trace = active_trace()
+    known = trace.root.examples
+    outer = _outer(trace)
+    env: dict[Value, Array] = {}
+    with recording(None):
+        for step in _needed(values, known, outer, trace):
+            if isinstance(step, Node):
+                env.update(zip(step.outputs, _run(trace, step, env, known)))
+                if not trace.root.guesses.isdisjoint(step.inputs):
+                    trace.root.guesses.update(step.outputs)
+            else:
+                source = outer.get(step)
+                env[step] = _find(trace, step) if source is None else _lookup(source, env, known)
+        found = [_lookup(v, env, known) for v in values]
+    _keep(trace.root, env)
+    known.update(zip(values, found))
+    return found
+
+
+def _keep(root: Trace, env: dict[Value, Array]) -> None:
+    """Later examples depend on the same values: they are kept as long as there is room for them."""
+    for value, array in env.items():
+        if root.example_bytes < _MOST_BYTES:
+            root.example_bytes += array.nbytes
+            root.examples[value] = array
+
+
+def keep_known(root: Trace, env: dict[Value, Array]) -> None:
+    """The same of what no call changes; nobody writes into it."""
+    for value, array in env.items():
+        if root.example_bytes < _MOST_BYTES:
+            root.example_bytes += array.nbytes
+            root.constants[value] = shown = array.view()
+            shown.flags.writeable = False
+
+
+def remember(values: Sequence[Value], examples: Sequence[Any]) -> None:
+    """Results of a host call, which need not be computed again."""
+    active_trace().root.examples.update((v, np.asarray(x)) for v, x in zip(values, examples))
+
+
+def _outer(trace: Trace) -> dict[Value, Value]:
+    """Which value of an enclosing trace an input stands for."""
+    outer: dict[Value, Value] = {}
+    scope: Trace | None = trace
+    while scope is not None:
+        outer |= {inner: value for value, inner in scope.builder.captured.items()} | scope.entered
+        scope = scope.parent
+    return outer
+
+
+def _needed(
+    values: Sequence[Value], known: dict[Value, Array], outer: dict[Value, Value], trace: Trace
+) -> Iterator[Node | Value]:
+    """The nodes and inputs that the values depend on, each after what it depends on itself."""
+    maker = trace.builder.producer
+    done: set[Node | Value] = set()
+    stack: list[tuple[Node | Value, bool]] = [(maker(v) or v, False) for v in reversed(values) if v not in known]
+    while stack:
+        step, is_ready = stack.pop()
+        if step in done:
+            continue
+        if is_ready:
+            done.add(step)
+            yield step
+            continue
+        stack.append((step, True))
+        before: list[Value] = []
+        if isinstance(step, Node):
+            before = [*step.inputs, *(trace.root.sizes[sym] for sym in step.syms)]
+        elif step in outer:
+            before = [outer[step]]
+        stack += [(maker(v) or v, False) for v in before if v not in known]
+
+
+def _lookup(value: Value, env: dict[Value, Array], known: dict[Value, Array]) -> Array:
+    return env[value] if value in env else known[value]
+
+
+def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
+    if _reserves_much(node):
+        raise NoExample
+    sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
+    params = {name: resolve(param, sizes) for name, param in node.params.items()}
+    operands = [_lookup(v, env, known) for v in node.inputs]
+    try:
+        return run_whole(trace.root, node, operands, params)
+    except TooLong:
+        pass
+    short = {name: _cut_short(body) for name, body in node.bodies.items()}
+    if any(body is not node.bodies[name] for name, body in short.items()):
+        params |= short
+        trace.root.guesses.update(node.outputs)
+    if node.op is ops.loop and operands[0] > _MOST_ITERATIONS:
+        operands[0] = np.asarray(_MOST_ITERATIONS, operands[0].dtype)
+        trace.root.guesses.update(node.outputs)
+    if node.op is ops.while_:
+        results, is_whole = _run_while(operands, **params)
+        if not is_whole:
+            trace.root.guesses.update(node.outputs)
+        return results
+    return _run_node(node, operands, params)
+
+
+def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[str, Any], most: int = _MOST_WORK) -> list[Array]:
+    """What a node makes, with all iterations of the loops in it as long as there is time for them.
+
+    Args:
+        most: nodes that may have been run in all.
+
+    Raises:
+        TooLong: that is not enough.
+    """
+    if not node.bodies:
+        return _run_node(node, operands, params)
+
+    def spend(nodes: int) -> None:
+        root.example_work += nodes
+        if root.example_work > most:
+            raise TooLong
+
+    try:
+        with watched(_limited(spend)):
+            if all(body.nodes for inner in _loops_in(node) for body in inner.bodies.values()):
+                return _run_node(node, operands, params)
+    except TooLong:
+        pass
+    if node.syms:
+        raise TooLong
+    graph = Graph(tuple(dict.fromkeys(node.inputs)), (node,), node.outputs)
+    with metered(spend), np.errstate(all="ignore"):
+        results = straight(graph)(*dict(zip(node.inputs, operands)).values())
+    return [np.array(x, v.dtype) for v, x in zip(node.outputs, results)]
+
+
+def _limited(spend: Callable[[int], None]) -> Watch:
+    """A watch that ends what is better not interpreted."""
+    work = 0
+
+    def see(node: Node, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        nonlocal work
+        nodes = 1 + sum(x.size for x in (*inputs, *outputs)) // WORK_OF_A_NODE
+        work += nodes
+        spend(_INTERPRETED * nodes)
+        if work > _FEW_NODES:
+            raise TooLong
+
+    return see
+
+
+def _run_node(node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:
+    results = node.op.run(tuple(operands), params)
+    return [np.asarray(x, v.dtype) for v, x in zip(node.outputs, results if isinstance(results, tuple) else (results,))]
+
+
+def _reserves_much(node: Node) -> bool:
+    """Whether it makes memory for a size so large that it must not be copied: compiled code touches what is used of it."""
+    if node.op is ops.empty:
+        return node.output.aval.is_static and node.output.aval.nbytes > _MOST_BYTES
+    return any(_reserves_much(inner) for body in node.bodies.values() for inner in body.nodes)
+
+
+def _loops_in(node: Node) -> Iterator[Node]:
+    """The loops that a node is, and holds."""
+    if node.op in (ops.loop, ops.while_):
+        yield node
+    for body in node.bodies.values():
+        for inner in body.nodes:
+            yield from _loops_in(inner)
+
+
+def _cut_short(graph: Graph) -> Graph:
+    """The same graph with a few iterations only of the loops inside; the graph itself if there are none."""
+    if not any(node.bodies for node in graph.nodes):
+        return graph
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        bodies = {name: _cut_short(body) for name, body in node.bodies.items()}
+        inputs = node.inputs
+        if node.op is ops.loop:
+            most, trips = Value(inputs[0].aval), Value(inputs[0].aval)
+            value = {"value": _MOST_ITERATIONS, "shape": (), "dtype": most.dtype}
+            nodes += [Node(ops.full, (), value, (most,)), Node(ops.minimum, (inputs[0], most), {}, (trips,))]
+            inputs = (trips, *inputs[1:])
+        if node.op is ops.while_:
+            nodes += _counted(node, bodies)
+            continue
+        as_it_was = inputs is node.inputs and all(body is node.bodies[name] for name, body in bodies.items())
+        nodes.append(node if as_it_was else replace(node, inputs=inputs, params={**node.params, **bodies}))
+    as_it_was = len(nodes) == len(graph.nodes) and all(a is b for a, b in zip(nodes, graph.nodes))
+    return graph if as_it_was else replace(graph, nodes=tuple(nodes))
+
+
+def _counted(node: Node, bodies: Mapping[str, Graph]) -> list[Node]:
+    """A while that carries the number of its iterations, too, and ends after a few."""
+    begin, end = Value(_COUNT), Value(_COUNT)
+    graphs: dict[str, Graph] = {}
+    for name, body in bodies.items():
+        builder = GraphBuilder()
+        count = builder.add_input(_COUNT)
+        results = builder.inline(body, [builder.add_input(v.aval) for v in body.inputs])
+        with recording(builder):
+            if name == "test":
+                results = (ops.bit_and(*results, ops.lt(count, _MOST_ITERATIONS)),)
+            else:
+                results = (ops.add(count, 1), *results)
+        graphs[name] = builder.build(results)
+    params = {**node.params, **graphs, "carried": node.params["carried"] + 1}
+    zero = Node(ops.full, (), {"value": 0, "shape": (), "dtype": _COUNT.dtype}, (begin,))
+    return [zero, replace(node, inputs=(begin, *node.inputs), params=params, outputs=(end, *node.outputs))]
+
+
+def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> tuple[list[Array], bool]:
+    """What a loop carries after a few iterations, and whether it has ended by then."""
+    state, captured = operands[:carried], operands[carried:]
+    for _ in range(_MOST_ITERATIONS):
+        if not interpret_outputs(test, [*state, *captured])[0]:
+            return state, True
+        state = interpret_outputs(body, [*state, *captured])
+    return state, False
+
+
+def _find(trace: Trace, value: Value) -> Array:
+    """An input of the root trace: what the caller passed, or the function found outside itself."""
+    root = trace.root
+    if value in root.scalars:
+        return np.asarray(root.scalars[value][1], value.dtype)
+    if value in root.builder.inputs:
+        entry = root.origins[root.builder.inputs.index(value)]
+        for array, tracer in root.arrays.values():
+            if tracer.storage.entry == entry:
+                return native_copy(array).reshape(-1 if value.ndim == 1 else array.shape)
+    raise NoExample

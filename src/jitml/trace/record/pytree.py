@@ -1,0 +1,272 @@
+"""Nested arguments and results: optree's flattening, with dataclasses as containers, and dicts in the order of their keys."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice, repeat
+from typing import Any
+
+import optree
+
+from jitml.trace.record.class_caches import is_local
+from jitml.trace.record.recording import unsupported
+
+NAMESPACE = "jitml"
+_IN_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
+_IN_ORDER.__enter__()  # and never left: programs see in which order keys are
+_leaf_types: set[type] = set()  # known not to be dataclasses
+_registered: set[type] = set()  # dataclasses
+_nodes: set[type] = set()  # containers of the users' own kinds
+_structures: dict[int, tuple[optree.PyTreeSpec, bool]] = {}  # by their hashes, and whether they hold an OrderedDict
+_MOST_STRUCTURES = 4096
+_PLAIN_KEYS = {str, int}
+HOLDS_ITSELF = 1 << 62  # places in a container without end
+
+
+def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    """Leaves and structure. None is structure; an instance of a dataclass is a container of its fields.
+
+    Where dataclasses hold each other without end (a node and its parent), they are leaves: objects, like those of other classes.
+    """
+    while True:
+        try:
+            leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+        except RecursionError:
+            return _with_records_whole(tree)
+        unknown = set(map(type, leaves)) - _leaf_types
+        new = [cls for cls in unknown if dataclasses.is_dataclass(cls)]
+        for cls in new:
+            _register(cls)
+        if not new:
+            _leaf_types.update(cls for cls in unknown if not is_local(cls))
+            return _ordered(tree) if _has_ordered(spec) else (leaves, spec)
+
+
+def _with_records_whole(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    try:
+        return optree.tree_flatten(tree, is_leaf=holds_itself, namespace=NAMESPACE)
+    except RecursionError:
+        unsupported("a container holds itself, or is nested too deep", "Keep what is shared in objects of a class.")
+
+
+def holds_itself(x: Any) -> bool:
+    """Whether a dataclass can be reached from its own fields."""
+    if not is_record(x):
+        return False
+    known, waiting = {id(x)}, [*children(x)[0]]
+    while waiting:
+        part = waiting.pop()
+        if part is x:
+            return True
+        if id(part) not in known:
+            known.add(id(part))
+            waiting += children(part)[0]
+    return False
+
+
+def _ordered(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    """The same with the keys of each OrderedDict as it goes through them; optree knows them as they came in."""
+    return optree.tree_flatten(_in_own_order(tree), namespace=NAMESPACE)
+
+
+def _in_own_order(tree: Any) -> Any:
+    def made_anew(x: Any) -> Any:
+        return OrderedDict((key, _in_own_order(item)) for key, item in x.items()) if type(x) is OrderedDict else x
+
+    return optree.tree_map(made_anew, tree, is_leaf=lambda x: type(x) is OrderedDict, namespace=NAMESPACE)
+
+
+def _has_ordered(spec: optree.PyTreeSpec) -> bool:
+    """Whether there is an OrderedDict in a structure.
+
+    What containers of a class of their own know besides their children does not enter a structure's hash: of those with the same
+    one only the last is kept, for a cache would compare each with all.
+    """
+    return _looked_at(spec)[0]
+
+
+def _looked_at(spec: optree.PyTreeSpec) -> tuple[bool, bool]:
+    """Whether there is an OrderedDict, and whether a key is traced: that would outlive its trace, and is not kept."""
+    key = hash(spec)
+    known = _structures.get(key)
+    if known is not None and known[0] == spec:
+        return known[1], False
+    has_containers = spec.num_nodes - spec.num_leaves > 1  # or there are leaves alone, perhaps a million
+    inside = [*map(_looked_at, spec.children())] if has_containers else []
+    is_ordered = spec.type is OrderedDict or any(ordered for ordered, _ in inside)
+    keys = () if spec.type in (list, tuple, deque) else spec.entries()
+    is_traced = any(traced for _, traced in inside)
+    if not _PLAIN_KEYS.issuperset(map(type, keys)):
+        is_traced = is_traced or any(map(_is_traced_key, keys))
+    if not is_traced:
+        if len(_structures) == _MOST_STRUCTURES:
+            _structures.clear()
+        _structures[key] = spec, is_ordered
+    return is_ordered, is_traced
+
+
+def _is_traced_key(key: Any) -> bool:
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(_is_traced_key, key))
+    return type(key).__module__.startswith("jitml.")
+
+
+def _turn(turns: Iterator[bool], _: Any) -> bool:
+    return next(turns)
+
+
+def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    """What a container holds itself; nothing of what is none."""
+    if type(tree) is OrderedDict:
+        tree = OrderedDict(tree.items())
+    while True:
+        turns = chain((False,), repeat(True))  # not by identity: a list may hold itself
+        parts, spec = optree.tree_flatten(tree, is_leaf=partial(_turn, turns), namespace=NAMESPACE)
+        if not spec.is_leaf():
+            return parts, spec
+        if not _is_new_dataclass(type(tree)):
+            return [], spec
+        _register(type(tree))
+
+
+def places_within(x: Any, known: dict[int, int] | None = None) -> int:
+    """How many leaves and containers flattening meets, each as often as it can be reached."""
+    if type(x) not in (tuple, list, dict):
+        return 1
+    known = {} if known is None else known
+    if id(x) not in known:
+        known[id(x)] = HOLDS_ITSELF
+        known[id(x)] = 1 + sum(places_within(part, known) for part in (x.values() if type(x) is dict else x))
+    return known[id(x)]
+
+
+def _is_new_dataclass(cls: type) -> bool:
+    return dataclasses.is_dataclass(cls) and cls not in _registered
+
+
+def is_own_kind(x: Any) -> bool:
+    """Whether this is a container of a kind of the user's, who alone knows what it is made of, but has attributes."""
+    return type(x) in _nodes
+
+
+def flatten_but(tree: Any, whole: Collection[int]) -> tuple[list[Any], optree.PyTreeSpec]:
+    """The same, with records of these ids as leaves."""
+    flatten(tree)  # classes are registered that have not been met
+    return optree.tree_flatten(tree, is_leaf=lambda x: id(x) in whole, namespace=NAMESPACE)
+
+
+def is_record(x: Any) -> bool:
+    """Whether a container has attributes for items: a dataclass, or one of a user's own kind."""
+    return is_own_kind(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
+
+
+def count_leaves(tree: Any, most: int) -> int:
+    """How many leaves there are, each None too, before anything is made of them; `most + 1` if there are more than that."""
+    while True:
+        try:
+            kinds = Counter(map(type, islice(optree.tree_iter(tree, none_is_leaf=True, namespace=NAMESPACE), most + 1)))
+        except RecursionError:  # `flatten` says of what
+            return 0
+        new = [cls for cls in kinds if cls not in _leaf_types and _is_new_dataclass(cls)]
+        for cls in new:
+            _register(cls)
+        if not new:
+            return kinds.total()
+
+
+def is_nested(spec: optree.PyTreeSpec) -> bool:
+    """Whether `(args, kwargs)` of this structure have containers among them."""
+    return spec.num_nodes - spec.num_leaves > 3  # more than the tuple of both and those two
+
+
+def unflatten(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
+    return optree.tree_unflatten(spec, leaves)
+
+
+def structure_of(spec: optree.PyTreeSpec) -> str:
+    """A structure as users would write it, with a star for each leaf: `{'w': *, 'b': (*, *)}`."""
+    return re.sub(r"^PyTreeSpec\((.*?)(, namespace='\w*')?\)$", r"\1", str(spec), flags=re.DOTALL)
+
+
+def leaf_names(spec: optree.PyTreeSpec, parameters: Sequence[str]) -> list[str]:
+    """What users would call each leaf of a flattened `(args, kwargs)`: `x`, `params['w']`, `layers[0]`."""
+    names: list[str] = []
+    for (which, first, *_), rest in zip(spec.paths(), places_in(spec, 2)):
+        base = first if which == 1 else (parameters[first] if first < len(parameters) else f"args[{first}]")
+        names.append(f"{base}{rest}")
+    return names
+
+
+def places_in(spec: optree.PyTreeSpec, skipped: int) -> list[str]:
+    """Where each leaf is, as users would write it behind a name, from so deep on: `['w'][0].bias`."""
+    return ["".join(entry.codify("") for entry in accessor[skipped:]) for accessor in spec.accessors()]
+
+
+def register_pytree_node(
+    cls: type, flatten_func: Callable[[Any], tuple[Sequence[Any], Any]], unflatten_func: Callable[[Any, Sequence[Any]], Any]
+) -> None:
+    """Make instances of a class containers, for `jit` and all transforms, as tuples and dicts are.
+
+    Dataclasses and namedtuples are containers already, and so is what is registered with optree for all of its users.
+
+    Args:
+        flatten_func: an instance -> (its children, the rest of it: anything that compares by ==).
+        unflatten_func: the rest, new children -> an instance.
+
+    Raises:
+        ValueError: the class is a container already.
+
+    >>> import jitml
+    >>> class Interval:
+    ...     def __init__(self, low, high):
+    ...         self.low, self.high = low, high
+    >>> jitml.register_pytree_node(Interval, lambda i: ((i.low, i.high), None), lambda _, ends: Interval(*ends))
+    >>> slope = jitml.grad(lambda i: i.high**2 - i.low)(Interval(1.0, 2.0))
+    >>> slope.low, slope.high
+    (np.float64(-1.0), np.float64(4.0))
+    """
+
+    def split(instance: Any) -> tuple[Sequence[Any], Any]:
+        children, rest = flatten_func(instance)
+        return tuple(children), rest
+
+    optree.register_pytree_node(cls, split, unflatten_func, namespace=NAMESPACE)  # type: ignore[arg-type]  # any class will do
+    if not issubclass(cls, (list, tuple, dict, deque)):
+        _nodes.add(cls)
+
+
+def _slice_of(_: None, bounds: Sequence[Any]) -> slice:
+    return slice(*bounds)
+
+
+# What is computed may be a bound: then the slice is a new one at each call, and in each way that a region takes.
+_BOUNDS = ("start", "stop", "step")
+_REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
+_REGISTER(
+    slice,
+    lambda x: ((x.start, x.stop, x.step), None, _BOUNDS),
+    _slice_of,
+    path_entry_type=optree.GetAttrEntry,
+    namespace=NAMESPACE,
+)
+
+
+def _register(cls: type) -> None:
+    _registered.add(cls)
+    names = tuple(f.name for f in dataclasses.fields(cls))
+
+    def split(instance: Any) -> tuple[list[Any], None, tuple[str, ...]]:
+        return [getattr(instance, name) for name in names], None, names
+
+    def join(_: None, values: Sequence[Any]) -> Any:
+        instance: Any = object.__new__(cls)
+        for name, value in zip(names, values):
+            object.__setattr__(instance, name, value)
+        return instance
+
+    unflatten_one: Callable[..., Any] = join
+    optree.register_pytree_node(cls, split, unflatten_one, namespace=NAMESPACE)

@@ -1,0 +1,49 @@
+"""Threads: does other code run beside this one, and may it be the user's?"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import FrameType
+
+from jitml.trace.record.recording import is_jitmls, is_users
+
+_WAITS = threading.Thread.join.__code__.co_filename  # a user's file may be called so, too
+
+
+def is_alone() -> bool:
+    """Whether no other thread can run code of Python's but our own."""
+    mine = threading.get_ident()
+    return all(thread == mine or is_jitmls(_first(frame).f_code.co_filename) for thread, frame in sys._current_frames().items())
+
+
+def _first(frame: FrameType) -> FrameType:
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+def others_run() -> bool:
+    """Whether another thread may be in the middle of the user's code, and share what this one has."""
+    frames = sys._current_frames()
+    mine = sys._getframe()
+    return any(_is_in_users_code(frame) for frame in frames.values() if not _is_below(frame, mine))
+
+
+def _is_below(frame: FrameType, other: FrameType) -> bool:
+    step: FrameType | None = other
+    while step is not None and step is not frame:
+        step = step.f_back
+    return step is frame
+
+
+def _is_in_users_code(frame: FrameType) -> bool:
+    """A thread that waits for another one is in nobody's."""
+    if frame.f_code.co_filename == _WAITS:
+        return False
+    step: FrameType | None = frame
+    while step is not None:
+        if is_users(step.f_code.co_filename):
+            return True
+        step = step.f_back
+    return False

@@ -1,0 +1,105 @@
+"""Where does a warning come from that a compiled program gives?  From the user's line: filters and registries go by it.
+
+And what does that line call, where something asks for a number that only the running program knows?
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import opcode
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FrameType
+from typing import Any
+
+from jitml.trace.record.recording import home_of, is_converted, is_jitmls, is_users, user_source
+
+Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
+_NOWHERE = "<string>"
+_PARAMETERS = ("function", "args", "kwargs")
+_MAKE_CLASSES = {"collections", "dataclasses", "typing"}
+_BINARY = opcode.opmap["BINARY_OP"]
+_REMAINDERS = [n for n, (_, symbol) in enumerate(opcode._nb_ops) if symbol in ("%", "%=")]  # type: ignore[attr-defined]  # it has
+
+
+def namespace() -> dict[str, Any]:
+    """The globals of the user's function that runs now."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and not is_converted(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame.f_globals
+
+
+def asking() -> str:
+    """How the function is written, of C or a library, that asks here for what only the running program knows.
+
+    The user's own code has no such name. It is the function that the user's line calls: hooks keep it in `function`, and a
+    library's own frames name themselves.
+    """
+    frame, found = sys._getframe(1), ""
+    while frame is not None and not is_converted(frame.f_code.co_filename):
+        code = frame.f_code
+        if is_jitmls(code.co_filename):
+            found = _written(frame.f_locals.get("function", frame.f_locals.get("cls"))) or found
+        elif not code.co_filename.startswith("<"):
+            found = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
+        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
+    return found
+
+
+def makes_text(frame: FrameType) -> bool:
+    """Whether code that asks for a float is at a `%`, which does so only of a text: "%.3f" % x."""
+    instruction, code = frame.f_lasti, frame.f_code.co_code
+    return code[instruction] == _BINARY and code[instruction + 1] in _REMAINDERS
+
+
+def _written(function: Any) -> str:
+    while type(function) is functools.partial:  # a hook is bound to what it stands for
+        is_hook = home_of(function.func).startswith("jitml") and len(function.args) > 0
+        function = function.args[0] if is_hook else function.func
+    if not callable(function) or is_users(getattr(getattr(function, "__code__", None), "co_filename", _NOWHERE)):
+        return ""
+    module = getattr(function, "__module__", None) or home_of(type(getattr(function, "__self__", None)))
+    if module.partition(".")[0] in ("jitml", "_operator"):
+        return ""
+    module = ".".join(part for part in module.split(".") if not part.startswith("_")) or module.lstrip("_")
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    return name if module == "builtins" else f"{'np' if module == 'numpy' else module}.{name}"
+
+
+def caller() -> Call:
+    """A function that calls another one as the user's line does: what that warns of or logs comes from there."""
+    place = user_source()
+    if place is None:
+        return lambda function, args, kwargs: function(*args, **kwargs)
+    call: Call = eval(_calling(place.file, place.line, place.function), namespace())  # of our own text, in the user's module
+    return call
+
+
+def as_written(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function that Python runs; one that makes a class takes the module of its caller for that of the class."""
+    return caller()(function, args, kwargs) if _makes_class(function) else function(*args, **kwargs)
+
+
+def _makes_class(function: Callable[..., Any]) -> bool:
+    while type(function) is functools.partial:
+        function = function.func
+    kind = function if isinstance(function, type) else getattr(function, "__self__", None)
+    is_metaclass = isinstance(kind, type) and (issubclass(kind, type) or isinstance(kind, enum.EnumMeta))
+    return is_metaclass or getattr(function, "__module__", None) in _MAKE_CLASSES
+
+
+def is_caller(code: CodeType) -> bool:
+    """Whether this is the code of what `caller` makes, which stands in the user's file."""
+    return code.co_varnames == _PARAMETERS and not code.co_names
+
+
+@functools.lru_cache(maxsize=1024)
+def _calling(file: str, line: int, name: str) -> CodeType:
+    made = compile("\n" * (line - 1) + f"lambda {', '.join(_PARAMETERS)}: function(*args, **kwargs)", file, "eval")
+    consts = (x.replace(co_name=name, co_qualname=name) if isinstance(x, CodeType) else x for x in made.co_consts)
+    return made.replace(co_consts=tuple(consts))
+
+
+__all__ = ["Call", "as_written", "asking", "caller", "makes_text", "namespace"]

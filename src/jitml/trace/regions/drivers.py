@@ -1,0 +1,238 @@
+"""How does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
+
+`protocol.py` is the protocol that they follow, `control_flow.py` asks here for one. Branches are captured in `branch.py`, loops
+in `for_loop.py` and `while_loop.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from jitml.config import CONFIG
+from jitml.errors import UnsupportedError
+from jitml.ir.dims import Dim
+from jitml.trace.lists.sequences import rows_of
+from jitml.trace.record.concrete import is_guess
+from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
+from jitml.trace.regions import branch as branches
+from jitml.trace.regions import for_loop, select, unrolled_tail, while_loop
+from jitml.trace.regions.loop import Loop
+from jitml.trace.rewrite.induction import Directions
+from jitml.trace.rewrite.protocol import Choice, Driver, Names, Operand, Values, WhileDriver
+from jitml.trace.speculation import paths
+from jitml.trace.speculation.modes import Mode, Site, decisions, depth_of_owner, refuse_region, site
+from jitml.trace.storage.storage import Storage
+from jitml.trace.symbolic.sizes import value_of_size
+from jitml.trace.values.kinds import is_decided, truth
+
+
+def outcome(test: Any) -> bool | None:
+    """The truth of something traced, where Python decides by it; None if a region is to be captured."""
+    if is_decided(test):
+        return bool(test)
+    place = site()
+    return assumed(test, place) if paths.is_decided(place) else None
+
+
+def assumed(test: Any, place: Site) -> bool:
+    """The truth of a condition in the call that is traced; from here on the program takes it for granted."""
+    taken = bool(paths.decide(truth(test), place))
+    trace = active_trace()
+    trace.facts = (*trace.facts, *branches.facts_of(test)[0 if taken else 1])
+    return taken
+
+
+def goes_on(test: Any, place: Site) -> bool:
+    """The same of the test of a `while` that is unrolled, which may not end where nothing is known of this call.
+
+    Raises:
+        UnsupportedError: with open sizes loops are cut short that the test depends on; a program for these sizes alone can tell.
+    """
+    taken = assumed(test, place)
+    if taken and active_trace().root.opened and is_guess(truth(test)):
+        refuse_region("a loop is unrolled whose end is not known with open sizes", place)
+    return taken
+
+
+def branch(test: Any) -> Driver:
+    """Of `if test`, undecided."""
+    return branches.If(test)
+
+
+def choice(test: Any) -> Choice:
+    """Of `x if test else y`, undecided."""
+    return select.Ternary(test)
+
+
+def operand(left: Any, stops_if: bool) -> Operand:
+    """Of `left and right` (where a False stops) or `left or right` (a True)."""
+    return select.Both(left, stops_if)
+
+
+def negation(x: Any) -> Any:
+    """`not x`, undecided."""
+    return select.negation(x)
+
+
+def require(ok: Any) -> bool:
+    """`assert ok`, undecided."""
+    return select.require(ok)
+
+
+def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
+    """The driver of a `for` over this, if it is to be rolled; and what plain Python iterates over if not."""
+    trace = current_trace()
+    found = rows_of(iterable) if trace is not None and trace.root.decisions is not None else None
+    if found is None:
+        return None, iterable
+    is_plain = mode_at(place) is Mode.PLAIN
+    if isinstance(found.trip, Dim):
+        if is_plain:
+            return None, map(found.at, range(paths.decide(value_of_size(found.trip), place)))
+    elif found.trip < 2 or is_plain:
+        return None, iterable
+    return for_loop.For(found, place), iterable
+
+
+def unless(stop: Any, place: Site) -> Driver:
+    """Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`."""
+    return unrolled_tail.Remaining(stop, place)
+
+
+def here() -> Site:
+    """The place of a construct that begins as plain Python."""
+    trace = current_trace()
+    return site() if trace is not None and trace.root.decisions is not None else ()
+
+
+def mode_at(place: Site) -> Mode:
+    """How the construct at a place is traced."""
+    return decisions().mode(place)
+
+
+def while_(names: Names, values: Values, counters: Directions, grows: Names, place: Site) -> Driver | None:
+    """Of a `while`, unless it is known to be none that can be rolled from its first iteration on."""
+    trace = current_trace()
+    if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED or raises(place):
+        return None
+    made = while_loop.While(place)
+    made.enter(names, values, (), counters, grows)
+    return made
+
+
+def raises(place: Site) -> str:
+    """The exception with which the body of a `while` is known to end."""
+    return decisions().raising.get((place, decisions().apart), {}).get(True, "")
+
+
+def never(test: Any, raised: str, place: Site) -> None:
+    """A `while` whose body ends with an exception is not entered, or the program's own Python says what happens."""
+    paths.require_not(truth(test), raised, place, user_source())
+
+
+def rest(place: Site, stop: Any, born: int) -> WhileDriver:
+    """Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced.
+
+    Args:
+        born: which storages were there before it began.
+    """
+    return while_loop.While(place, stop, born=born)
+
+
+def birth() -> int:
+    """A number that tells storages of before from those to come."""
+    return next(Storage.count)
+
+
+class Mark:
+    """How far the recording is where a `while` is about to evaluate its test, which is evaluated again if it is traced."""
+
+    def __init__(self) -> None:
+        trace = current_trace()
+        self.trace = trace
+        self.nodes = len(trace.builder.nodes) if trace is not None else 0
+        self.stores = trace.root.stores if trace is not None else 0
+
+    def check(self) -> None:
+        """Refuse a test that has done more than compute a value."""
+        trace = active_trace()
+        if trace is not self.trace or trace.root.stores != self.stores:
+            unsupported("the test of a loop whose first iteration differs from the others draws random numbers or writes")
+
+
+def shared_write(name: str) -> None:
+    """A name of a function around this one is about to be bound: the regions that were opened since must carry it."""
+    trace = current_trace()
+    if trace is None or not trace.root.open:
+        return
+    since = depth_of_owner(name)
+    if any(len(region.site) >= since and not region.carries(name) for region in trace.root.open):
+        unsupported(
+            f"{name} is bound as nonlocal, under a condition or in a loop that only the compiled program decides, by a function"
+            " that is called there",
+            "Return the new value, and bind the name where the condition or the loop stands.",
+        )
+
+
+def loops_inside(trace: Any) -> int:
+    """How many loops are being recorded inside a body."""
+    regions = active_trace().root.open
+    bodies = [region.body.trace if isinstance(region, Loop) else None for region in regions]
+    return sum(body is not None for body in bodies[bodies.index(trace) + 1 :])
+
+
+def made(obj: Any) -> Any:
+    """An object that the function has just made."""
+    trace = current_trace()
+    if trace is not None and trace.is_body:
+        trace.made[id(obj)] = obj
+    return obj
+
+
+def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
+    """The elements of a loop that is unrolled into the graph, as long as that stays in bounds."""
+    trace = current_trace()
+    if trace is None:
+        yield from iterable
+        return
+    before = len(trace.builder.nodes)
+    for done, element in enumerate(iterable):
+        if trace.root.decisions is not None:
+            decisions().step()
+        recorded = len(trace.builder.nodes) - before
+        if recorded > 10 * CONFIG.max_unroll or (done >= CONFIG.max_unroll and recorded >= done):
+            refuse_region(
+                f"a loop is unrolled into the graph, and after {done} iterations there is no end to it ({recorded} operations)",
+                place,
+                "Write it so that it can stay a loop, or raise the limit JITML_MAX_UNROLL.",
+            )
+        yield element
+
+
+def dead_end(caught: bool) -> bool:
+    """Whether to leave out a `raise` because a captured branch ends with it. `caught`: by the same function."""
+    trace = current_trace()
+    if trace is not None and not caught and trace.root.open and isinstance(trace.root.open[-1], branches.Fork):
+        trace.root.open[-1].raise_here(f"the exception raised at {user_source()}")
+    return False
+
+
+def depth() -> int:
+    """How many regions are open."""
+    trace = current_trace()
+    return len(trace.root.open) if trace is not None else 0
+
+
+def unwind(depth: int) -> None:
+    """An exception was caught in front of which only `depth` regions were open."""
+    trace = current_trace()
+    caught = sys.exc_info()[1]
+    if trace is not None and isinstance(caught, NameError):
+        decisions().reconsider_names(trace, caught)
+    if trace is not None and len(trace.root.open) > depth:
+        error = UnsupportedError("an exception that depends on a traced condition is caught in the jitted function")
+        decisions().reconsider(active_trace(), error)
+        decisions().settle_open(active_trace(), error)
+        raise error

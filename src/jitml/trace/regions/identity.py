@@ -1,0 +1,77 @@
+"""Are two names one array, and do two arrays share memory?  As in NumPy, where the trace knows; else another mode is tried.
+
+Inside a loop's body a name that is carried stands for an array of each iteration, and what a branch or a loop hands out may be an
+array of before: whether that is another one, only the compiled program knows.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import UnsupportedError
+from jitml.trace.record.guards import Slot
+from jitml.trace.record.recording import active_trace, current_trace, user_source
+from jitml.trace.regions.loop import Loop
+from jitml.trace.speculation.modes import Mode
+from jitml.trace.values.aliases import others, require_told_apart
+from jitml.trace.values.boxing import TracedArray, lift, require_one
+from jitml.trace.values.containers import require_settled
+from jitml.trace.values.type_unions import may_be_none, require_type_known
+
+_REMEDY = "Compare what the arrays hold, or remember in a flag of your own which array it is."
+
+
+def is_one(x: Any, y: Any) -> bool:
+    """`x is y`"""
+    if x is y or current_trace() is None:
+        return _is_it(x, y)
+    for one in (x, y):
+        if may_be_none(one):
+            require_type_known(one)
+    if TracedArray not in (type(x), type(y)):
+        require_settled(x)
+        require_settled(y)
+        return False
+    x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))
+    if type(x) is type(y) is TracedArray and x.dtype == y.dtype and x.ndim == y.ndim and x is not y:
+        require_known(x, y)
+        require_told_apart([(x, y)])
+        _require_two(x, y)
+    return _is_it(x, y)
+
+
+def _is_it(x: Any, y: Any) -> bool:
+    if x is y and type(x) is TracedArray:
+        require_one(x)
+    return x is y
+
+
+def _require_two(x: TracedArray, y: TracedArray) -> None:
+    """Arrays from outside that are two in this call are two in any that the program answers."""
+    for one, other in product(_given(x), _given(y)):
+        active_trace().root.host.require_identity(one, other, False)
+
+
+def _given(x: TracedArray) -> list[Slot]:
+    """The arrays from outside that this one may be."""
+    candidates = [x, *(array for _, origin in others(x) if (array := origin.array()) is not None)]
+    return [array.slot for array in candidates if array.slot is not None]
+
+
+def require_known(x: TracedArray, y: TracedArray) -> None:
+    """Refuse, if no other mode helps, where two arrays that are two to the trace may be one in the program."""
+    trace = active_trace()
+    text = "whether two arrays are one, or share memory, only the compiled program decides"
+    error = UnsupportedError(text, source=user_source(), remedy=_REMEDY)
+    for region in reversed(trace.root.open):
+        if isinstance(region, Loop) and region.may_be_one(x, y):
+            region.demote(error, Mode.PLAIN)
+    rival = next((rival for rival in x.storage.rivals if rival.storage() is y.storage), None)
+    if rival is not None:
+        rival.decider.refuse(text, _REMEDY)
+
+
+__all__ = ["is_one", "require_known"]

@@ -1,0 +1,1 @@
+"""Source rewriting: the user's syntax tree into code that calls hooks. Imports nothing of what is traced."""

@@ -1,0 +1,324 @@
+"""How do `break`, `continue` and early `return` disappear?  Into flags, and `if`s around what follows them.
+
+    for x in xs:                           returned = False
+        if bad(x): return x                for x in xs:                                  (stops at `returned`)
+        use(x)                                 if bad(x): __jm_value = x; returned = True
+    return None                                else: use(x)
+                                           if __jm__.none_of(returned): value = None
+                                           return value
+
+A body then always runs to its end, so that a driver (`protocol.py`) can stand around it; `with` and `finally` are right because
+control falls through them. Where one branch of an `if` always escapes, what follows moves into the other one: no flag is needed.
+A flag that nobody reads is never set. `for` and `while` nodes get an attribute `stops`: the flags that end the loop.
+
+Left as they are: functions whose escapes only stand in straight-line code, generators, and those that escape from a `finally`
+(which swallows exceptions; flags would not).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jitml.trace.rewrite.protocol import HOOKS, OURS
+
+RETURN, VALUE = "__jm_return__", "__jm_value__"
+# What follows an escape is nested at most so deep (then each statement is guarded for itself): Python allows twenty blocks.
+_DEEPEST = 5
+
+Loop = ast.For | ast.While
+_NO_NODES = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"))  # fields that hold none of interest
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def lower_escapes(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a function without escapes; they are changed in place, too."""
+    if not any(isinstance(node, (ast.If, ast.For, ast.While)) for node in within(body)):
+        return body
+    lowering = _Lowering(returns=_has_nested_return(body))
+    block = lowering.block(body, None, 0)
+    written = block.statements
+    if lowering.returns:
+        if not block.ends:
+            written += lowering.guarded({RETURN} & block.flags, [_assign(VALUE, ast.Constant(None), body[-1])], body[-1])
+        written.append(ast.copy_location(ast.Return(_load(VALUE, body[-1])), body[-1]))
+        undefined = ast.Attribute(ast.Name(HOOKS, ast.Load()), "UNDEF", ast.Load())
+        written = [_assign(RETURN, ast.Constant(False), body[0]), _assign(VALUE, undefined, body[0]), *written]
+    return _without_unread(written)
+
+
+def can_lower(body: list[ast.stmt]) -> bool:
+    """Whether a function's constructs can be driven: no generator, no escape out of a `finally`."""
+    if any(isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in within(body)):
+        return False
+    tries = [node for node in within(body) if isinstance(node, (ast.Try, ast.TryStar))]
+    return not any(_escapes_from(node.finalbody) for node in tries)
+
+
+def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of the same function, but operators; of functions and classes inside it only their defaults and decorators."""
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, _SCOPES):
+            stack.extend(getattr(node, "decorator_list", []))
+            if not isinstance(node, ast.ClassDef):
+                stack.extend(d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None)
+            continue
+        for name in node._fields:
+            if name not in _NO_NODES:
+                part = getattr(node, name, None)
+                if isinstance(part, ast.AST):
+                    stack.append(part)
+                elif isinstance(part, list):
+                    stack += [x for x in part if isinstance(x, ast.AST)]
+
+
+def _escapes_from(block: list[ast.stmt]) -> bool:
+    """Whether control can leave the block by `return`, or by a `break` or `continue` of a loop around it."""
+    for statement in block:
+        if isinstance(statement, (ast.Return, ast.Break, ast.Continue)):
+            return True
+        if isinstance(statement, (ast.For, ast.While)):
+            inner = any(isinstance(node, ast.Return) for node in within(statement.body))
+            if inner or _escapes_from(statement.orelse):
+                return True
+        elif any(_escapes_from(part) for part in _blocks(statement)):
+            return True
+    return False
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of a statement, other than a definition."""
+    if isinstance(statement, _SCOPES):
+        return
+    for part in ("body", "orelse", "finalbody"):
+        if block := getattr(statement, part, []):
+            yield block
+    for holder in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+        yield holder.body
+
+
+def _has_nested_return(body: list[ast.stmt]) -> bool:
+    constructs = [node for node in within(body) if isinstance(node, (ast.If, ast.For, ast.While))]
+    return any(isinstance(node, ast.Return) for construct in constructs for node in within([construct]))
+
+
+@dataclass
+class _Block:
+    """Lowered statements; the flags that they may have set at their end; whether control never falls off it."""
+
+    statements: list[ast.stmt] = field(default_factory=list)
+    flags: set[str] = field(default_factory=set)
+    ends: bool = False
+
+
+class _Lowering:
+    def __init__(self, returns: bool) -> None:
+        self.returns = returns
+        self.loops = 0
+
+    def block(self, statements: Sequence[ast.stmt], loop: int | None, depth: int) -> _Block:
+        """Lower statements; `depth` counts the blocks that lowering itself has put around them."""
+        made = _Block()
+        for position, statement in enumerate(statements):
+            if made.flags and depth < _DEEPEST:
+                after = self.block(statements[position:], loop, depth + 1)
+                made.statements += self.guarded(made.flags, after.statements, statement)
+                return _Block(made.statements, made.flags | after.flags, after.ends)
+            rest = statements[position + 1 :]
+            moved = bool(rest) and isinstance(statement, ast.If) and depth < _DEEPEST and self._move(statement, rest, loop)
+            lowered = self.statement(statement, loop, depth + moved)
+            made.statements += self.guarded(made.flags, lowered.statements, statement)
+            made.flags |= lowered.flags
+            if lowered.ends or moved:
+                made.ends = lowered.ends
+                made.statements += [] if moved else _never(rest, statement)
+                break
+        return made
+
+    def _move(self, statement: ast.If, rest: Sequence[ast.stmt], loop: int | None) -> bool:
+        """Move what follows an `if` into the branch that goes on, if the other one always escapes; whether it was."""
+        then, orelse = _always_escapes(statement.body), _always_escapes(statement.orelse)
+        if then == orelse or (loop is None and not self.returns):
+            return False
+        if then:
+            statement.orelse = [*statement.orelse, *rest]
+        else:
+            statement.body = [*statement.body, *rest]
+        return True
+
+    def guarded(self, flags: set[str], statements: list[ast.stmt], at: ast.AST) -> list[ast.stmt]:
+        """The statements, if no flag is set."""
+        if not flags or not statements:
+            return statements
+        hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "none_of", ast.Load())
+        test = ast.Call(hook, [_load(flag, at) for flag in sorted(flags)], [])
+        return [ast.copy_location(ast.If(test, statements, []), at)]
+
+    def statement(self, statement: ast.stmt, loop: int | None, depth: int) -> _Block:
+        match statement:
+            case ast.Return() if self.returns:
+                value = statement.value if statement.value is not None else ast.copy_location(ast.Constant(None), statement)
+                made = _set(RETURN, statement)
+                return _Block([_assign(VALUE, value, statement), *made.statements], made.flags, ends=True)
+            case ast.Break() if loop is not None:
+                return _set(f"__jm_break_{loop}__", statement)
+            case ast.Continue() if loop is not None:
+                return _set(f"__jm_continue_{loop}__", statement)
+            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+                return _Block([statement], ends=True)
+            case ast.If():
+                return self._if(statement, loop, depth)
+            case ast.For() | ast.While():
+                return self._loop(statement, loop, depth)
+            case ast.With():
+                inner = self.block(statement.body, loop, depth)
+                statement.body = inner.statements
+                return _Block([statement], inner.flags)  # not `ends`: its manager may swallow an exception
+            case ast.Try() | ast.TryStar():
+                return self._try(statement, loop, depth)
+            case ast.Match():
+                flags: set[str] = set()
+                for case in statement.cases:
+                    inner = self.block(case.body, loop, depth)
+                    case.body, flags = inner.statements, flags | inner.flags
+                return _Block([statement], flags)
+            case _:
+                return _Block([statement])
+
+    def _if(self, statement: ast.If, loop: int | None, depth: int) -> _Block:
+        then = self.block(statement.body, loop, depth)
+        orelse = self.block(statement.orelse, loop, depth)
+        statement.body, statement.orelse = then.statements, orelse.statements
+        return _Block([statement], then.flags | orelse.flags, then.ends and orelse.ends)
+
+    def _try(self, statement: ast.Try | ast.TryStar, loop: int | None, depth: int) -> _Block:
+        body = self.block(statement.body, loop, depth)
+        statement.body = body.statements
+        flags = set(body.flags)
+        if statement.orelse:
+            orelse = self.block(statement.orelse, loop, depth)
+            statement.orelse = self.guarded(body.flags, orelse.statements, statement.orelse[0])
+            flags |= orelse.flags
+        for handler in statement.handlers:
+            inner = self.block(handler.body, loop, depth)
+            handler.body, flags = inner.statements, flags | inner.flags
+        statement.finalbody = self.block(statement.finalbody, loop, depth).statements
+        return _Block([statement], flags)
+
+    def _loop(self, statement: Loop, outer: int | None, depth: int) -> _Block:
+        self.loops += 1
+        _test_inside(statement)
+        stopped, skipped = f"__jm_break_{self.loops}__", f"__jm_continue_{self.loops}__"
+        inner = self.block(statement.body, self.loops, 0)
+        written: list[ast.stmt] = []
+        if stopped in inner.flags:
+            written.append(_assign(stopped, ast.Constant(False), statement))
+        if skipped in inner.flags:
+            inner.statements.insert(0, _assign(skipped, ast.Constant(False), statement.body[0]))
+        orelse, statement.body, statement.orelse = statement.orelse, inner.statements, []
+        stops = inner.flags - {skipped}
+        forever = _is_endless(statement) and stopped not in stops
+        statement.stops = sorted(stops)  # type: ignore[union-attr]  # ours: read by `control.py`
+        written.append(statement)
+        flags = stops - {stopped}
+        if forever:
+            return _Block([*written, *_never(orelse, statement)], flags, ends=True)
+        if not orelse:
+            return _Block(written, flags)
+        after = self.block(orelse, outer, depth)
+        written += self.guarded(stops, after.statements, orelse[0])
+        return _Block(written, flags | after.flags, after.ends and not stops)
+
+
+def _is_endless(statement: Loop) -> bool:
+    """Whether only an escape ends the loop."""
+    return isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and bool(statement.test.value)
+
+
+def _test_inside(statement: Loop) -> None:
+    """A `while` whose test binds a name becomes `while True`: evaluated again, the test would bind it twice."""
+    if not isinstance(statement, ast.While) or not any(isinstance(node, ast.NamedExpr) for node in within([statement.test])):
+        return
+    if _escapes_from(statement.orelse):
+        return
+    test = statement.test
+    end: list[ast.stmt] = [*statement.orelse, ast.Break()]
+    leave = ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), test), end, []), test)
+    statement.test = ast.copy_location(ast.Constant(True), test)
+    statement.body, statement.orelse = [leave, *statement.body], []
+
+
+def _set(flag: str, at: ast.AST) -> _Block:
+    return _Block([_assign(flag, ast.Constant(True), at)], {flag}, ends=True)
+
+
+def _always_escapes(block: Sequence[ast.stmt]) -> bool:
+    """Whether no path leads through the block, and some path escapes (and does not only raise)."""
+    return _ends(block) and _escapes_from(list(block))
+
+
+def _ends(block: Sequence[ast.stmt]) -> bool:
+    if not block:
+        return False
+    last = block[-1]
+    if isinstance(last, ast.If):
+        return _ends(last.body) and _ends(last.orelse)
+    return isinstance(last, (ast.Return, ast.Break, ast.Continue, ast.Raise))
+
+
+def _never(rest: Sequence[ast.stmt], at: ast.AST) -> list[ast.stmt]:
+    """Statements that are not reached still make their names local."""
+    names = sorted({n.id for n in within(rest) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
+    if not names:
+        return []
+    bind: list[ast.stmt] = [_assign(name, ast.Constant(None), at) for name in names]
+    return [ast.copy_location(ast.If(ast.copy_location(ast.Constant(False), at), bind, []), at)]
+
+
+def _without_unread(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Drop what is assigned to flags that nobody reads."""
+    read = {stop for node in within(statements) for stop in getattr(node, "stops", ())}
+    read |= {node.id for node in within(statements) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return _Sweep(read).block(statements)
+
+
+class _Sweep:
+    def __init__(self, read: set[str]) -> None:
+        self.read = read
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        kept: list[ast.stmt] = []
+        for statement in statements:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith(OURS) and name not in self.read:
+                    continue
+                case _:
+                    self._parts(statement)
+            kept.append(statement)
+        return kept
+
+    def _parts(self, statement: ast.stmt) -> None:
+        if isinstance(statement, _SCOPES):
+            return
+        for part in ("body", "orelse", "finalbody"):
+            if block := getattr(statement, part, []):
+                setattr(statement, part, self.block(block) or ([] if part != "body" else [_pass(block[0])]))
+        for holder in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            holder.body = self.block(holder.body) or [_pass(holder.body[0])]
+
+
+def _pass(at: ast.AST) -> ast.stmt:
+    return ast.copy_location(ast.Pass(), at)
+
+
+def _load(name: str, at: ast.AST) -> ast.expr:
+    return ast.copy_location(ast.Name(name, ast.Load()), at)
+
+
+def _assign(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    target = ast.copy_location(ast.Name(name, ast.Store()), at)
+    return ast.copy_location(ast.Assign([target], value), at)

@@ -1,0 +1,148 @@
+"""How is a function's source changed so that tracing sees what it touches?  One pass over its syntax tree.
+
+`operators.py` (calls, names, attributes, subscripts) and `control.py` (`if`, `for`, ...) say what becomes of each construct.
+Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm__` is a closure
+variable, so that the user's globals stay clean; what it does stands in `attributes.py`, `calls.py`, `control_flow.py`.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import pickle
+import sys
+from types import CodeType
+
+from jitml.process import silent_syntax
+from jitml.trace.rewrite.comprehensions import MADE, Comprehensions, locals_of
+from jitml.trace.rewrite.control_flow import DEEPEST, Control
+from jitml.trace.rewrite.list_ops import Appends, only_named
+from jitml.trace.rewrite.protocol import HOOKS
+from jitml.trace.rewrite.source import Found, FunctionNode
+
+
+def rewrite(found: Found, code: CodeType) -> CodeType:
+    """The code object of the function with hooks; its free variables are the old ones (as far as used) and `__jm`."""
+    for deepest in (DEEPEST, 0):
+        module = _module(found, code, deepest)
+        try:
+            with silent_syntax():
+                compiled = compile(module, found.file, "exec", flags=code.co_flags & 0x1FF0000, dont_inherit=True)
+            break
+        except SyntaxError:  # more nested blocks than Python allows: as it is, nothing is driven
+            if deepest == 0:
+                raise
+    name = "<lambda>" if isinstance(found.node, ast.Lambda) else "__jm_function"
+    made = _dig(_dig(compiled, "__jm_factory"), name)
+    return _named(made, made.co_qualname, code.co_qualname, code.co_name)
+
+
+def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
+    """A factory of the rewritten function; its parameters are the function's free variables."""
+    node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
+    mangle(node, found.class_name)
+    if not isinstance(node, ast.Lambda):
+        local = frozenset(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]) - frozenset(code.co_cellvars)
+        appends = Appends(only_named(node, local))
+        node.body = [appends.visit(statement) for statement in node.body]
+        node.body = Comprehensions(locals_of(node)).block(node.body)
+    writer = Control(own_names(node), deepest)
+    writer.evaluates_annotations = sys.version_info < (3, 14) and not code.co_flags & __future__.annotations.compiler_flag
+    arguments = ast.arguments(
+        posonlyargs=node.args.posonlyargs, args=node.args.args, vararg=node.args.vararg, kwonlyargs=node.args.kwonlyargs,
+        kw_defaults=[None] * len(node.args.kwonlyargs), kwarg=node.args.kwarg, defaults=[],
+    )  # fmt: skip
+    for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
+        if a is not None:
+            a.annotation = None
+    inner: ast.stmt
+    if isinstance(node, ast.Lambda):
+        inner = ast.Expr(ast.Lambda(arguments, writer.visit(node.body)))
+        inner.value = ast.copy_location(inner.value, node)
+    else:
+        inner = _function("__jm_function", arguments, writer.function(arguments, node.body))
+    ast.copy_location(inner, node)
+    # A function's first line is that of its first decorator. Lines of code objects count from it, so it must be right
+    # at compilation: replaced afterwards it would shift every line.
+    inner.lineno = code.co_firstlineno
+    parameters = ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars)], None, [], [], None, [])
+    factory = _function("__jm_factory", parameters, [inner])
+    ast.copy_location(factory, node)
+    return ast.fix_missing_locations(ast.Module([factory], []))
+
+
+def mangle(node: ast.AST, class_name: str) -> None:
+    """Write private names (`self.__x`) as the class that encloses them has Python do."""
+    for child in ast.iter_child_nodes(node):
+        mangle(child, child.name if isinstance(child, ast.ClassDef) else class_name)
+    for part in ("id", "attr", "arg", "name"):
+        name = getattr(node, part, None)
+        if isinstance(name, str) and name.startswith("__") and not name.endswith("__") and class_name.strip("_"):
+            setattr(node, part, f"_{class_name.lstrip('_')}{name}")
+
+
+def _function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
+    function = ast.FunctionDef(name, arguments, body, [], None, None)
+    function.type_params = []  # type: ignore[attr-defined]  # a required field since 3.12
+    return function
+
+
+def _dig(code: CodeType, name: str) -> CodeType:
+    return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+
+
+def _named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
+    """Code whose functions and classes are named as those of the plain function are, and not as the factory has them.
+
+    What stands for a comprehension has the name of the function around, `own`, which tracebacks and records of logging show.
+    """
+
+    def renamed(constant: object) -> object:
+        if isinstance(constant, CodeType):
+            return _named(constant, prefix, name, own if constant.co_name.startswith(MADE) else constant.co_name)
+        is_ours = isinstance(constant, str) and constant.startswith(f"{prefix}.<locals>.")  # a class names itself
+        return name + constant.removeprefix(prefix) if isinstance(constant, str) and is_ours else constant
+
+    consts = tuple(map(renamed, code.co_consts))
+    return code.replace(co_consts=consts, co_name=own, co_qualname=name + code.co_qualname.removeprefix(prefix))
+
+
+def own_names(node: FunctionNode) -> frozenset[str]:
+    """Names bound by the function or by a function inside it, less those it declares global or nonlocal.
+
+    A name that some inner function binds counts as own in all of them: a hook too few, there, only where one name means a
+    global in one place and a local in another.
+    """
+    bound: set[str] = set()
+    outer: set[str] = set()
+    for child in ast.walk(node):
+        match child:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                bound.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) if child is not node:
+                bound.add(name)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                bound.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                bound.add(name)
+            case ast.alias(name=name, asname=alias):
+                bound.add(alias or name.split(".")[0])
+            case ast.Global(names=names):
+                outer.update(names)
+            case _:
+                pass
+    outer.update(_nonlocals(node))
+    return frozenset(bound - outer)
+
+
+def _nonlocals(node: FunctionNode) -> set[str]:
+    """Names that the function itself (not one inside it) declares nonlocal."""
+    found: set[str] = set()
+    stack: list[ast.AST] = list(node.body) if isinstance(node.body, list) else []
+    while stack:
+        child = stack.pop()
+        if isinstance(child, ast.Nonlocal):
+            found.update(child.names)
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(child))
+    return found

@@ -1,0 +1,240 @@
+"""What if the function handles an exception?  Outside `jit`, a transform traces it once more, with the numbers of the call.
+
+A graph has no `except`: what its operations raise ends the run, and under `jit` the plain function answers. That gives no
+derivative. So `eager.py` has the function traced again, and `Steps` runs each operation as it is recorded: what it raises is
+raised in the user's own line, and whoever handles it there is traced. Such a program is good for this one call.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import contains
+from traceback import walk_tb
+from types import CodeType, ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UnknownSizeError
+from jitml.ir.analysis.fp_errors import CATEGORIES, raised_by
+from jitml.ir.graph import Node, Value
+from jitml.trace.record.concrete import NoExample, example_of
+from jitml.trace.record.guards import Const
+from jitml.trace.record.loaded_modules import modules_of
+from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
+from jitml.trace.rewrite.source import FunctionNode
+from jitml.trace.speculation.modes import decisions
+
+_NO_FLOATING = {
+    *("LinAlgError", "ValueError", "TypeError", "IndexError", "KeyError", "LookupError", "ZeroDivisionError", "OverflowError"),
+    *("AssertionError", "AttributeError", "NameError", "RuntimeError", "NotImplementedError", "StopIteration", "RecursionError"),
+    *("ImportError", "ModuleNotFoundError", "OSError", "FileNotFoundError", "MemoryError", "UnicodeError", "Warning"),
+}
+# Managers that let every exception pass.
+_TRANSPARENT = {"errstate", "open", "printoptions", "catch_warnings"}
+_LEAVING = (ast.Return, ast.Break, ast.Continue)
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A statement that may end an exception: a `try`, or a `with` whose manager may.
+
+    Args:
+        first, last: lines in which it may be raised.
+        hears_floating: whether a FloatingPointError may be among them.
+    """
+
+    source: Source
+    first: int
+    last: int
+    hears_floating: bool
+
+
+def handlers_in(node: FunctionNode, file: str) -> tuple[Handler, ...]:
+    """Those of a function, and of functions inside it."""
+    return tuple(_handlers(node, file, getattr(node, "name", "<lambda>")))
+
+
+def handlers_of(code: CodeType) -> tuple[Handler, ...]:
+    """The same of a function without source: all of it, if there is one in it."""
+    if not getattr(code, "co_exceptiontable", b""):
+        return ()
+    return (Handler(Source(code.co_filename, code.co_firstlineno, code.co_name), 0, sys.maxsize, True),)
+
+
+def _handlers(node: ast.AST, file: str, function: str) -> Iterator[Handler]:
+    for child in ast.iter_child_nodes(node):
+        hears: bool | None = None
+        if isinstance(child, (ast.Try, ast.TryStar)):
+            if child.handlers:
+                hears = any(map(_hears_floating, child.handlers))
+            elif any(isinstance(part, _LEAVING) for statement in child.finalbody for part in ast.walk(statement)):
+                hears = True
+        elif isinstance(child, ast.With):
+            called = [item.context_expr.func for item in child.items if isinstance(item.context_expr, ast.Call)]
+            if len(called) < len(child.items) or any(_last_name(name) not in _TRANSPARENT for name in called):
+                hears = True
+        if hears is not None and isinstance(child, (ast.Try, ast.TryStar, ast.With)):
+            last = child.body[-1].end_lineno or child.body[-1].lineno
+            yield Handler(Source(file, child.lineno, function), child.body[0].lineno, last, hears)
+        inner = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
+        yield from _handlers(child, file, inner)
+
+
+def _hears_floating(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or _last_name(kind) not in _NO_FLOATING for kind in kinds)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def raising_now() -> int:
+    """The floating-point errors, as bits, that `np.errstate` makes exceptions of here."""
+    state: Any = np.geterr()
+    return sum(bit for name, bit in CATEGORIES.items() if state[name] == "raise")
+
+
+def raising(errors: int) -> np.errstate:
+    """Inside the block these errors, as bits, are exceptions, and others are nothing."""
+    if not errors:
+        return np.errstate(all="ignore")
+    kinds: Any = {name: "raise" if errors & bit else "ignore" for name, bit in CATEGORIES.items()}
+    return np.errstate(**kinds)
+
+
+class Steps:
+    """Runs each operation of one trace as it is recorded.
+
+    Args:
+        floating: the floating-point errors, as bits, that are exceptions where the function is called.
+        all_plain: whether loops are unrolled, and branches decided, from the beginning: nothing is run as a whole then.
+    """
+
+    def __init__(self, floating: int, *, all_plain: bool) -> None:
+        self.floating, self.all_plain = floating, all_plain
+        self.is_blind = False  # whether something could not be run, as what depends on random numbers
+
+    def see(self, node: Node) -> None:
+        """An operation has been recorded.
+
+        Raises:
+            Exception: what it raises in this call.
+        """
+        root = active_trace().root
+        if root.open:  # it is run with the whole region
+            return
+        try:
+            if self._may_raise_floating(node):
+                operands = [example_of(v) for v in node.inputs]
+                with raising(root.floating & raised_by(node)):
+                    node.op.evaluate(*operands, **node.params)
+            elif node.op.is_pointwise or not node.outputs:
+                return
+            example_of(node.outputs[0])
+        except NoExample:
+            self.is_blind = True
+        except FailedCheck:
+            if node.bodies:
+                go_inside()
+        except Exception:
+            if node.bodies:
+                go_inside()
+            builder = active_trace().builder
+            builder.cut(len(builder.nodes) - 1)  # it has no result
+            raise
+
+    def ask(self, function: Callable[..., Any], operands: Sequence[Any]) -> None:
+        """Python is about to compute with numbers of its own.
+
+        Raises:
+            Exception: what it raises in this call.
+        """
+        if active_trace().root.open:
+            go_inside()
+        try:
+            numbers = [example_of(x).item() if isinstance(x, Value) else x for x in operands]
+        except NoExample:
+            self.is_blind = True
+        else:
+            function(*numbers)
+
+    def _may_raise_floating(self, node: Node) -> bool:
+        root = active_trace().root
+        errors = root.floating & raised_by(node)
+        return bool(errors) and not node.bodies and not node.syms and _is_inside(root.handlers)
+
+    def heed(self) -> None:
+        """Floating-point errors may be exceptions from here on."""
+        root = active_trace().root
+        if root.floating and any(handler.hears_floating for handler in root.handlers):
+            go_inside()
+
+
+def raise_in_this_call(error: Exception) -> NoReturn:
+    """Raise what a function raises for the numbers of this call: no handler makes it part of a program for others."""
+    root = active_trace().root
+    if root.handlers and root.steps is None and not isinstance(error, JitmlError):
+        refuse(FailedCheck(f"{type(error).__name__} is raised in the call that is traced, and may be handled"))
+    raise error
+
+
+def require_known_sizes(error: BaseException) -> None:
+    """An exception is handled: if what cannot be traced for sizes left open has raised it, other sizes may raise nothing."""
+    if active_trace().root.opened and isinstance(error, (ValueError, IndexError)) and error.__traceback__ is not None:
+        *_, (frame, _) = walk_tb(error.__traceback__)
+        if not is_users(frame.f_code.co_filename):
+            refuse(UnknownSizeError(f"an exception is handled that may depend on sizes ({type(error).__name__})"))
+
+
+def require_missing(error: BaseException) -> None:
+    """An exception is handled: what is looked for in vain by name, a global or a module, is not there in other calls, either."""
+    root = active_trace().root
+    if isinstance(error, ImportError) and error.name:
+        _require_not_imported(root, error.name)
+    elif type(error) is NameError and error.name and error.__traceback__ is not None:
+        *_, (frame, _) = walk_tb(error.__traceback__)
+        if error.name not in frame.f_code.co_freevars:
+            place = root.host.compute(contains, (Const(frame.f_globals), Const(error.name)), f"a global {error.name}")
+            root.host.require(place, error.name in frame.f_globals)
+
+
+def require_numpys_own(error: BaseException) -> None:
+    """The function looks at an exception: what NumPy says is not what jitml does, so that plain Python runs."""
+    root = active_trace().root
+    if isinstance(error, (ShapeError, DTypeError)) and root.steps is None:
+        refuse(error)
+
+
+def _require_not_imported(root: Trace, name: str) -> None:
+    """A module is not there, or has no other names than now."""
+    if name in (modules := modules_of(root)):
+        names = tuple(vars(modules[name]))
+        root.host.require(root.host.compute(_names_of, (Const(sys.modules[name]),), f"names of {name}"), names)
+
+
+def _names_of(module: ModuleType) -> tuple[str, ...]:
+    return tuple(vars(module))
+
+
+def go_inside() -> None:
+    """Something in a region may raise: loops are unrolled, and branches decided, so that it does where it stands."""
+    if not decisions().all_plain:
+        decisions().all_plain = True
+        decisions().again()
+
+
+def _is_inside(handlers: Sequence[Handler]) -> bool:
+    """Whether a floating-point error that is raised now may be handled."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        for handler in handlers:
+            is_there = frame.f_code.co_filename == handler.source.file and handler.first <= frame.f_lineno <= handler.last
+            if is_there and handler.hears_floating:
+                return True
+        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
+    return False

@@ -1,0 +1,337 @@
+"""What have failed attempts at tracing a function taught?  `Decisions`: what not to capture, which branches raise.
+
+A body is traced without knowing whether it can be a region: it may ask for the number behind a loop's index, append to a list,
+or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the
+program with the calls that led there, and the whole function is traced anew (`Restart`). Decisions only grow, or move inwards, so
+that this ends; where it takes too long, the function is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import takewhile
+from types import FrameType
+from typing import NoReturn, Protocol
+
+from jitml.config import CONFIG
+from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
+from jitml.trace.record.array_memory import Array
+from jitml.trace.record.recording import Effort, Trace, active_trace, is_converted, refuse, user_source
+from jitml.trace.rewrite.protocol import Restart
+from jitml.trace.speculation.budget import Budget
+
+Site = tuple[tuple[int, int], ...]
+_MOST_RESTARTS = 500
+_MOST_RECORDED = 60  # operations in all attempts, for each iteration that a loop may be unrolled to
+_ENDLESS = (
+    "What is computed from Python numbers and containers alone is run while the function is traced: compute it outside and pass"
+    " it, or write it with NumPy arrays, or raise the limit JITML_TRACE_SECONDS."
+)
+
+
+class Mode(IntEnum):
+    """How a loop is traced: as one region; the first iteration apart; every iteration as plain Python runs it.
+
+    A branch is captured (`ROLLED`), or `PLAIN`: one side is traced, the one that this call takes (`paths.py`).
+    """
+
+    ROLLED = 0
+    PEELED = 1
+    PLAIN = 2
+
+
+class Region(Protocol):
+    """Something that is being recorded."""
+
+    site: Site
+    source: Source | None
+
+    def carries(self, name: str) -> bool:
+        """Whether what the region's own function binds to the name, or a function called by it, is known after the region."""
+
+    def amend(self, error: BaseException) -> None:
+        """An exception has left its body: decide what the next attempt does, if there is anything left to try."""
+
+    def see_unbound(self, error: NameError) -> None:
+        """A name was read in its body that is not bound there: decide whether earlier iterations bind it."""
+
+    def settle(self, error: BaseException) -> None:
+        """The same where nothing else has helped: what the program decides is assumed to be as it is in this call."""
+
+
+class Decisions:
+    """What is known at each site.
+
+    A loop that has been found to need a first iteration of its own needs it as far `apart` as it was found: with one around it
+    that is `PEELED`, perhaps in the first iteration of that one alone. Were it peeled everywhere, a nest would have twice as many
+    copies of its innermost body with each level.
+
+    Args:
+        modes: of sites, from a trace of the same function.
+        peeled: of the same, loops that are `PEELED` so far apart, with all that is recorded around them.
+        recursive: of the same, where constructs stand, whatever the calls, that were entered too often in themselves. They are
+            `PLAIN` at every depth: a recursion that divides would meet its limit again in each part, and each time takes longer.
+    """
+
+    def __init__(
+        self,
+        modes: Mapping[Site, Mode],
+        peeled: Mapping[tuple[Site, int], frozenset[Site]],
+        recursive: Iterable[Site] = (),
+    ) -> None:
+        self.modes = dict(modes)
+        self.peeled = dict(peeled)
+        self.recursive = set(recursive)
+        self.reasons: dict[Site, BaseException] = {}
+        self.latest: BaseException | None = None  # of the reasons
+        self.recorded = 0  # operations in earlier attempts
+        self.effort = Effort()  # of this one
+        self.budget = Budget()  # of all
+        self.answered_otherwise = False  # whether this one has met a claim that fails in this call
+        self.exhausted: UnsupportedError | None = None
+        self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
+        # Branches that end with an exception, there and so far `apart`, and what it says.
+        self.raising: dict[tuple[Site, int], dict[bool, str]] = {}
+        self.all_plain = False  # whether every construct is `PLAIN`
+        self.heeds_floating = False  # whether the function may handle floating-point errors, which a transform must not ignore
+        self.apart = 0  # in how many loops' first iterations, which are traced by themselves, what is recorded now stands
+        self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
+        self.typed: set[Site] = set()  # after which it is decided of which type numbers are, because a region asks for it
+        self.wanted: dict[Site, set[str]] = {}  # names that are read after a construct that may leave them unbound
+        self.lost: dict[str, set[Site]] = {}  # names that constructs have left unbound, though they may be bound
+        # As the host program names them: numbers from outside that the function replaces, and lists that it appends to; and of
+        # these lists those of which more must be known.
+        self.moving: set[str] = set()
+        self.apart_from: dict[str, set[str]] = {}  # names of objects, and where they have arrays that are written
+        self.closed: set[str] = set()
+        self.carried: dict[Site, frozenset[str]] = {}  # names that a loop has carried where it was recorded in this attempt
+        # Memory of which overlapping parts are met one by one, and written: id of the array that owns it -> that array.
+        self.in_parts: dict[int, Array] = {}
+        self.restart: Restart | None = None
+        self.base = 0  # how many of the user's functions run around the one that is traced
+        self._attempts = 0
+
+    def begin(self, effort: Effort) -> None:
+        self.recorded += self.effort.recorded
+        self.effort = effort
+        self.restart = None
+        self.lost.clear()
+        self.carried.clear()
+        self.answered_otherwise = False
+        self.apart = 0
+        self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
+        self._attempts += 1
+        self.require_end()
+
+    @contextmanager
+    def first_iteration(self) -> Iterator[None]:
+        """A first iteration is traced by itself: what raises there need not raise in others."""
+        self.apart += 1
+        try:
+            yield
+        finally:
+            self.apart -= 1
+
+    def again(self) -> NoReturn:
+        """Trace anew, with what has just been decided. No `except` of the user's can prevent it."""
+        self.restart = Restart()
+        raise self.restart
+
+    def require_end(self) -> None:
+        """Refuse the function if tracing it has taken too long already."""
+        recorded = self.recorded + self.effort.recorded
+        if self.exhausted is None and (recorded > _MOST_RECORDED * CONFIG.max_unroll or self._attempts > _MOST_RESTARTS):
+            text = f"tracing finds no end: {recorded} operations have been recorded in {self._attempts} attempts"
+            remedy = "Write it so that the loop can stay one, or its condition be known, or raise the limit JITML_MAX_UNROLL."
+            self.exhausted = _because(text, self.latest, remedy)
+        if self.exhausted is not None:
+            raise self.exhausted
+
+    def step(self) -> None:
+        """An iteration that plain Python runs begins, or a call: refuse the function if such have taken too long."""
+        self.require_end()
+        if spent := self.budget.step(self.recorded + self.effort.recorded):
+            text = f"tracing finds no end: after {self.budget.steps} iterations and calls that Python runs it has taken {spent}"
+            self.exhausted = UnsupportedError(text, source=user_source(), remedy=_ENDLESS)
+            raise self.exhausted
+
+    def is_plain(self, site: Site) -> bool:
+        """Whether plain Python runs what stands at a place."""
+        return self.all_plain or site[:1] in self.recursive or self.modes.get(site) is Mode.PLAIN
+
+    def mode(self, site: Site) -> Mode:
+        """How the construct at a place is traced."""
+        if self.is_plain(site):
+            return Mode.PLAIN
+        mode = self.modes.get(site, Mode.ROLLED)
+        return Mode.PEELED if mode is Mode.ROLLED and (site, self.apart) in self.peeled else mode
+
+    def demote(self, site: Site, mode: Mode, reason: BaseException) -> None:
+        """Trace a loop in another mode, unless it is in that one already."""
+        if not self.is_plain(site) and self.modes.get(site, Mode.ROLLED) < mode:
+            self.modes[site] = mode
+            self.reasons[site] = self.latest = reason
+            self.again()
+
+    def peel(self, site: Site, apart: int, around: Sequence[Region], reason: BaseException) -> NoReturn:
+        """Trace the first iteration of a loop, which has been rolled so far apart, by itself.
+
+        Loops in it that need the same there are going to need it in that iteration; whether in the others, too, will show.
+
+        Args:
+            around: what is being recorded, outermost first: all around the loop, the loop, and what is in it.
+        """
+        self.peeled = {
+            (inner, depth + (depth >= apart and site in outer)): outer for (inner, depth), outer in self.peeled.items()
+        }
+        self.peeled[site, apart] = frozenset(region.site for region in takewhile(lambda region: region.site != site, around))
+        self.reasons[site] = self.latest = reason
+        self.again()
+
+    def reconsider(self, trace: Trace, error: BaseException) -> None:
+        """An exception goes through the open regions: begin anew if one of them can be traced otherwise."""
+        if self.restart is not None:  # a `finally` or an `except` on the way out has met the next exception
+            raise self.restart
+        if self.exhausted is not None:
+            raise self.exhausted
+        if isinstance(error, NameError):
+            self.reconsider_names(trace, error)
+        for region in reversed(trace.root.open):
+            region.amend(error)
+
+    def leave_out(self, place: tuple[Site, int], branch: bool, raised: str) -> NoReturn:
+        """A branch ends with an exception, which its check tells from now on."""
+        self.raising.setdefault(place, {})[branch] = raised
+        self.again()
+
+    def wants(self, name: str, site: Site) -> bool:
+        """Whether a name is known to be read after a construct that may leave it unbound; if not, it is lost from here on."""
+        if name in self.wanted.get(site, ()):
+            return True
+        self.lost.setdefault(name, set()).add(site)
+        return False
+
+    def reconsider_names(self, trace: Trace, error: NameError) -> None:
+        """A name that is not bound was read: perhaps it is, as the compiled program runs."""
+        for name, sites in self.lost.items():
+            if f"'{name}'" in str(error):
+                for site in sites:
+                    self.wanted.setdefault(site, set()).add(name)
+                self.again()
+        for region in reversed(trace.root.open):
+            region.see_unbound(error)
+
+    def settle_open(self, trace: Trace, error: BaseException, inner: Region | None = None) -> None:
+        """The same where nothing else is left: no region stays around what cannot be traced in one.
+
+        Args:
+            inner: the region that asks for it; those around it are meant.
+        """
+        if isinstance(error, RecursionError):
+            entered = Counter(region.site[:1] for region in trace.root.open)
+            found = {place for place, times in entered.items() if times >= entered[trace.root.open[-1].site[:1]]}
+            self.recursive |= found  # at once: each attempt goes all the way down
+            if found:
+                self.again()
+        for region in trace.root.open:
+            if region is inner:
+                break
+            region.settle(error)
+
+    def settle_place(self, error: BaseException) -> bool:
+        """Whether the number that Python needs, which is what the error says, may be assumed to be as it is in this call."""
+        place: Site | None = getattr(error, "place", None)
+        if place is None or self.is_plain(place):
+            return False
+        self.modes[place] = Mode.PLAIN
+        self.latest = error
+        return True
+
+    def settle_sides(self) -> bool:
+        """Whether there are branches on traced conditions that may have to do with an exception which ends the trace.
+
+        A side that raises was left out though this call may take it, or a number has got the other side's type. They are traced
+        once more as this call takes them, in which case the exception is the program's own.
+        """
+        found = (*(site for site, _ in self.raising), *self.widened)
+        doubtful = {site for site in found if not self.is_plain(site)}
+        self.modes |= dict.fromkeys(doubtful, Mode.PLAIN)
+        self.raising.clear()
+        self.widened.clear()
+        return bool(doubtful)
+
+
+def decisions() -> Decisions:
+    """Those of the current attempt."""
+    found: Decisions = active_trace().root.decisions
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """A construct that decides, as the compiled program runs, which of its alternatives a value is.
+
+    mode: how it is traced to leave less of that to the program.
+    """
+
+    site: Site
+    mode: Mode = Mode.PLAIN
+
+    def refuse(self, message: str, remedy: str) -> NoReturn:
+        """Somebody asks: the construct is traced in that mode or, where it is already, refused."""
+        error = UnsupportedError(message, source=user_source(), remedy=remedy)
+        if active_trace().root.decisions is not None:
+            decisions().demote(self.site, self.mode, error)
+        refuse(error)
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error says what cannot be traced, and not what the program itself does wrong."""
+    # Both sides of a captured branch are traced, so that a recursion which it would end has no end.
+    return isinstance(error, (UnsupportedError, TraceError, LoweringError, DerivativeError, AssertionError, RecursionError))
+
+
+def site() -> Site:
+    """Where in the program the construct stands that is being entered, and through which calls it was reached."""
+    return tuple((id(frame.f_code), frame.f_lasti) for frame in traced_frames())
+
+
+def depth_of_owner(name: str) -> int:
+    """How long the `site` of a construct is in the function whose variable is bound, as `nonlocal`, in the one that runs now.
+
+    0 if that function has returned.
+    """
+    frames = traced_frames()[1:]
+    return next((len(frames) - n for n, frame in enumerate(frames) if name in frame.f_code.co_cellvars), 0)
+
+
+def traced_frames() -> list[FrameType]:
+    """Frames of the user's functions that are being traced, the innermost first."""
+    frames = list(_user_frames(sys._getframe(1)))
+    return frames[: len(frames) - decisions().base]
+
+
+def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        if is_converted(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def refuse_region(what: str, site: Site, remedy: str = "") -> NoReturn:
+    """A construct can neither be captured nor run as plain Python."""
+    raise _because(what, decisions().reasons.get(site), remedy)
+
+
+def _because(what: str, reason: BaseException | None, remedy: str) -> UnsupportedError:
+    """A refusal with the reason for which something could not be captured."""
+    known = reason if isinstance(reason, JitmlError) else None
+    text = f"{what}: {known.message if known is not None else reason}" if reason is not None else what
+    source = known.source if known is not None else None
+    told = known.remedy if known is not None else ""
+    return UnsupportedError(text, source=source or user_source(), remedy=told or remedy)

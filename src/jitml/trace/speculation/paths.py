@@ -1,0 +1,425 @@
+"""What if a branch can neither be merged nor left out?  Then a variant is compiled for the way that this call takes: a `Path`.
+
+`decide` takes a condition, or a number that Python must know, for what it is in the call that is traced, and lets the program
+claim so. The claim is a check that fails before anything has been changed, with `WrongPath`; the dispatcher then tries the
+variants of other paths, and has one traced for the fact that the failed check has told (`Path.turned`). What is assumed may thus
+be a mere guess: a wrong one costs a compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from jitml.config import CONFIG
+from jitml.errors import (
+    BeyondLimit,
+    DerivativeError,
+    OtherResult,
+    OtherSizes,
+    RaisingBranch,
+    Source,
+    UnknownNumberError,
+    UnsupportedError,
+    WrongPath,
+    stretched,
+)
+from jitml.ir import ops
+from jitml.ir.dims import Size
+from jitml.ir.graph import Value
+from jitml.ir.types import BOOL, F64, I64
+from jitml.trace.record.concrete import example_of_size, guess, remember
+from jitml.trace.record.recording import active_trace, refuse, user_source
+from jitml.trace.record.user_code import asking
+from jitml.trace.speculation.host_results import Returned
+from jitml.trace.speculation.modes import Decisions, Mode, Site, decisions, site
+
+_REMEDY = (
+    "Compute both cases with np.where, or give both branches arrays of one shape and dtype, so that one program serves all calls."
+)
+
+
+_LIMIT = "JITML_MAX_PATHS is the limit."
+_WHICH = ("neither", "the first", "the second")
+_NAN = int(np.float64(np.nan).view(I64))
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A condition (then `outcome` is 0 or 1), an integer, or a float (its bits), that a program takes for known; what a size is
+    at most; which of two sizes is stretched to the other; or what a host call returns.
+
+    Args:
+        occurrence: how often the site had been passed before.
+        asked_by: the function that has to know it, where that is not the user's own code.
+    """
+
+    site: Site
+    occurrence: int
+    outcome: Any
+    kind: Literal["truth", "number", "float", "limit", "sizes", "result"]
+    source: Source | None
+    asked_by: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        told = {
+            "truth": f"is {bool(self.outcome)}".lower(),
+            "number": f"is {self.outcome}",
+            "float": f"is {_float(self.outcome) if self.kind == 'float' else None}",
+            "limit": f"is a size of at most {self.outcome}",
+            "sizes": f"stretches {_WHICH[self.outcome] if self.kind == 'sizes' else None} of two sizes",
+            "result": f"has the result {self.outcome} of a host call",
+        }[self.kind]
+        text = f" `{self.source.text}`" if self.source is not None and self.source.text else ""
+        again = f", time {self.occurrence + 1}" if self.occurrence else ""
+        return f"{self.source}{text} {told}{again}"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """All that a program assumes, in the order of the trace, and which places are decided so.
+
+    recursive: of these, those that are at every depth of a recursion.
+    raising: where a branch raises and is left out, by what its check says.
+    handled: where it decides in place of checks of earlier programs, because the function handles the exception.
+    reason: why it is compiled, if other programs did not fit the call.
+    """
+
+    assumptions: tuple[Assumption, ...] = ()
+    modes: Mapping[Site, Mode] = field(default_factory=dict)
+    peeled: Mapping[tuple[Site, int], frozenset[Site]] = field(default_factory=dict)
+    recursive: frozenset[Site] = frozenset()
+    raising: Mapping[str, frozenset[Site]] = field(default_factory=dict)
+    handled: frozenset[Site] = frozenset()
+    reason: str = ""
+
+    def turned(self, failure: WrongPath, *, exactly: bool = False) -> Path:
+        """The path of the call that made this one fail, as far as it is known: up to the claim that failed.
+
+        Args:
+            exactly: whether what a host call has returned is taken for the only thing that it returns.
+        """
+        number, outcome = failure.fact
+        if exactly and isinstance(failure, OtherResult):
+            outcome = failure.exactly
+        *before, wrong = self.assumptions[: number + 1]
+        if wrong.kind == "limit":
+            outcome = 1 << (4 * outcome).bit_length()  # a few steps reach any size
+        turned = replace(wrong, outcome=outcome)
+        return replace(self, assumptions=(*before, turned), reason=f"another path: {turned}")
+
+    def handling(self, failure: RaisingBranch) -> Path:
+        """The path of a call that takes a branch which was left out."""
+        places = self.raising[failure.message]
+        modes = {**self.modes, **dict.fromkeys(places, Mode.PLAIN)}
+        reason = f"an exception that the function handles: {failure.message}"
+        return Path((), modes, self.peeled, self.recursive, handled=self.handled | places, reason=reason)
+
+
+class Decided:
+    """What one attempt at tracing has assumed so far.
+
+    Args:
+        path: what is known of this call from programs that did not fit it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.handled = path.handled
+        self.raising: dict[str, frozenset[Site]] = {}
+        self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}
+        self.assumptions: list[Assumption] = []
+        self.outcomes: dict[Value, int] = {}
+        self.taken: set[Value] = set()  # floats that stand, as constants, where nothing of them is traced
+        self.fits: dict[tuple[Size, Size], Fit] = {}
+        self._passed: dict[Site, int] = {}
+        # Once an extent is open it is so for all that the place returns, however often a loop's body is traced.
+        self._open_extents: dict[int, int] = {}
+        self._opened = {a.site: a.outcome for a in path.assumptions if a.kind == "result" and a.outcome.open_axes}
+
+    def assume(self, value: Value, place: Site) -> tuple[int, Assumption]:
+        """Number and content of a new assumption."""
+        occurrence, outcome = self._foresee(place)
+        kind: Literal["truth", "number", "float"] = (
+            "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
+        )
+        if outcome is not None:  # a call has told
+            active_trace().root.guesses.discard(value)
+        outcome = guess(value) if outcome is None else outcome
+        return self._add(Assumption(place, occurrence, outcome, kind, user_source(), asking()))
+
+    def limit(self, place: Site, most: int | None) -> tuple[int, Assumption] | None:
+        """The same of what a size is at most; None if nothing is known."""
+        occurrence, outcome = self._foresee(place)
+        if outcome is not None:
+            most = max(most or 0, outcome)
+        return None if most is None else self._add(Assumption(place, occurrence, most, "limit", user_source()))
+
+    def fit(self, place: Site, outcome: int) -> tuple[int, Assumption]:
+        """The same of which of two sizes is stretched."""
+        occurrence, foreseen = self._foresee(place)
+        outcome = outcome if foreseen is None else foreseen
+        return self._add(Assumption(place, occurrence, outcome, "sizes", user_source()))
+
+    def result(self, place: Site, seen: Returned) -> tuple[int, Assumption]:
+        """The same of what a host call returns, which has just returned what is `seen`."""
+        occurrence, outcome = self._foresee(place)
+        if outcome is None:
+            outcome = seen.opened_like(self._open_extents)
+        if place in self._opened:
+            outcome = self._opened[place].widened(outcome)
+        self._open_extents |= outcome.open_extents(seen)
+        return self._add(Assumption(place, occurrence, outcome, "result", user_source()))
+
+    def leave_out(self, message: str, place: Site) -> None:
+        """A check with this message stands for a branch that raises."""
+        self.raising[message] = self.raising.get(message, frozenset()) | {place}
+
+    def _foresee(self, place: Site) -> tuple[int, Any]:
+        occurrence = self._passed.get(place, 0)
+        self._passed[place] = occurrence + 1
+        return occurrence, self.foreseen.get((place, occurrence))
+
+    def _add(self, assumption: Assumption) -> tuple[int, Assumption]:
+        self.assumptions.append(assumption)
+        return len(self.assumptions) - 1, assumption
+
+
+def decide(value: Value, place: Site) -> int:
+    """The outcome of a condition, an integer, or a float's bits, which the program is going to assume, as is decided of `place`.
+
+    Raises:
+        UnsupportedError: the program would assume too much.
+    """
+    trace, known = active_trace(), decisions()
+    if trace.root.open:
+        reason = known.reasons.get(place) or UnsupportedError("a condition inside a captured region cannot be decided")
+        known.reconsider(trace, reason)
+        known.settle_open(trace, reason)
+        raise reason
+    decided: Decided = trace.root.decided
+    if value in decided.outcomes:
+        return decided.outcomes[value]
+    number, assumption = decided.assume(value, place)
+    if number >= CONFIG.max_unroll:
+        raise UnsupportedError(
+            f"{number} conditions would have to be decided before the function can be compiled",
+            source=user_source(),
+            remedy=_REMEDY,
+        )
+    outcome = assumption.outcome
+    if assumption.kind == "truth":
+        text = f"assumption {number} is {1 - outcome} at {_escaped(assumption.source)}"
+        ops.check(value, value if outcome else ops.bit_not(value), error=WrongPath.__name__, message=text)
+    else:
+        text = f"assumption {number} is {{}} at {_escaped(assumption.source)}"
+        shown = _bits(value) if value.dtype == F64 else value if value.dtype == I64 else ops.convert(value, dtype=I64)
+        ops.check(shown, ops.eq(shown, outcome), shown, error=WrongPath.__name__, message=text)
+    decided.outcomes[value] = outcome
+    remember([value], [np.asarray(_as_python(value, outcome), value.dtype)])  # what is guessed from here on fits
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a size is taken not to exceed; a call in which it does is answered by a program compiled for more."""
+
+    number: int
+    assumption: Assumption
+
+    @property
+    def most(self) -> int:
+        return self.assumption.outcome
+
+    def check(self, value: Value) -> Value:
+        """A size of which the program claims so; ints below 0 pass."""
+        shown = value if value.dtype == I64 else ops.convert(value, dtype=I64)
+        text = f"assumption {self.number} is {{}} at {_escaped(self.assumption.source)}: a size"
+        checked: Value = ops.check(value, ops.le(shown, self.most), shown, error=BeyondLimit.__name__, message=text)
+        return checked
+
+
+def limit(place: Site, most: int | None) -> Limit | None:
+    """A limit, `most` or what calls have shown to be needed; None if there is neither."""
+    decided: Decided = active_trace().root.decided
+    found = decided.limit(place, most) if decided is not None else None
+    return None if found is None else Limit(*found)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How two sizes of which the limits do not tell are taken to fit together: one of them is 1 and stretched, or they are equal.
+
+    Whatever relies on it is behind a check of `sizes` with what `claim` says; a call for which it fails is answered by a program
+    that takes them to fit as they do there.
+    """
+
+    number: int
+    assumption: Assumption
+    sizes: tuple[Size, Size]
+
+    def stretches(self, size: Size) -> bool:
+        which = self.assumption.outcome
+        return which > 0 and self.sizes[which - 1] == size
+
+    @property
+    def claim(self) -> dict[str, str]:
+        text = f"assumption {self.number} is {{}} and {{}} at {_escaped(self.assumption.source)}: sizes differ"
+        return {"error": OtherSizes.__name__, "message": text}
+
+
+def fit(x: Size, y: Size, value_of: Callable[[Size], Value]) -> Fit | None:
+    """How two sizes fit together in this call, or in all that another one has shown; None where programs assume nothing."""
+    root = active_trace().root
+    if root.decided is None or root.decisions is None:
+        return None
+    decided: Decided = root.decided
+    known = decided.fits.get((x, y)) or decided.fits.get((y, x))
+    if known is None and len(decided.assumptions) < CONFIG.max_unroll:
+        mine, other = example_of_size(value_of(x)), example_of_size(value_of(y))
+        guessed = 0 if mine is None or other is None else stretched(mine, other)
+        known = decided.fits[x, y] = Fit(*decided.fit(site(), guessed), (x, y))
+    return known
+
+
+def result(seen: Returned) -> tuple[int | None, Returned]:
+    """What a host call is taken to return, as far as calls have shown, and the number of that assumption, if there is one."""
+    root = active_trace().root
+    if root.decided is None:
+        return None, seen
+    decided: Decided = root.decided
+    number, assumption = decided.result(site(), seen)
+    return number, assumption.outcome
+
+
+def _escaped(told: Any) -> str:
+    return str(told).replace("{", "{{").replace("}", "}}")
+
+
+def is_decided(place: Site) -> bool:
+    """Whether the outcome at a place is assumed, and not computed."""
+    return decisions().is_plain(place)
+
+
+def number(value: Value, message: str, remedy: str, *, is_taken: bool = False) -> Any:
+    """A truth, an integer or a float, as a double, that Python must know, of shape ().
+
+    Args:
+        is_taken: whether code that is not traced computes with it, and does not merely go one way or another by it.
+
+    Raises:
+        UnknownNumberError: for the first time. Only if nothing else is to be done, the next attempt assumes the number.
+    """
+    root = active_trace().root
+    if value.dtype.kind == "f" and value.dtype != F64:
+        value = ops.convert(value, dtype=F64)
+    if root.decided is not None and value in root.decided.outcomes:
+        return _handed_out(value, root.decided.outcomes[value], is_taken)
+    place = site() if root.decisions is not None else None
+    if place is not None and is_decided(place):
+        return _handed_out(value, decide(value, place), is_taken)
+    error = UnknownNumberError(message, remedy=remedy)
+    # A double that unconverted code wants is going to be put where nothing of it is traced: that is worth an error.
+    may_be_assumed = value.dtype.kind in "biu" or (value.dtype == F64 and not root.sourceless)
+    error.place = place if may_be_assumed else None
+    refuse(error)
+
+
+def _handed_out(value: Value, outcome: int, is_taken: bool) -> Any:
+    """What is assumed, as a number of Python's; the graph says where it is taken, which a derivative must not meet."""
+    root = active_trace().root
+    decided: Decided = root.decided
+    if is_taken and value.dtype.kind == "f" and value not in decided.taken:
+        decided.taken.add(value)
+        holds = ops.full(value=True, shape=(), dtype=BOOL)
+        ops.check(value, holds, error=DerivativeError.__name__, message=_escaped(asking()))
+    return _as_python(value, outcome)
+
+
+def _as_python(value: Value, outcome: int) -> Any:
+    return bool(outcome) if value.dtype == BOOL else _float(outcome) if value.dtype == F64 else outcome
+
+
+def _bits(value: Value) -> Value:
+    """Of a double; Python cannot tell one nan from another."""
+    nan = ops.full(value=_NAN, shape=(), dtype=I64)
+    bits: Value = ops.select(ops.isnan(value), nan, ops.bits(value))
+    return bits
+
+
+def _float(bits: int) -> float:
+    return float(np.int64(bits).view(F64))
+
+
+def path_of(recording: Any) -> Path:
+    """What the program of a finished recording assumes."""
+    decided: Decided = recording.decided
+    known: Decisions = recording.decisions
+    modes = {place: mode for place, mode in known.modes.items() if mode is not Mode.ROLLED}
+    recursive = frozenset(known.recursive)
+    return Path(tuple(decided.assumptions), modes, known.peeled, recursive, decided.raising, decided.handled)
+
+
+def require_not(test: Value, raised: str, place: Site, source: Source | None) -> None:
+    """A branch that is taken where `test` holds raises, and is left out: where a call takes it, Python says what happens."""
+    message = f"a branch at {source} was taken that, traced, ends with {raised}"
+    root = active_trace().root
+    if root.steps is not None and not root.open and guess(test):
+        decisions().demote(place, Mode.PLAIN, UnsupportedError(message, source=source))
+    root.decided.leave_out(message, place)
+    ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=_escaped(message))
+
+
+def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
+    """What is known of a call which none of these programs could answer: to be compiled for the first of these, or else the next.
+
+    Raises:
+        UnsupportedError: there are too many of them, or they contradict each other.
+        OtherResult, OtherSizes, RaisingBranch: the same, but all that is wrong is the result of a host call, or sizes, or that an
+            exception is handled, which plain Python can do with.
+    """
+    for path, failure in failed:
+        if isinstance(failure, RaisingBranch):
+            handling = path.handling(failure)
+            if not any(handling.handled <= other.handled for other, _ in failed):
+                if len(failed) >= CONFIG.max_paths:
+                    raise failure
+                return [handling]
+    failed = _alike(failed)
+    path, failure = max(failed, key=lambda pair: pair[1].fact[0])
+    found = [path.turned(failure)]
+    if isinstance(failure, OtherResult):
+        found.append(path.turned(failure, exactly=True))
+    found = [way for way in found if not any(_begins_with(other, way) for other, _ in failed)]
+    if len(failed) < CONFIG.max_paths and found:
+        return found
+    if isinstance(failure, (OtherResult, OtherSizes)):
+        raise failure
+    last = path.assumptions[failure.fact[0]]
+    if last.kind in ("float", "number"):
+        raise UnsupportedError(
+            f"the function would be compiled for a path no. {len(failed) + 1}: {last.asked_by or 'Python'} asks for a number "
+            "that only the compiled program knows, and which changes from call to call",
+            source=last.source,
+            remedy=f"Functions of docs/supported.md ask for none, and compute the same in one program. {_LIMIT}",
+        )
+    raise UnsupportedError(
+        f"the function would be compiled for a path no. {len(failed) + 1}: which branches are taken changes from call to call, "
+        "and they differ in more than the numbers they compute",
+        source=last.source,
+        remedy=f"{_REMEDY} {_LIMIT}",
+    )
+
+
+def _alike(failed: list[tuple[Path, WrongPath]]) -> list[tuple[Path, WrongPath]]:
+    """Those of them that decide where this call raises, and nowhere else if possible."""
+    raised = {place for path, failure in failed if isinstance(failure, RaisingBranch) for place in path.raising[failure.message]}
+    others = [pair for pair in failed if not isinstance(pair[1], RaisingBranch)]
+    handled = max((path.handled for path, _ in others), key=lambda handled: (len(handled & raised), -len(handled)))
+    return [pair for pair in others if pair[0].handled == handled]
+
+
+def _begins_with(path: Path, beginning: Path) -> bool:
+    return path.assumptions[: len(beginning.assumptions)] == beginning.assumptions

@@ -1,0 +1,1 @@
+"""The memory model: arrays as views of storages, strides, index maps."""

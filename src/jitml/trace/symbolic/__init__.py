@@ -1,0 +1,1 @@
+"""Symbolic sizes and booleans: what only the running program knows."""

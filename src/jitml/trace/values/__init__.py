@@ -1,0 +1,1 @@
+"""Traced values: arrays, numbers, texts and objects as tracers, and what is known of each."""

@@ -1,0 +1,434 @@
+"""How do implementations make, read and write what user code sees in a trace?
+
+`read`, `fresh`, `scalar`, `wrap`, `view`, `assign` are all that they need; `lift` is how a concrete array gets in. Here the
+stand-ins (`tracers.py`) also get their operators and methods, which are those of the functions that `registry` knows.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from jitml.errors import DTypeError, LentMemory, ShapeError
+from jitml.ir import ops
+from jitml.ir.graph import GraphBuilder, Value
+from jitml.ir.op import Op, active_recorder, recording
+from jitml.ir.types import Aval, is_supported
+from jitml.trace.record.array_memory import is_native, native_copy, same_view, view_of
+from jitml.trace.record.guards import Const, Slot, extent
+from jitml.trace.record.recording import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace.storage.index_maps import Step
+from jitml.trace.storage.storage import Storage, write_through
+from jitml.trace.storage.strides import Ints, c_strides, copied_strides, in_elements, is_contiguous, kept_strides, view_strides
+from jitml.trace.symbolic.broadcasting import common_sizes, never_equal, stretch
+from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.registry import call, operate
+from jitml.trace.values.tracers import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
+
+
+def read(x: Any) -> Value:
+    """The current value of a tracer; of an array, NumPy scalar, Python number or nested sequence of those, a value too.
+
+    A concrete array enters as a hidden input, read again at every call; small literals and scalars as constants.
+
+    Raises:
+        UnsupportedError: objects, strings and other dtypes that are not compiled.
+        TraceError: a tracer that outlived its trace.
+    """
+    kind = type(x)
+    if kind in (TracedArray, TracedScalar):
+        return x.contents()
+    if kind is TracedNumber:
+        return x.as_value()
+    if kind is Value:
+        return x
+    if kind is np.ndarray:
+        return read(lift(x))
+    return constant(x)
+
+
+def constant(x: Any) -> Value:
+    """A literal in the graph being recorded."""
+    array = np.asarray(x)
+    if not is_supported(array.dtype):
+        refuse_dtype(array)
+    if isinstance(x, np.ndarray) and type(x) not in (np.ndarray, np.memmap):
+        refuse_dtype(x)
+    recorder = active_recorder()
+    if not isinstance(recorder, GraphBuilder):
+        raise leaked()
+    return recorder.constant(array)
+
+
+def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | None = None) -> TracedArray:
+    """The TracedArray of a concrete array met in a trace; its contents are read anew at every call.
+
+    One storage per piece of memory: the same view met twice is one array. `slot` is where the host program finds
+    the array; without one it is always this very object. `position` is its place among the arguments, if it is one.
+    """
+    root = active_trace().root
+    known: TracedArray | None = root.lifted.get(id(array))
+    host = root.host
+    if known is not None:
+        if slot is not None:
+            meet_again(known, slot)
+        return known
+    if type(array) not in (np.ndarray, np.memmap) or not is_supported(array.dtype.newbyteorder("=")):
+        refuse_dtype(array, "" if slot is None else host.name(slot))
+    if slot is None:
+        slot = host.hold(array, "an array")
+    places = [] if position is None else [(position, axis) for axis in range(array.ndim)]
+    opened = {place[1]: place for place in places if place in root.opened}
+    if opened:
+        host.require_open_array(slot, array, opened)
+    else:
+        host.require_array(slot, array)
+    if root.enter_part is not None and not opened and (part := root.enter_part(array, slot)) is not None:
+        return cast(TracedArray, part)
+    view = view_of(array)
+    if (other := root.views.get(view)) is not None:
+        tracer = root.arrays[other][1]
+        host.require_same_view(slot, other, same_view)
+        twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
+        root.lifted[id(array)] = root.parts[slot] = twin
+        twin.slot = slot
+        return twin
+    shape: Any = array.shape
+    for axis, place in opened.items():
+        size = root.open_size(place, host.compute(extent, (slot, Const(axis))), array.shape[axis])
+        shape = (*shape[:axis], size, *shape[axis + 1 :])
+    entry = slot
+    aval = Aval(shape, array.dtype.newbyteorder("="))
+    is_dense = array.flags.c_contiguous
+    layout = c_strides(shape) if opened and is_dense else in_elements(array.strides, array.itemsize)
+    if not is_native(array) or (opened and not is_dense):
+        entry = host.compute(native_copy, (slot,), host.name(slot))
+    if opened:
+        host.require_layout(slot, array, is_aligned=entry == slot)
+    storage = Storage(root, _input(root, aval, entry), strides=layout, slot=slot, entry=entry)
+    known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
+    root.arrays[slot] = (array, known)
+    root.views[view] = slot
+    known.slot = slot
+    return known
+
+
+def meet_again(array: TracedArray, slot: Slot) -> None:
+    """An array from outside is in another place as well. That it is one object matters to those who can tell (`require_one`)."""
+    root, own = array.storage.trace.root, array.slot
+    if own is None:
+        array.slot = slot
+    elif slot != own:
+        root.host.require_same_view(slot, own, same_view)
+        root.again.setdefault(id(array), []).append((slot, own))
+
+
+def require_one(array: TracedArray) -> None:
+    """All places that hold this array hold one object, and not two that show the same memory."""
+    root = array.storage.trace.root
+    for slot, own in root.again.get(id(array), ()):
+        root.host.require_identity(slot, own, True)
+
+
+def _input(root: Trace, aval: Aval, entry: Slot) -> Value:
+    """An array as the graph gets it: flat if only the running program knows its strides."""
+    if all(isinstance(n, int) for n in aval.shape[1:]):
+        return root.add_input(aval, entry)
+    flat = root.add_input(aval.with_shape((aval.size,)), entry)
+    with recording(root.builder):
+        value: Value = ops.reshape(flat, shape=aval.shape)
+    return value
+
+
+def refuse_dtype(x: Any, name: str = "") -> NoReturn:
+    """No array of this kind can be compiled. `name`: how users write it, if it has a name."""
+    dtype, name = getattr(x, "dtype", None), f"{name}: " if name else ""
+    if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+        is_masked = isinstance(x, np.ma.MaskedArray)
+        remedy = "Use x.filled(value): np.asarray(x) would forget the mask." if is_masked else "Use np.asarray(x)."
+        kind: type = x.__class__  # that of the object itself, where x stands for one
+        unsupported(f"{name}arrays of {kind.__module__}.{kind.__qualname__} are not supported", remedy)
+    if dtype is not None and dtype.kind in "OSUV":
+        unsupported(
+            f"{name}an array of {dtype} is not supported: only numbers are compiled", "Do this part outside the jitted function."
+        )
+    unsupported(
+        f"{name}dtype {dtype} is not supported: jitml compiles bool, integers, float16, float32, float64, complex64 and "
+        "complex128",
+        "Convert the array with .astype(...) before the jitted call, or leave this part outside jit.",
+    )
+
+
+def fresh(value: Value, strides: Ints | None = None) -> TracedArray:
+    """A new array holding `value`; `strides` (in elements) where NumPy would not make it C-contiguous."""
+    storage = Storage(active_trace(), value, strides=strides)
+    return TracedArray(storage, (), value.aval, storage.strides, True)
+
+
+def fresh_like(value: Value, *operands: Any) -> TracedArray:
+    """A new array, in memory as NumPy lays out one that is computed from these operands (`order="K"`)."""
+    layouts = [layout_of(x) for x in operands if type(x) in (TracedArray, np.ndarray)]
+    return fresh(value, kept_strides(layouts, value.shape)) if layouts else fresh(value)
+
+
+def layout_of(x: TracedArray | np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """Shape, and strides in elements."""
+    return (x.sizes, x.layout) if type(x) is TracedArray else (x.shape, in_elements(x.strides, x.itemsize))
+
+
+def laid_out(value: Value, x: Any, order: str | None) -> TracedArray:
+    """A new array with contents computed from x, in memory as `order` says.
+
+    Raises:
+        ValueError: there is no such order.
+    """
+    order = named_order(order)
+    if order == "F" or (order == "A" and type(x) is TracedArray and is_fortran(x)):
+        return fresh(value, tuple(reversed(c_strides(value.shape[::-1]))))
+    if order != "K" or type(x) not in (TracedArray, np.ndarray):
+        return fresh(value)
+    return fresh(value, copied_strides(layout_of(x), value.shape))
+
+
+def named_order(order: str | None) -> str:
+    """An `order=` argument: C, F, A or K (which None is, too)."""
+    if order is not None and order.upper() not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+    return "K" if order is None else order.upper()
+
+
+def lies_in(x: TracedArray, order: str | None) -> bool:
+    """Whether memory has this order already."""
+    order = named_order(order)
+    if order == "A":
+        return x.is_contiguous or is_fortran(x)
+    if order == "C":
+        return x.is_contiguous
+    return order != "F" or is_contiguous(x.sizes[::-1], x.layout[::-1])
+
+
+def is_fortran(x: TracedArray) -> bool:
+    """Whether x lies in memory by columns, and not by rows too."""
+    return is_contiguous(x.sizes[::-1], x.layout[::-1]) and not x.is_contiguous
+
+
+def scalar(value: Value) -> TracedScalar:
+    """The NumPy scalar holding a value of shape ()."""
+    assert value.shape == (), f"a scalar of shape {value.shape}"
+    return TracedScalar(active_trace(), value)
+
+
+def wrap(value: Value) -> TracedArray | TracedScalar:
+    """What NumPy's functions return: a scalar for shape (), else a new array."""
+    return scalar(value) if value.shape == () else fresh(value)
+
+
+def view(x: TracedArray, op: Op, *starts: Value, **params: Any) -> TracedArray:
+    """`x` seen through an index map (`ops.slice`, `dynamic_slice`, `flip`, `transpose`, `reshape`, `broadcast`).
+
+    Writes through the result reach x, and the other way about. A broadcast is read-only. A reshape that NumPy would
+    answer with a copy (because of x's strides) is one here.
+
+    Args:
+        starts: of a `dynamic_slice`.
+    """
+    aval = op.aval(x.aval, *(start.aval for start in starts), **params)
+    assert isinstance(aval, Aval)
+    layout = view_strides(op, params, x.sizes, x.layout)
+    if layout is None:
+        return fresh(op(read(x), **params))
+    writeable = x.writeable and op is not ops.broadcast
+    return TracedArray(x.storage, (*x.steps, Step(op, params, x.aval, starts)), aval, layout, writeable)
+
+
+_AS_WRITEABLE = {ops.slice, ops.dynamic_slice, ops.flip, ops.transpose, ops.reshape}
+
+
+def is_writeable(x: TracedArray) -> bool:
+    """What NumPy says: an object's own array, which the program does not write, may be written."""
+    return x.writeable or (x.storage.of_object and all(type(step) is Step and step.op in _AS_WRITEABLE for step in x.steps))
+
+
+def require_writeable(x: TracedArray, message: str) -> None:
+    """Raise what NumPy raises where an array is written that is read-only, and `LentMemory` where it is not in NumPy."""
+    if x.writeable:
+        return
+    if is_writeable(x):
+        refuse_lent()
+    raise ValueError(message)
+
+
+def refuse_lent() -> NoReturn:
+    refuse(LentMemory("an array is written, or set read-only, that shows memory of a library's object"))
+
+
+def assign(x: TracedArray, value: Value) -> None:
+    """Replace x's contents; the value's aval must be x's own.
+
+    Raises:
+        ValueError: x is read-only, in NumPy's words.
+    """
+    require_writeable(x, "assignment destination is read-only")
+    if value.aval != x.aval:
+        raise ShapeError(f"an array of {x.aval} cannot be assigned {value.aval}")
+    write_through(x.storage, x.steps, value)
+
+
+def assign_cast(x: Any, result: Any, name: str) -> Any:
+    """Write a ufunc's result to `out=x` (and so of `x += y`): same-kind casts only, x's shape decides. Returns x.
+
+    Raises:
+        DTypeError, ValueError: in NumPy's words.
+    """
+    if type(x) is not TracedArray:
+        if isinstance(x, np.ndarray) and not is_traced(x):
+            refuse_concrete_target()
+        raise TypeError("return arrays must be of ArrayType")
+    require_writeable(x, "output array is read-only")
+    value = read(result)
+    if not np.can_cast(value.dtype, x.dtype, "same_kind"):
+        raise DTypeError(f"Cannot cast ufunc '{name}' output from {value.dtype!r} to {x.dtype!r} with casting rule 'same_kind'")
+    if value.shape != x.sizes:
+        common = common_sizes(value.shape, x.sizes)
+        if value.ndim > x.ndim or any(m == 1 and never_equal(n, 1) for m, n in zip(x.sizes, common)):
+            raise ValueError(
+                f"non-broadcastable output operand with shape {_shape_text(x.sizes)} "
+                f"doesn't match the broadcast shape {_shape_text(common)}"
+            )
+        value = stretch(value, x.sizes)
+    assign(x, value if value.dtype == x.dtype else ops.convert(value, dtype=x.dtype))
+    return x
+
+
+def _shape_text(shape: Ints) -> str:
+    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "lshift": np.left_shift, "rshift": np.right_shift, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "matmul": np.matmul,
+}  # fmt: skip
+COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
+UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+TEXTS_ARE_PYTHONS = type(np.float64(0) == "") is bool  # what scalars say of them, as up to NumPy 2.2 at least
+OWN_OPERATORS = ("add", "sub", "mul", "mod", "neg", "abs")  # of NumPy scalars: they say of overflows what those of arrays do not
+# Methods whose meaning is that of a function, with the array first.
+METHODS = (
+    "all", "any", "argmax", "argmin", "argsort", "choose",
+    "cumprod", "cumsum", "diagonal", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
+    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+)  # fmt: skip
+NOT_OF_SCALARS = ("argpartition", "dot")
+# Methods without such a function, of arrays and scalars, and of arrays only.
+OWN_METHODS = ("astype", "clip", "compress", "flatten", "view")
+ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort")
+
+
+def _operator(function: Any, name: str = "", *, is_reflected: bool = False) -> Any:
+    """The method of an operator; with a name, it asks what Python's numbers would do, where that is what the operands are."""
+    python = getattr(operator, f"__{name}__", None)
+
+    def method(*operands: Any) -> Any:
+        if is_reflected:
+            operands = operands[::-1]
+        return call(function, *operands) if python is None else operate(function, python, *operands)
+
+    return method
+
+
+def _in_place(function: Any, name: str) -> Any:
+    return lambda self, other: assign_cast(self, call(function, self, other), name)
+
+
+def _beside_sequences(multiply: Any) -> Any:
+    """NumPy's scalars leave it to lists and texts to be repeated, for which they ask `__index__`."""
+    return lambda self, other: NotImplemented if isinstance(other, (list, tuple, str, bytes)) else multiply(self, other)
+
+
+def _beside_texts(compare: Any, unlike: bool) -> Any:
+    """No number is a text, operators say, where functions have no loop for the two."""
+
+    def method(self: Traced, other: Any) -> Any:
+        if not isinstance(other, (str, bytes)):
+            return compare(self, other)
+        is_plain = type(self) is TracedScalar and TEXTS_ARE_PYTHONS
+        return unlike if is_plain else call(np.full, self.shape, unlike)[()]
+
+    return method
+
+
+def _method(home: Any, name: str) -> Any:
+    function = getattr(home, name)
+    return lambda self, *args, **kwargs: call(function, self, *args, **kwargs)
+
+
+def _install_operators() -> None:
+    for name, function in BINARY.items():
+        setattr(Traced, f"__{name}__", _operator(function))
+        setattr(Traced, f"__r{name}__", _operator(function, is_reflected=True))
+        setattr(TracedArray, f"__i{name}__", _in_place(function, function.__name__))
+        if name != "matmul":
+            own = _own(name, function)
+            setattr(TracedScalar, f"__{name}__", _operator(own, name))
+            setattr(TracedScalar, f"__r{name}__", _operator(own, name, is_reflected=True))
+    for kind, name, method in (
+        (TracedArray, "__ipow__", _in_place(operator.pow, "power")),
+        (TracedScalar, "__pow__", _operator(operator.pow, "pow")),
+        (TracedScalar, "__rpow__", _operator(np.power, "pow", is_reflected=True)),
+        (TracedScalar, "__mul__", _beside_sequences(vars(TracedScalar)["__mul__"])),
+        (TracedScalar, "__rmul__", _beside_sequences(vars(TracedScalar)["__rmul__"])),
+    ):
+        setattr(kind, name, method)
+    for name, function in COMPARE.items():
+        for traced, compare in ((Traced, _operator(function)), (TracedScalar, _operator(function, name))):
+            is_order = name not in ("eq", "ne")
+            setattr(traced, f"__{name}__", compare if is_order else _beside_texts(compare, name == "ne"))
+    for name, function in UNARY.items():
+        setattr(Traced, f"__{name}__", _operator(function))
+        setattr(TracedScalar, f"__{name}__", _operator(_own(name, function), name))
+
+
+def _own(name: str, function: Any) -> Any:
+    return vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
+
+
+def _fill_copy(self: TracedScalar, value: Any) -> Any:
+    """A NumPy scalar fills a copy of itself, and hands one out by elements."""
+    return call(np.ndarray.fill, fresh(self.contents()), value)
+
+
+def _elements_of_copy(self: TracedScalar) -> Any:
+    return call(np.ndarray.flat, fresh(self.contents()))
+
+
+def _install_methods() -> None:
+    for kind, home, names in (
+        (Traced, np, METHODS),
+        (TracedArray, np, NOT_OF_SCALARS),
+        (Traced, np.ndarray, OWN_METHODS),
+        (TracedArray, np.ndarray, ARRAY_METHODS),
+    ):
+        for name in names:
+            setattr(kind, name, _method(home, name))
+    for name in ("real", "imag"):
+        setattr(Traced, name, property(_method(np.ndarray, name)))
+    for name in ("flags", "flat", "imag", "real", "shape"):
+        getter = vars(Traced)["shape"].fget if name == "shape" else _method(np.ndarray, name)
+        setter = getattr(np.ndarray, name).__set__
+        setattr(TracedArray, name, property(getter, functools.partial(call, setter)))
+    for name, own in (("fill", _fill_copy), ("flat", property(_elements_of_copy))):
+        setattr(TracedScalar, name, own)
+
+
+_install_operators()
+_install_methods()
+
+__all__ = [
+    "Traced", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "constant", "fresh", "fresh_like",
+    "is_fortran", "is_traced", "is_writeable", "laid_out", "layout_of", "lies_in", "lift",
+    "named_order", "read", "refuse_dtype", "refuse_lent", "require_writeable", "scalar", "view", "wrap",
+]  # fmt: skip

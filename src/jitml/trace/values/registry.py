@@ -1,0 +1,347 @@
+"""What does a NumPy function mean for traced values?  `FUNCTIONS`: the implementation of each, by the function itself.
+
+`jitml.numpy` fills the table; the tracers' methods, operators and protocols look up here, and so does the call
+converter. A ufunc's methods have their own keys (`np.add.reduce`), methods of arrays without a function of the same
+meaning are keyed by `np.ndarray.name`, indexing by `operator.getitem` and `operator.setitem`, and `**`, which is not
+np.power in every NumPy, by `operator.pow`.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from types import FunctionType, ModuleType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from jitml.errors import UnsupportedError
+from jitml.forks import hold_at_fork
+from jitml.interrupts import uninterrupted
+from jitml.trace.record.libraries import home_of_function
+from jitml.trace.record.recording import Attempt, current_trace, home_of
+from jitml.trace.rewrite.protocol import OpenType, WantsArray
+from jitml.trace.values.python_arithmetic import hand_on
+from jitml.trace.values.type_unions import DTYPES, doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+_OF_SCALARS: dict[Callable[..., Any], str] = {  # what NumPy's scalars compute by themselves, and what they call it when they warn
+    operator.add: "add", operator.sub: "subtract", operator.mul: "multiply", operator.truediv: "divide", operator.pow: "power",
+    operator.floordiv: "floor_divide", operator.mod: "remainder", operator.neg: "negative", operator.abs: "absolute",
+}  # fmt: skip
+_NOT_SCALARS = (np.ndarray, list, tuple)
+
+
+_OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv, operator.eq, operator.ne)
+_FLOATS = {np.float64, float, int, bool}
+
+
+def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
+    """Register the decorated function as the traced meaning of each given one; a second one is refused."""
+
+    def register(implementation: F) -> F:
+        for function in functions:
+            if function in FUNCTIONS:
+                raise ValueError(f"{function!r} has an implementation already")
+            FUNCTIONS[function] = implementation
+        if isinstance(implementation, FunctionType) and functions:  # none, where this NumPy lacks the function
+            # Python's own messages about arguments name the function by this.
+            implementation.__qualname__ = full_name(functions[0])
+        return implementation
+
+    return register
+
+
+_CACHED: Any = type(lru_cache(abs))
+_HOMES: dict[Hashable, str] = {}  # modules of functions that do not name their own
+_FIRST: list[Callable[[], object]] = []
+_LOCK = threading.RLock()
+hold_at_fork(_LOCK)
+_PENDING: dict[str, Callable[[ModuleType], None]] = {}
+
+
+def has_meaning(function: Any) -> bool:
+    """Whether a function has an implementation."""
+    return isinstance(function, Hashable) and function in FUNCTIONS
+
+
+def uncached(function: Any) -> Any:
+    """What `functools.lru_cache` has wrapped, which computes the same."""
+    return function.__wrapped__ if type(function) is _CACHED else function
+
+
+def meaning_of(function: Any) -> Any:
+    """What library code is given to call in place of a function that it is given."""
+    return partial(call, function) if has_meaning(function) else function
+
+
+def when_imported(module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
+    """Let the decorated function register the functions of a module that only some programs import."""
+
+    def remember(register: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+        _PENDING[module] = register
+        return register
+
+    return remember
+
+
+def before_tracing(load: Callable[[], object]) -> None:
+    """Let `load` run before the first trace: it imports what fills the table, which `import jitml` need not wait for."""
+    _FIRST.append(load)
+
+
+def register_imported() -> None:
+    """Bring in what waits for the first trace, or for a module that has been imported by now."""
+    if _FIRST or not _PENDING.keys().isdisjoint(sys.modules):
+        uninterrupted(_register)
+
+
+def _register() -> None:
+    with _LOCK:  # a second thread must not trace before the first has filled the table
+        while _FIRST:
+            _FIRST[-1]()
+            _FIRST.pop()
+        for module in [name for name in _PENDING if name in sys.modules]:
+            known = set(FUNCTIONS)
+            _PENDING.pop(module)(sys.modules[module])
+            _HOMES.update(dict.fromkeys(set(FUNCTIONS) - known, module))
+
+
+class Fallback(Protocol):
+    """What to do with a function that has no implementation, or whose implementation has refused."""
+
+    def __call__(
+        self, refusal: UnsupportedError | None, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any: ...
+
+
+_FALLBACK: list[Fallback] = []
+_AFTER: list[Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], None]] = []
+
+
+def after_call(finish: Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], None]) -> Any:
+    """Let the decorated function finish what an implementation has made: it gets the function, its result, and the arguments."""
+    _AFTER.append(finish)
+    return finish
+
+
+def otherwise(fallback: Fallback) -> Fallback:
+    """Let the decorated function answer where the table does not."""
+    _FALLBACK.append(fallback)
+    return fallback
+
+
+class ForEachType(Protocol):
+    """What to do with a function that sees the type of a number which only the compiled program knows."""
+
+    def __call__(self, found: OpenType, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+
+_FOR_EACH_TYPE: list[ForEachType] = []
+
+
+def for_each_type(compute: ForEachType) -> ForEachType:
+    """Let the decorated function answer there."""
+    _FOR_EACH_TYPE.append(compute)
+    return compute
+
+
+def call_for_each_type(number: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function of a number that may be Python's or NumPy's, of each type apart."""
+    return _FOR_EACH_TYPE[0](OpenType(number), function, args, kwargs)
+
+
+def of_its_type(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What tells the type of its first argument, or None, and asks for neither: `type`, `isinstance`, `hasattr`."""
+    if args and doubt_of(args[0]) is not None:
+        return call_for_each_type(args[0], of_its_type, function, *args, **kwargs)
+    return function(*args, **kwargs)
+
+
+_TO_ARRAYS: list[Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]] = []
+
+
+def to_arrays(convert: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]) -> Any:
+    """Let the decorated function make arrays of the lists among arguments that hold what is traced."""
+    _TO_ARRAYS.append(convert)
+    return convert
+
+
+def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The traced meaning of a NumPy function, applied: its implementation, else a host call.
+
+    Where NumPy would make an array of a list, nested or not, in which something is traced, the function is given that array.
+    """
+    trace = current_trace()
+    if trace is None or not any(type(x) in (list, tuple) for x in (*args, *kwargs.values())) or not _is_librarys(function):
+        return _call(function, *args, **kwargs)
+    if type(function) is np.ufunc and function not in FUNCTIONS:
+        outs = {name: x for name, x in kwargs.items() if name == "out"}  # a tuple of arrays, one for each result
+        args, kwargs = _TO_ARRAYS[0](args, {name: x for name, x in kwargs.items() if name != "out"})
+        kwargs |= outs
+    root, attempt = trace.root, Attempt()
+    outer, root.takes_lists = root.takes_lists, True
+    try:
+        return _call(function, *args, **kwargs)
+    except WantsArray:
+        if not attempt.undo():
+            raise
+    finally:
+        root.takes_lists = outer
+    arrays, named_arrays = _TO_ARRAYS[0](args, kwargs)
+    return _call(function, *arrays, **named_arrays)
+
+
+def _is_librarys(function: Any) -> bool:
+    """Whether a function is NumPy's or SciPy's, which takes lists for arrays; Python's own take them for what they are."""
+    owner = getattr(function, "__self__", None) or getattr(function, "__objclass__", None)
+    home = getattr(function, "__module__", None) or home_of(owner if isinstance(owner, type) else type(owner))
+    return isinstance(function, np.ufunc) or home.partition(".")[0] in ("numpy", "scipy")
+
+
+def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    implementation = FUNCTIONS.get(function)
+    if implementation is None:
+        return _FALLBACK[0](None, function, args, kwargs)
+    attempt = Attempt()
+    root = attempt.trace.root if attempt.trace is not None and type(function) is np.ufunc else None
+    if root is not None and root.operation:  # part of something else
+        root = None
+    if root is not None:
+        root.operation = function.__name__
+    try:
+        result = implementation(*args, **kwargs)
+        for finish in _AFTER:
+            finish(function, result, args, kwargs)
+        return of_known_type(result, args)
+    except OpenType as found:
+        if attempt.trace is None or attempt.trace.root.operating:
+            raise
+        found.is_undone = attempt.undo()
+        open_type = found
+    except UnsupportedError as refusal:
+        if not attempt.undo():
+            raise
+        number = in_doubt((args, kwargs))
+        if number is None:
+            return _FALLBACK[0](refusal, function, args, kwargs)
+        open_type = OpenType(number)
+    finally:
+        if root is not None:
+            root.operation = ""
+    return _FOR_EACH_TYPE[0](open_type, partial(call, function), args, kwargs)
+
+
+@contextmanager
+def named(operation: str) -> Iterator[None]:
+    """What is recorded here NumPy calls by this name when it warns, unless it is part of something that it does."""
+    trace = current_trace()
+    root = trace.root if trace is not None and not trace.root.operation else None
+    if root is not None:
+        root.operation = operation
+    try:
+        yield
+    finally:
+        if root is not None:
+            root.operation = ""
+
+
+def compute_themselves(*operands: Any) -> bool:
+    """Whether NumPy's scalars compute by themselves: where the result has the dtype of one of them. Else the ufunc does."""
+    types = [own_type(x) for x in operands if not isinstance(x, _NOT_SCALARS)]
+    if len(types) < len(operands) or None in types or types[0] is np.bool_:
+        return False
+    kinds = [np.dtype(which) if issubclass(which, np.generic) else DTYPES[which].type(0).item() for which in types if which]
+    return np.result_type(*kinds) in kinds
+
+
+def divided(x: Any, y: Any) -> tuple[Any, Any]:
+    """`divmod`, of which NumPy makes both parts at once."""
+    with named("scalar divmod" if compute_themselves(x, y) else "divmod"):
+        return x // y, x % y
+
+
+def operate(function: Callable[..., Any], python: Callable[..., Any], *operands: Any) -> Any:
+    """The same of an operator, `python`, of which a NumPy function says what it does to arrays and NumPy scalars."""
+    attempt = Attempt()
+    if attempt.trace is None:
+        return call(function, *operands)
+    seen = seen_by(python, operands)
+    if seen is not None:
+        return call_for_each_type(seen, python, *operands)
+    if operands[-1] is None and python in (operator.eq, operator.ne):
+        return python is operator.ne  # a number of NumPy's is not None
+    if python in _OF_COMPLEX and own_type(operands[0]) is complex and own_type(operands[1]) is np.float64:
+        if types_of(operands[1]) <= _FLOATS:  # np.float64 is a float, with which Python's complex computes itself
+            return python(operands[0], call(float, operands[1]))
+    root = attempt.trace.root
+    outer, root.operating = (root.operating, root.operation), True
+    if not root.operation and python in _OF_SCALARS and not any(isinstance(x, _NOT_SCALARS) for x in operands):
+        root.operation = ("scalar " if compute_themselves(*operands) else "") + _OF_SCALARS[python]
+    try:
+        return hand_on(call(function, *operands), python, operands)
+    except OpenType as found:
+        found.is_undone = attempt.undo()
+        open_type = found
+    finally:
+        root.operating, root.operation = outer
+    return _FOR_EACH_TYPE[0](open_type, python, operands, {})
+
+
+def _name_in(module: str, x: object) -> str:
+    """What a module calls an object, as `norm`, or else its class."""
+    names = vars(sys.modules[module]).items() if module in sys.modules else ()
+    return next((name for name, value in names if value is x), getattr(x, "__name__", type(x).__name__))
+
+
+def full_name(function: Any) -> str:
+    """How users write a function: `np.linalg.norm`, `math.sin`, `ndarray.choose`.
+
+    >>> import numpy as np
+    >>> full_name(np.add), full_name(np.add.reduce), full_name(np.linalg.norm)
+    ('np.add', 'np.add.reduce', 'np.linalg.norm')
+    """
+    if isinstance(function, np.vectorize):
+        return f"np.vectorize({getattr(function.pyfunc, '__name__', '')})"
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", None) or type(function).__name__
+    if isinstance(owner, np.ufunc):
+        return f"{full_name(owner)}.{name}"
+    if isinstance(function, np.ufunc):
+        special = sys.modules.get("scipy.special")  # its ufuncs do not say where they are from
+        homes = {"np.": np, "scipy.special.": special}
+        return next((home for home, module in homes.items() if getattr(module, name, None) is function), "") + str(name)
+    if type(owner).__name__ == "getset_descriptor":  # `np.ndarray.shape.__set__`: a store into the attribute
+        return full_name(owner)
+    home = getattr(function, "__objclass__", None)
+    if home is not None:
+        return f"{home.__name__}.{name}"
+    known = _HOMES.get(function) if isinstance(function, Hashable) else None
+    if (
+        known is None
+        and getattr(function, "__module__", None) is None
+        and owner is not None
+        and not isinstance(owner, ModuleType)
+    ):
+        kind = owner if isinstance(owner, type) else type(owner)
+        if not kind.__module__.startswith("numpy"):
+            return (
+                f"{kind.__module__}.{kind.__qualname__}.{name}"
+                if kind.__module__ != "builtins"
+                else f"{kind.__qualname__}.{name}"
+            )
+    module = known or home_of_function(function) or "numpy"
+    if module == "builtins":
+        return str(name)
+    if module.startswith("_") and module.lstrip("_") in sys.stdlib_module_names:  # `_decimal`, where it is written in C
+        module = module.lstrip("_")
+    public = [part for part in module.split(".") if not part.startswith("_") and part != "mtrand"]
+    if public[:1] == ["scipy"] and owner is not None and not isinstance(owner, ModuleType):
+        public.append(_name_in(".".join(public), owner))
+    return ".".join(["np" if part == "numpy" else part for part in public] + [name])

@@ -1,0 +1,238 @@
+"""Mutable cells: an array, a container, attributes, a generator; how to look at each, and how to put back what was seen."""
+
+from __future__ import annotations
+
+import array
+import pickle
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import CellType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.record.containers import kind_of_container
+from jitml.verification.blocks import are_same, same_bits, sample
+
+MISSING = object()
+Array = np.ndarray[Any, Any]
+Named = Iterable[tuple[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One thing that may change.
+
+    Args:
+        look: what it holds.
+        put: makes it hold something else, that `look` has seen.
+        same: whether it holds what was seen.
+        parts: what was seen, taken apart, with names as users write them.
+        show: what it holds, in its own memory, which will change; None where `look` makes no copy.
+    """
+
+    look: Callable[[], Any]
+    put: Callable[[Any], None]
+    same: Callable[[Any], bool]
+    parts: Callable[[Any], Named]
+    show: Callable[[], Any] | None = None
+
+
+def of_array(x: Array, name: str) -> Cell:
+    plain = x.view(np.ndarray)
+
+    def put(held: Array) -> None:
+        if plain.flags.writeable:
+            np.copyto(plain, held)
+
+    return Cell(lambda: plain.copy("K"), put, lambda held: same_bits(plain, held), lambda held: [(name, held)], lambda: plain)
+
+
+def of_constant(x: Array, name: str) -> Cell:
+    """A large array that nobody may write: some pages tell whether somebody has."""
+    plain, pages = x.view(np.ndarray), sample(x)
+    return Cell(lambda: plain, lambda held: None, lambda held: sample(plain) == pages, lambda held: [(name, held)])
+
+
+def of_bytes(x: bytearray | array.array[Any], name: str) -> Cell:
+    def look() -> bytes:
+        return bytes(x) if isinstance(x, bytearray) else x.tobytes()
+
+    def put(held: bytes) -> None:
+        del x[:]
+        x.extend(held) if isinstance(x, bytearray) else x.frombytes(held)
+
+    return Cell(look, put, lambda held: look() == held, lambda held: [(name, held)])
+
+
+def of_sequence(x: Any, name: str) -> Cell:
+    """A list, deque or set."""
+    kind = kind_of_container(x)
+
+    def put(held: tuple[Any, ...]) -> None:
+        if isinstance(x, list):
+            list.__setitem__(x, slice(None), held)
+        else:
+            kind.clear(x)
+            kind.update(x, held) if isinstance(x, set) else kind.extend(x, held)
+
+    def look() -> tuple[Any, ...]:
+        return tuple(kind.__iter__(x))
+
+    make = set if isinstance(x, set) else list
+    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, make(held))])
+
+
+def of_dict(x: Any, name: str) -> Cell:
+    kind = kind_of_container(x)
+
+    def put(held: tuple[Any, ...]) -> None:
+        kind.clear(x)
+        for key, value in _pairs(held):
+            kind.__setitem__(x, key, value)
+
+    def look() -> tuple[Any, ...]:
+        return (*kind.keys(x), *kind.values(x))
+
+    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, dict(_pairs(held)))])
+
+
+def of_namespace(space: dict[str, Any], name: str) -> Cell:
+    """All attributes of an object."""
+
+    def put(held: tuple[Any, ...]) -> None:
+        wanted = dict(_pairs(held))
+        if list(wanted) != list(space):
+            space.clear()
+        space.update(wanted)
+
+    def look() -> tuple[Any, ...]:
+        return (*space.keys(), *space.values())
+
+    def same(held: tuple[Any, ...]) -> bool:
+        now, half = look(), len(held) // 2
+        return len(now) == len(held) and now[:half] == held[:half] and are_same(now[half:], held[half:])
+
+    def parts(held: tuple[Any, ...]) -> Named:
+        return [(f"{name}.{key}", value) for key, value in _pairs(held)]
+
+    return Cell(look, put, same, parts)
+
+
+def of_slots(x: Any, members: Mapping[str, Any], name: str) -> Cell:
+    """The attributes that an object has slots for."""
+
+    def held_in(member: Any) -> Any:
+        try:
+            return member.__get__(x)
+        except AttributeError:
+            return MISSING
+
+    def put(held: tuple[Any, ...]) -> None:
+        for member, value in zip(members.values(), held):
+            if value is not MISSING:
+                member.__set__(x, value)
+            elif held_in(member) is not MISSING:
+                member.__delete__(x)
+
+    def parts(held: tuple[Any, ...]) -> Named:
+        return [(f"{name}.{key}", value) for key, value in zip(members, held)]
+
+    def look() -> tuple[Any, ...]:
+        return tuple(map(held_in, members.values()))
+
+    return Cell(look, put, lambda held: are_same(look(), held), parts)
+
+
+def of_class(cls: type) -> Cell:
+    """A class's own attributes, but for special methods."""
+
+    def look() -> tuple[Any, ...]:
+        members = [(key, value) for key, value in [*vars(cls).items()] if not is_special(key)]
+        return (*(key for key, _ in members), *(value for _, value in members))
+
+    def put(held: tuple[Any, ...]) -> None:
+        wanted = dict(_pairs(held))
+        for key in dict(_pairs(look())).keys() - wanted.keys():
+            type.__delattr__(cls, key)
+        for key, value in wanted.items():
+            if vars(cls).get(key, MISSING) is not value:
+                type.__setattr__(cls, key, value)
+
+    def same(held: tuple[Any, ...]) -> bool:
+        one, other = dict(_pairs(look())), dict(_pairs(held))
+        return one.keys() == other.keys() and all(one[key] is other[key] for key in one)
+
+    return Cell(look, put, same, lambda held: [(f"{cls.__qualname__}.{key}", value) for key, value in _pairs(held)])
+
+
+def of_names(space: dict[str, Any], keys: Sequence[str], owner: str = "") -> Cell:
+    """Globals, or attributes of a module, of these names."""
+
+    def put(held: tuple[Any, ...]) -> None:
+        for key, value in zip(keys, held):
+            if value is MISSING:
+                space.pop(key, None)
+            elif space.get(key, MISSING) is not value:
+                space[key] = value
+
+    def parts(held: tuple[Any, ...]) -> Named:
+        return [(f"{owner}.{key}" if owner else key, value) for key, value in zip(keys, held)]
+
+    def look() -> tuple[Any, ...]:
+        return tuple(space.get(key, MISSING) for key in keys)
+
+    return Cell(look, put, lambda held: are_same(look(), held), parts)
+
+
+def of_module(module: ModuleType, keys: Sequence[str]) -> Cell:
+    return of_names(vars(module), keys, module.__name__)
+
+
+def of_cell(cell: CellType, name: str) -> Cell:
+    """A variable of a function around."""
+
+    def look() -> tuple[Any, ...]:
+        try:
+            return (cell.cell_contents,)
+        except ValueError:
+            return (MISSING,)
+
+    def put(held: tuple[Any, ...]) -> None:
+        if held[0] is MISSING:
+            del cell.cell_contents
+        else:
+            cell.cell_contents = held[0]
+
+    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, held[0])])
+
+
+def of_generator(x: Any, name: str) -> Cell:
+    """What a generator of NumPy's or Python's draws next."""
+
+    def look() -> bytes:
+        if isinstance(x, random.Random):
+            return pickle.dumps(x.getstate())
+        return pickle.dumps(x.state if isinstance(x, np.random.BitGenerator) else x.get_state(legacy=False))
+
+    def put(held: bytes) -> None:
+        state = pickle.loads(held)
+        if isinstance(x, random.Random):
+            x.setstate(state)
+        elif isinstance(x, np.random.BitGenerator):
+            x.state = state
+        else:
+            x.set_state(state)
+
+    return Cell(look, put, lambda held: look() == held, lambda held: [(f"the state of {name}", held)])
+
+
+def is_special(name: str) -> bool:
+    return name[:2] == "__" == name[-2:]
+
+
+def _pairs(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """Keys and values of a dict of which first the keys were seen, then the values."""
+    half = len(held) // 2
+    return zip(held[:half], held[half:])

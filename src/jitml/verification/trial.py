@@ -1,0 +1,197 @@
+"""Trials: the plain function runs again from the same state, and the program's graph runs by NumPy, rounded otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import count
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from jitml.dispatch.eager import witnessed
+from jitml.dispatch.entry import bind, interpreted
+from jitml.errors import FailedCheck, WrongPath
+from jitml.interrupts import contained, pass_on
+from jitml.ir.execute.debug_nans import as_python
+from jitml.ir.graph import Graph, Node
+from jitml.ir.interpret import watched
+from jitml.ir.ops.host import keeping_made, postponing
+from jitml.ir.types import F64
+from jitml.trace.record.pytree import flatten, unflatten
+from jitml.trace.trace import Traced
+from jitml.verification.outcomes import Difference, Outcome, differences
+from jitml.verification.rounding import ROUNDING, nudge_results, nudged_inputs, precision, within
+from jitml.verification.saved_state import State
+from jitml.verification.silenced import silenced
+from jitml.verification.time_limits import OutOfTime, limited
+
+_NUDGES = 6
+_SLACK = 100  # how much further apart numbers may be than those of one nudge
+_MOST_TRANSFORMED = 3  # functions of which derivatives are checked, in a call
+_PATIENCE = 4  # times what the plain function may take: for the program's graph, run by NumPy
+_RECYCLED = 1 << 20  # bytes: larger blocks come from the system, which has zeros there
+_garbage = count()
+
+
+class Trial:
+    """The plain function, again and again from the same state."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        traced: Traced,
+        fast: bool,
+        with_slopes: bool,
+        limit: float | None,
+        state: State,
+        leaves: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.function, self.traced, self.fast, self.with_slopes = function, traced, fast, with_slopes
+        self.limit = limit if limit is None or not state.mentions("acquire") else None  # or a lock might stay taken
+        self.state, self.leaves, self.args, self.kwargs = state, leaves, args, kwargs
+        slack = 1e3 if self.fast else 1.0
+        self.close = within(slack * ROUNDING[F64], precision([self.traced.graph]))
+        self.by_host = any(node.op.family == "host" for node in _all_nodes(self.traced.graph))
+        self.calls = 0  # of what changes the state
+        self.alike: set[int] = set()  # cells whose arrays the last outcomes compared left with the same bits
+        self.seconds = 0.0  # that the plain function has taken
+        self.transformed: list[Any] = []
+        self.excuse = ""
+
+    def verdict(self, call: int) -> str:
+        which = "its first answer" if call == 1 else f"its answer to call {call}"
+        return f"{which} is {self.excuse or 'as NumPy gives it'}"
+
+    def plainly(self, changed: Iterable[int] | None = None) -> Outcome:
+        """What the plain function does; arrays that it has changed are shown as they lie (`State.changes`).
+
+        Args:
+            changed: the cells that do not hold what they held; None if nobody knows.
+
+        Raises:
+            OutOfTime: it takes too long.
+        """
+        self.state.put_back(only=changed)
+        began = perf_counter()
+        outcome = contained(lambda: limited(self._called, self.limit))
+        self.seconds = perf_counter() - began
+        return outcome
+
+    def _called(self) -> Outcome:
+        with as_python(), silenced(), witnessed(self._note if self.with_slopes else None):
+            return self.state.frozen(lambda: self._run(lambda: self.function(*self.args, **self.kwargs), shown=True))
+
+    def _note(self, key: Hashable, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Keep a function that is transformed."""
+        if len(self.transformed) < _MOST_TRANSFORMED:
+            leaves, spec = flatten((args, dict(kwargs)))
+            copied = [leaf.copy("K") if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+            self.transformed.append((key, function, *unflatten(spec, copied)))
+
+    def wrong_slope(self) -> list[Difference]:
+        """The first derivative that differences of values contradict, unless the user says what derivatives are."""
+        transformed, self.transformed = self.transformed, []
+        self.calls += bool(transformed)
+        if not transformed or self.state.mentions("stop_gradient", "custom_jvp", "custom_vjp", "debug_nans"):
+            return []
+        slopes = import_module("jitml.verification.slopes")  # brings the derivatives, which `import jitml` must not
+        for key, function, args, kwargs in transformed:
+            with as_python(), silenced():
+                if wrong := slopes.wrong_slope(key, function, args, kwargs):
+                    return [Difference(f"{key[0]} of {getattr(function, '__name__', 'a function')}", wrong, "other values there")]
+        return []
+
+    def _run(self, call: Callable[[], Any], *, shown: bool = False) -> Outcome:
+        self.calls += 1
+        result: Any = None
+        error: Exception | None = None
+        try:
+            result = call()
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as raised:
+            pass_on(raised)
+            error = raised
+        return Outcome(error, result, self.state.changes(shown=shown))
+
+    def compared(self, got: Outcome, expected: Outcome) -> list[Difference]:
+        self.alike = set()
+        return differences(got, expected, self.state, self.close, by_host=self.by_host, alike=self.alike)
+
+    def without_excuse(self, found: list[Difference], expected: Outcome) -> list[Difference]:
+        """The differences that are not NumPy's own, either, as far as there is time to find out."""
+        try:
+            self.transformed, noted = [], self.transformed
+            _fill_free_memory(self.traced.graph)
+            again = self.compared(self.plainly(), expected)
+            found = _beyond(found, again, np.inf)
+            self.transformed = noted
+            self.excuse = "" if found else "another one at each call, by NumPy as well: nothing was compared"
+            patience = None if self.limit is None else _PATIENCE * self.limit
+            return contained(lambda: limited(lambda: self._beyond_rounding(found), patience, anywhere=True)) if found else found
+        except OutOfTime:
+            return found
+
+    def _beyond_rounding(self, found: list[Difference]) -> list[Difference]:
+        """The differences where the program's graph gives the same, or nearly so, if it is rounded otherwise."""
+        try:
+            usual = self._interpreted(None)
+        except FailedCheck:
+            return found
+        for seed in range(_NUDGES):
+            try:
+                found = _beyond(found, self.compared(self._interpreted(seed), usual), _SLACK)
+            except WrongPath:  # it takes another branch
+                found = []
+            except FailedCheck:
+                continue
+            if not found:
+                self.excuse = "as near to NumPy's as rounding allows, which decides what comes out"
+                break
+        return found
+
+    def _interpreted(self, seed: int | None) -> Outcome:
+        """What the program's graph gives, run by NumPy, with its results moved by chance if there is a seed."""
+        traced = self.traced
+        execute = interpreted(traced)
+        has_calls = any(node.op.family in ("host", "linalg", "fft") for node in _all_nodes(traced.graph))
+
+        def nudged(*inputs: Any) -> Any:
+            if seed is None:
+                return execute(*inputs)
+            given = nudged_inputs(inputs, seed) if has_calls else inputs
+            with watched(nudge_results(seed, self.fast)):
+                return execute(*given)
+
+        self.state.put_back()
+        enter = bind(traced, nudged)
+        with as_python(), silenced(), keeping_made():
+            return postponing(lambda: self._run(lambda: enter(self.leaves)))[0]
+
+
+def _beyond(found: list[Difference], other: list[Difference], slack: float) -> list[Difference]:
+    """The differences that are not among others, or further apart."""
+    gaps: dict[str, float] = {}
+    for difference in other:
+        gaps[difference.where] = max(gaps.get(difference.where, 0.0), difference.gap)
+    return [d for d in found if d.where not in gaps or gaps[d.where] * slack < d.gap < np.inf]
+
+
+def _fill_free_memory(graph: Graph) -> None:
+    """Have `np.empty` in the plain function find other garbage than it did: compiled code has zeros there."""
+    avals = {v.aval for node in _all_nodes(graph) for v in node.outputs if v.aval.is_static}
+    sizes = {aval.nbytes for aval in avals if 0 < aval.nbytes < _RECYCLED}
+    byte = next(_garbage) % 100 + 20
+    blocks = [np.full(size, byte, np.uint8) for size in sizes for _ in range(4)]
+    del blocks
+
+
+def _all_nodes(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        for body in node.bodies.values():
+            yield from _all_nodes(body)

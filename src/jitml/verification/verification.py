@@ -1,0 +1,268 @@
+"""Verification: is a variant's first answer NumPy's?  The plain function is called on the same state, and both are compared.
+
+What the call can reach is saved before it (`saved_state.py`). After it the state is put back, the plain function runs on the very
+same objects, so that views alias and keys are what they are, and what it returns, raises and has changed is compared
+(`outcomes.py`). Then everything is as the compiled program has left it. Where the two differ, the plain function is asked again:
+if it contradicts itself, nothing can be said; nor where the program's own graph gives other numbers as soon as it is rounded
+otherwise (`rounding.py`). What remains is a wrong answer: the user is told, has NumPy's, and the variant answers no more.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import thread_time
+from typing import Any
+
+from jitml.config import CONFIG
+from jitml.dispatch.entry import MISS, bind, reaching
+from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
+from jitml.interrupts import pass_on
+from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.trace.record.recording import is_jitmls
+from jitml.trace.record.threads import others_run
+from jitml.trace.trace import Traced
+from jitml.verification.looks import Watching, look, told_by
+from jitml.verification.outcomes import Difference, Outcome
+from jitml.verification.repeatable import why_not, writes_by_itself
+from jitml.verification.reproduce import remember
+from jitml.verification.saved_state import GENERATORS, State, Unsaved
+from jitml.verification.time_limits import OutOfTime
+from jitml.verification.trial import Trial
+
+Enter = Callable[[Sequence[Any]], Any]
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+_LONG = 0.1  # seconds of plain Python, that nobody shall wait for again
+_LATER = 1.0  # seconds that further checks may take, each
+_MOST_TRIES = 3  # calls in which other threads run
+_FIRST, _NEVER = 0, -1
+
+
+def cadence(option: str | int) -> int:
+    """Each how many calls an answer is checked; 0 for the first one alone, -1 for none.
+
+    Raises:
+        ValueError: no such choice.
+
+    >>> cadence("always"), cadence(10)
+    (1, 10)
+    """
+    named = {"first": _FIRST, "always": 1, "never": _NEVER}
+    if isinstance(option, str) and option in named:
+        return named[option]
+    if isinstance(option, int) and not isinstance(option, bool) and option > 0:
+        return option
+    raise ValueError(f"verify={option!r} is neither 'first', 'always', 'never' nor a number of calls")
+
+
+@dataclass(eq=False)
+class Verification:
+    """Stands for a variant's `enter` as long as answers are to be checked.
+
+    Args:
+        function: the plain one.
+        enter: the compiled one.
+        call_of: the arguments that flattened ones stand for.
+        every: see `cadence`.
+        fast: whether arithmetic is not NumPy's own.
+        settle: takes what `enter` is to be from now on, and what is to be said of the variant.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    enter: Enter
+    traced: Traced
+    call_of: Callable[[Sequence[Any]], Call]
+    every: int
+    fast: bool
+    settle: Callable[[Enter, str], None]
+    calls: int = 0
+    tries: int = 0
+    watching: Watching | None = None
+    callers: dict[object, None] = field(default_factory=dict)  # the first one checks: an interrupt may leave a lock closed
+    reach: Enter | None = None  # what the program is given, and what it changes
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        if runs_as_python():
+            return self.enter(leaves)
+        me = object()
+        try:
+            self.callers[me] = None
+            if list(self.callers).index(me):
+                return self.enter(leaves)
+            if self._misses(leaves):
+                return MISS
+            self.calls += 1
+            return self._verified(leaves) if self._is_due(leaves) else self.enter(leaves)
+        finally:
+            self.callers.pop(me, None)
+
+    def _misses(self, leaves: Sequence[Any]) -> bool:
+        """Whether the variant is for other calls; not for the first one, for which it was made."""
+        if not self.calls:
+            return False
+        began = thread_time()
+        found = bool(self.traced.host.first_failure(leaves))
+        if self.watching is not None:
+            self.watching.seconds += thread_time() - began
+        return found
+
+    def _is_due(self, leaves: Sequence[Any]) -> bool:
+        """Whether the answer to this call is to be checked."""
+        if self.every > 0:
+            return (self.calls - 1) % self.every == 0
+        if self.watching is None or not self.watching.answers:  # the call that was to be checked has been interrupted
+            return True
+        began = thread_time()
+        try:
+            is_other = self.watching.sees_other(look(self.function, self.name, _named(self.function, *self.call_of(leaves))))
+        except Unsaved:
+            self.settle(self.enter, self.watching.verdict())
+            return False
+        self.watching.seconds += thread_time() - began
+        if self.watching.is_over and not is_other:
+            self.settle(self.enter, self.watching.verdict())
+        return is_other
+
+    def _verified(self, leaves: Sequence[Any]) -> Any:
+        args, kwargs = self.call_of(leaves)
+        reason = why_not(self.traced.graph)
+        if not reason and others_run():
+            self.tries += 1
+            if self.tries < _MOST_TRIES:
+                return self.enter(leaves)
+            reason = "other threads run the program at the same time"
+        try:
+            state = None if reason else self._saved(leaves, args, kwargs)
+        except (Unsaved, MemoryError) as error:
+            reason = str(error) or "there is no memory for copies"
+        if reason:
+            self.settle(self.enter, f"not checked: {reason}")
+            return self.enter(leaves)
+        assert state is not None
+        seen = told_by(state, _named(self.function, args, kwargs)) if self.every == _FIRST else {}
+        result, raised = self._compiled(leaves)
+        if result is MISS:
+            return MISS
+        if self.watching is None:
+            self.watching = Watching(seen)
+        got = Outcome(raised, result, state.changes())
+        if strays := [state.name_of(state.constants[n]) for n in got.now if n in state.constants]:
+            self.settle(
+                bind(self.traced, _refuse), f"wrong in call {self.calls}: it writes {strays[0]}; plain Python answers since then"
+            )
+            raise CompilerError(
+                f"{self.name} was compiled wrongly: its program has written {strays[0]}, of which there is no copy",
+                remedy="This is a bug in jitml: please report it. Further calls like this one run as plain Python.",
+            )
+        return self._compared(got, state, leaves, args, kwargs)
+
+    def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> State:
+        """All that can be reached, from the function and its arguments, and what else the program changes, as it is now."""
+        if self.reach is None:
+            self.reach = reaching(self.traced)
+        inputs, changed, lent = ((), (), ()) if (found := self.reach(leaves)) is MISS else found
+        written: list[Any] | None = None  # nobody knows
+        if found is not MISS and not self.traced.copied and writes_by_itself(self.traced.graph):
+            written = [inputs[entry] for entry in self.traced.aliases.values()]
+        others = [*changed, *((x, name) for x, name in lent if isinstance(x, GENERATORS))]  # a library may keep them, or a cache
+        roots = [(self.function, self.name), *_named(self.function, args, kwargs)]
+        return State([*others, *roots], CONFIG.verify_bytes, written=written)
+
+    def _compiled(self, leaves: Sequence[Any]) -> tuple[Any, Exception | None]:
+        try:
+            return self.enter(leaves), None
+        except (JitmlError, MemoryError):
+            raise
+        except Exception as error:
+            pass_on(error)
+            return None, error
+
+    def _compared(self, got: Outcome, state: State, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        limit = None if self.every > 0 else _LATER if self.calls > 1 else CONFIG.verify_seconds
+        trial = Trial(self.function, self.traced, self.fast, self.every > 0, limit, state, leaves, args, kwargs)
+        try:
+            expected = trial.plainly(got.now)
+            found = trial.compared(got, expected)
+            if state.constants and (found or expected.error is not None):  # it may want to write what was not to be written
+                state.copy_constants()
+                expected = trial.plainly()
+                found = trial.compared(got, expected)
+            if found:
+                expected = replace(expected, now=state.kept(expected.now))
+                found = trial.without_excuse(found, expected)
+            found = found or trial.wrong_slope()
+        except OutOfTime:
+            state.put_back(got.now)
+            self._give_up(f"the plain function had not ended after {limit} s")
+            return _answered(got)
+        except Unsaved as error:
+            state.put_back(got.now)
+            self._give_up(str(error))
+            return _answered(got)
+        except (RecursionError, MemoryError) as error:
+            state.put_back(got.now)
+            self._give_up(f"the plain function raised {type(error).__name__}")
+            return _answered(got)
+        except BaseException:  # an interrupt: as if there had been no call
+            state.put_back()
+            raise
+        if not found:
+            state.put_back(got.now, {*got.now, *expected.now} - trial.alike if trial.calls == 1 else None)
+            self._go_on(trial)
+            return _answered(got)
+        state.put_back()
+        remember(self.function, self.name, args, kwargs, f"{self.name}: {found[0]}")
+        state.put_back(expected.now)
+        self.settle(bind(self.traced, _refuse), f"wrong in call {self.calls}: {found[0]}; plain Python answers since then")
+        self._warn(found[0])
+        return _answered(expected)
+
+    def _give_up(self, why: str) -> None:
+        """No answer is checked any more."""
+        answers = self.watching.answers if self.watching is not None else []
+        self.settle(self.enter, f"{'; '.join(answers)}; no further one" if answers else f"not checked: {why}")
+
+    def _go_on(self, trial: Trial) -> None:
+        """After an answer that was right."""
+        watching = self.watching
+        assert watching is not None
+        watching.answers.append(trial.verdict(self.calls))
+        watching.is_slow = trial.seconds > _LONG
+        is_done = self.every == _FIRST and watching.is_over
+        self.settle(self.enter if is_done else self, watching.verdict() if self.every == _FIRST else watching.answers.pop())
+
+    def _warn(self, difference: Difference) -> None:
+        text = (
+            f"{self.name} was compiled wrongly: {difference}. This call has NumPy's answer, and so have others like it from now "
+            f"on. This is a bug in jitml: please report it with what `jitml.reproduce()` writes, a script and the arguments."
+        )
+        warnings.warn(text, WrongResultWarning, stacklevel=_frames_of_ours() + 1)
+
+
+def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code is not None else ()
+    named = [(x, names[n] if n < len(names) else f"args[{n}]") for n, x in enumerate(args)]
+    return [*named, *((x, name) for name, x in kwargs.items())]
+
+
+def _answered(outcome: Outcome) -> Any:
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.result
+
+
+def _refuse(*_: Any) -> Any:
+    raise FailedCheck("an answer of this variant was not NumPy's")
+
+
+def _frames_of_ours() -> int:
+    """How many frames are between the caller and the user's line."""
+    count = 0
+    frame = sys._getframe(1)
+    while frame is not None and is_jitmls(frame.f_code.co_filename):
+        frame, count = frame.f_back, count + 1  # type: ignore[assignment]  # None at the outermost frame ends the loop
+    return count
