@@ -136,3 +136,12 @@ def test_no_import_hides_a_cycle(path: Path) -> None:
     for module, node, inside in imports(path):
         if inside and part_of(path) not in TOP:
             assert not module.startswith("jitml"), f"{path}:{node.lineno}: {module} imported inside a function"
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    names: dict[str, list[Path]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                names.setdefault(node.name.lstrip("_"), []).append(path)
+    assert not {name: places for name, places in names.items() if len(places) > 1}

@@ -34,7 +34,7 @@ from jitml.options import (
     static_names,
     thread_count,
 )
-from jitml.specialize import Call, Specializer, Untraced
+from jitml.specialize import CallArguments, Specializer, Untraced
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import Static, require_countable
 from jitml.trace.environment.pickling import reduced
@@ -131,7 +131,7 @@ class Jit(FunctionLike):
 
         def make(others: tuple[Variant, ...], failed: Failed) -> Variant:
             require_compiler()
-            call = Call(key, args, kwargs, leaves)
+            call = CallArguments(key, args, kwargs, leaves)
             return contained(partial(self._specializer.make, call, self._compile, others, failed))
 
         return self._variants.compile(key, leaves, make)

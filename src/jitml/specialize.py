@@ -50,7 +50,7 @@ class Untraced(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallArguments:
     """The arguments of a call; `key` is their structure, and `leaves` are what stands in it."""
 
     key: Hashable
@@ -82,7 +82,7 @@ class Specializer:
         """Remember that the function handles an exception; answers why the branch cannot be compiled, if that is known."""
         return self._handled.setdefault(failure.message, "")
 
-    def make(self, call: Call, compiled: Compiled, others: tuple[Variant, ...], failed: Failed) -> Variant:
+    def make(self, call: CallArguments, compiled: Compiled, others: tuple[Variant, ...], failed: Failed) -> Variant:
         """A variant for a call.
 
         Args:
@@ -106,7 +106,7 @@ class Specializer:
             self._handled[raised[-1].message] = why
             raise raised[-1] from None
 
-    def _make_for(self, paths: Sequence[Path], call: Call, compiled: Compiled, others: tuple[Variant, ...]) -> Variant:
+    def _make_for(self, paths: Sequence[Path], call: CallArguments, compiled: Compiled, others: tuple[Variant, ...]) -> Variant:
         """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
         earlier = [variant.traced for variant in others]
         now, closed = seen(call.leaves), self._closed.setdefault(call.key, Closed())
@@ -157,7 +157,7 @@ class Specializer:
             settle,
         )
 
-    def _trace_for(self, call: Call, path: Path, opened: Opened) -> Traced:
+    def _trace_for(self, call: CallArguments, path: Path, opened: Opened) -> Traced:
         try:
             with learning():
                 return trace(
@@ -174,7 +174,7 @@ class Specializer:
             pass_on(error)
             raise Untraced from error
 
-    def _traced_or_none(self, call: Call, path: Path, opened: Opened) -> Traced | None:
+    def _traced_or_none(self, call: CallArguments, path: Path, opened: Opened) -> Traced | None:
         try:
             return self._trace_for(call, path, opened)
         except (JitmlError, Untraced):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run as interpret
-from jitml.codegen.llvm.calls.blas import Pieces
+from jitml.codegen.llvm.calls.blas import ProductPieces
 from jitml.codegen.llvm.calls.product import Matrix, Product
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime.target import host_target
@@ -156,14 +156,14 @@ def test_where_products_are_cut(extents: tuple[int, int, int], orders: str, grid
         Matrix(Buffer(name, F64, shape), 0, (), *((shape[1], 1) if order == "C" else (1, shape[0])))
         for name, shape, order in zip("xy", ((m, k), (k, n)), orders)
     )
-    pieces = Pieces.of(Product((), m, n, k, x, y, Matrix(Buffer("z", F64, (m, n)), 0, (), n, 1)), threads=8)
+    pieces = ProductPieces.of(Product((), m, n, k, x, y, Matrix(Buffer("z", F64, (m, n)), 0, (), n, 1)), threads=8)
     assert (pieces.rows.count, pieces.columns.count) == grid
 
 
 @pytest.mark.parametrize("threads, count", [(1, 2), (2, 2), (4, 4), (8, 8), (16, 8)])
 def test_products_are_cut_for_the_threads_that_there_may_be(threads: int, count: int) -> None:
     x, y, z = (Matrix(Buffer(name, F64, (512, 512)), 0, (), 512, 1) for name in "xyz")
-    assert Pieces.of(Product((), 512, 128, 512, x, y, z), threads).count == count
+    assert ProductPieces.of(Product((), 512, 128, 512, x, y, z), threads).count == count
 
 
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)

@@ -16,7 +16,7 @@ from dispatch.test_verification import Planted, one_more, silently
 from jitml.errors import CompilerError, WrongResultWarning
 from jitml.verification.blocks import same_bits
 from jitml.verification.rounding import ROUNDING, within
-from jitml.verification.saved_state import State
+from jitml.verification.saved_state import SavedState
 
 SIZE = 40_000  # numbers: more than what is copied anyway
 
@@ -51,7 +51,7 @@ def ask_instead(jitted: Any, function: Any) -> None:
 
 
 def constants(*arrays: Any, function: Any = None, written: Any = ()) -> list[str]:
-    state = State([(function, "f"), *((x, f"x{n}") for n, x in enumerate(arrays))], 1 << 30, written=list(written))
+    state = SavedState([(function, "f"), *((x, f"x{n}") for n, x in enumerate(arrays))], 1 << 30, written=list(written))
     return sorted(state.name_of(x) for x in state.constants.values())
 
 
@@ -76,7 +76,7 @@ def test_frozen_arrays_are_as_they_were_afterwards() -> None:
     read_only = x[:20_000]
     read_only.flags.writeable = False
     arrays = [x[1:], x, x[2:][1:], read_only]
-    state = State([(a, f"x{n}") for n, a in enumerate(arrays)], 0, written=[])
+    state = SavedState([(a, f"x{n}") for n, a in enumerate(arrays)], 0, written=[])
     with pytest.raises(ZeroDivisionError):
         state.frozen(lambda: any(a.flags.writeable for a in arrays) or 1 // 0)
     assert [a.flags.writeable for a in arrays] == [True, True, True, False]

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.fusion.grouping.groups import Recorder
+from jitml.fusion.grouping.groups import ReadRecorder
 from jitml.kernels.ir import Expr
 
 Array = np.ndarray[Any, Any]
 
 
 def test_few_questions_are_asked_of_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, inside = 0, Recorder.inside
+    asked, inside = 0, ReadRecorder.inside
 
-    def counted(self: Recorder, expr: Expr, low: int, high: int) -> bool | None:
+    def counted(self: ReadRecorder, expr: Expr, low: int, high: int) -> bool | None:
         nonlocal asked
         asked += 1
         return inside(self, expr, low, high)
 
-    monkeypatch.setattr(Recorder, "inside", counted)
+    monkeypatch.setattr(ReadRecorder, "inside", counted)
     jitml.jit(lambda rows: np.stack(rows) * 2).lower([np.arange(3.0) for _ in range(200)])
     assert 0 < asked < 40 * 200
 

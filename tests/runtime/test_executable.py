@@ -15,7 +15,7 @@ import pytest
 
 import jitml
 import jitml.codegen.llvm.runtime.executable as executable_module
-from jitml.codegen.llvm.ir.unit import Part
+from jitml.codegen.llvm.ir.unit import ModulePart
 from jitml.codegen.llvm.module import Module
 from jitml.codegen.llvm.runtime.executable import Executable
 from jitml.codegen.llvm.runtime.jit import generate, parse
@@ -57,7 +57,7 @@ THROUGH = DIRECT.replace("%o", "%arena") + "\n  " + DIRECT.replace("%i", "%arena
 
 def copy(bytes: int, source: int = 0, sink: int = 1, through: bool = False) -> Module:
     text = COPY.format(source=source, sink=sink, body=(THROUGH if through else DIRECT).format(bytes=bytes))
-    return Module((Part("usual", text),), (), ())
+    return Module((ModulePart("usual", text),), (), ())
 
 
 def compiled(program: Program, module: Module) -> Executable:
@@ -175,7 +175,7 @@ def test_a_failed_check_says_where(layout: str) -> None:
       store i64 3, ptr %e
       ret i64 1
     }"""
-    run = compiled(program([], [Buffer("y", F64, (3,))]), Module((Part("usual", text),), (check,), ()))
+    run = compiled(program([], [Buffer("y", F64, (3,))]), Module((ModulePart("usual", text),), (check,), ()))
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 3") as caught:
         run()
     assert isinstance(caught.value, JitmlError) and "a.py:3 in f" in str(caught.value)
@@ -197,7 +197,7 @@ def test_libraries_are_bound() -> None:
       ret i64 0
     }"""
     run = compiled(
-        program([Buffer("x", F64, (3,))], [Buffer("y", F64, ())]), Module((Part("usual", text),), (), ("cosh", "ddot_"))
+        program([Buffer("x", F64, (3,))], [Buffer("y", F64, ())]), Module((ModulePart("usual", text),), (), ("cosh", "ddot_"))
     )
     assert run(np.array([0.5, 0.25, 1.0]))[0] == math.cosh(1.3125)
 

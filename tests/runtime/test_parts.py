@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.ir.unit import EFFORTS, Part
+from jitml.codegen.llvm.ir.unit import EFFORTS, ModulePart
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime import executable, jit
 from jitml.codegen.llvm.runtime.target import host_target
@@ -38,7 +38,7 @@ def test_a_program_of_several_parts_runs(arguments: Any) -> None:
 
 
 def test_parts_are_handed_on_before_the_last_one_is_written(arguments: Any) -> None:
-    handed: list[Part] = []
+    handed: list[ModulePart] = []
     module = emit_program(jitml.jit(long).lower(*arguments).program, cpu=host_target(), finished=handed.append)
     assert 0 < len(handed) < len(module.parts)
     assert handed == list(module.parts[: len(handed)])
@@ -60,7 +60,7 @@ def test_an_error_in_a_part_is_the_compilers(arguments: Any, monkeypatch: pytest
     threads: list[Any] = []
 
     class Spoilt(jit.Generation):
-        def begin(self, part: Part) -> None:
+        def begin(self, part: ModulePart) -> None:
             threads.append(self._thread)
             super().begin(part._replace(text=part.text.replace("ret ", "return ")))
 

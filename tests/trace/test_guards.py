@@ -10,7 +10,7 @@ import pytest
 
 import jitml
 from jitml.dispatch.variants import MOST_VARIANTS
-from jitml.trace.record.guards import Contents
+from jitml.trace.record.guards import ArrayContents
 
 Array = np.ndarray[Any, Any]
 
@@ -304,7 +304,7 @@ def test_contents_of_an_array_of_objects_are_these_very_ones() -> None:
     array = np.array([None, "a"], object)
     for n in range(10):
         array[0] = float(f"{n}.5")
-        contents = Contents(array)
+        contents = ArrayContents(array)
         assert contents.are_in(array)
         array[0] = None
         array[0] = float(f"{n}.25")  # where the other number was, if nobody holds that

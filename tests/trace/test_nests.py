@@ -14,17 +14,17 @@ import jitml
 from jitml.ir.graph import Graph
 from jitml.trace import trace
 from jitml.trace.record import recording
-from jitml.trace.regions.loop import Loop
+from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.protocol import Restart
 from jitml.trace.speculation.modes import Decisions
 
 
 @pytest.fixture
-def passes(monkeypatch: pytest.MonkeyPatch) -> list[Loop]:
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[TracedLoop]:
     """The loops of which a pass is begun, one after the other."""
-    begun: list[Loop] = []
-    record = Loop._record
-    monkeypatch.setattr(Loop, "_record", lambda self: begun.append(self) or record(self))
+    begun: list[TracedLoop] = []
+    record = TracedLoop._record
+    monkeypatch.setattr(TracedLoop, "_record", lambda self: begun.append(self) or record(self))
     return begun
 
 
@@ -88,7 +88,7 @@ def _settling_late(x: Any, depth: int) -> Any:
     return y, best
 
 
-def test_a_level_adds_one_recording(passes: list[Loop]) -> None:
+def test_a_level_adds_one_recording(passes: list[TracedLoop]) -> None:
     x = np.arange(3.0)
     np.testing.assert_array_equal(jitml.jit(_nest)(x), _nest(x))
     # The outermost body twice, as the first pass shows that the name is carried; one inside once more than the one around it.
@@ -118,7 +118,7 @@ def _count(graph: Graph, op: str) -> int:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (0, 2), (0, 1, 0, 2), (2, 0, 1)])
-def test_what_an_earlier_recording_carried_may_stay_in_another(order: Sequence[int], passes: list[Loop]) -> None:
+def test_what_an_earlier_recording_carried_may_stay_in_another(order: Sequence[int], passes: list[TracedLoop]) -> None:
     keeps = _keeping(order)
     before, x = np.arange(3.0), np.arange(3.0)
     expected, results = keeps(before), jitml.jit(keeps)(x)
@@ -129,7 +129,7 @@ def test_what_an_earlier_recording_carried_may_stay_in_another(order: Sequence[i
     assert len(passes) > len(order)
 
 
-def test_the_line_of_an_instruction_is_looked_up_once(passes: list[Loop], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_of_an_instruction_is_looked_up_once(passes: list[TracedLoop], monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[tuple[Any, int]] = []
     plain = recording._line_of
     monkeypatch.setattr(recording, "_line_of", lambda frame: looked_up.append((frame.f_code, frame.f_lasti)) or plain(frame))

@@ -20,7 +20,7 @@ import scipy.stats
 import jitml
 from jitml.errors import UnsupportedError
 from jitml.trace.environment import understood
-from jitml.trace.environment.understood import TABLE, Row, Way
+from jitml.trace.environment.understood import TABLE, UnderstoodRow, Way
 from jitml.trace.environment.understood_page import PLACES, page
 
 X = np.ones(2)
@@ -141,7 +141,7 @@ CELLS = ("read", "copied", "handed")
 @pytest.mark.parametrize("role", ROLES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.way.name)
-def test_each_value_has_its_own_answer(row: Row, cell: str, role: Callable[..., Any]) -> None:
+def test_each_value_has_its_own_answer(row: UnderstoodRow, cell: str, role: Callable[..., Any]) -> None:
     example = EXAMPLES[row.way]
     function = getattr(example, cell)
     if getattr(row, cell).startswith("refused"):
@@ -156,7 +156,7 @@ def test_each_value_has_its_own_answer(row: Row, cell: str, role: Callable[..., 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("row", [row for row in TABLE if EXAMPLES[row.way].changed is not None], ids=lambda row: row.way.name)
-def test_what_changes_it(row: Row, role: Callable[..., Any]) -> None:
+def test_what_changes_it(row: UnderstoodRow, role: Callable[..., Any]) -> None:
     example = EXAMPLES[row.way]
     call = role(lambda v, x: (example.changed(v, x), x)[1], example.make)
     changed, expected = example.make(1.0), example.make(1.0)
@@ -171,7 +171,7 @@ def test_what_changes_it(row: Row, role: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.way.name)
-def test_what_comes_back(row: Row, role: Callable[..., Any]) -> None:
+def test_what_comes_back(row: UnderstoodRow, role: Callable[..., Any]) -> None:
     example = EXAMPLES[row.way]
     call = role(lambda v, x: (v, x), example.make)
     for k in (1.0, 2.0):
@@ -197,7 +197,7 @@ def test_the_page_is_what_make_docs_writes() -> None:
 
 def test_every_file_in_which_a_value_becomes_a_constant_is_on_the_page() -> None:
     pattern = re.compile(
-        r"\bConst\(|\.hold\(|host\.require(_same|_held|_equal)?[()]|\bcall_now\(|(?<![.\w])(observe|observe_changing|outside_trace)\("
+        r"\bHostConst\(|\.hold\(|host\.require(_same|_held|_equal)?[()]|\bcall_now\(|(?<![.\w])(observe|observe_changing|outside_trace)\("
     )
     files = [
         path for name in ("trace", "dispatch", "autograd", "numpy") for path in (ROOT / "src" / "jitml" / name).rglob("*.py")

@@ -38,8 +38,8 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     entries, ports = kernels.ports(kernels.inputs), kernels.ports(kernels.outputs)
     given = [part for port, x in zip(entries, inputs, strict=True) for part in _parts(x, port)]
     made = [part for port in ports for part in _parts(garbage(port.buffer), port)]
-    memory = _Memory(program, given, made, arena)
-    _Run().program(program, memory)
+    memory = _ProgramMemory(program, given, made, arena)
+    _ProgramRun().program(program, memory)
     owners = {port.parts[0]: x for port, x in zip(entries, inputs)}
     results = [
         owners[kernels.aliases[port.parts[0]]] if port.parts[0] in kernels.aliases else _whole(port, memory) for port in ports
@@ -56,7 +56,7 @@ def _parts(x: Array, port: Port) -> tuple[Array, ...]:
     return (as_strided(x.real, (*x.shape, 2), (*x.strides, x.real.itemsize)),)
 
 
-def _whole(port: Port, memory: _Memory) -> Array:
+def _whole(port: Port, memory: _ProgramMemory) -> Array:
     parts = [memory.result(name) for name in port.parts]
     if port.buffer.dtype.kind != "c":
         return parts[0]
@@ -66,13 +66,13 @@ def _whole(port: Port, memory: _Memory) -> Array:
     return whole
 
 
-class _Run:
+class _ProgramRun:
     """One run of a program. A kernel is compiled the first time it is met."""
 
     def __init__(self) -> None:
         self.compiled: dict[int, Callable[[Mapping[str, Array]], None]] = {}
 
-    def program(self, program: Program, memory: _Memory) -> None:
+    def program(self, program: Program, memory: _ProgramMemory) -> None:
         for step in program.kernels.steps:
             match step:
                 case Kernel():
@@ -84,7 +84,7 @@ class _Run:
                 case Region():
                     self.region(step, program.bodies[step.name], memory)
 
-    def region(self, region: Region, bodies: Sequence[Program], memory: _Memory) -> None:
+    def region(self, region: Region, bodies: Sequence[Program], memory: _ProgramMemory) -> None:
         moves, at = region.moves, {name: memory.whole(name) for name in region.moves}
 
         def run(k: int) -> None:
@@ -94,7 +94,7 @@ class _Run:
             )
             arena = memory.whole(region.scratch) if region.scratch is not None else np.empty(0, np.uint8)
             arena[...] = _GARBAGE  # what an iteration leaves there, the next must not read
-            self.program(bodies[k], _Memory(bodies[k], inputs, outputs, arena))
+            self.program(bodies[k], _ProgramMemory(bodies[k], inputs, outputs, arena))
 
         match region.kind:
             case "loop":
@@ -119,7 +119,7 @@ class _Run:
             memory.whole(name)[...] = value
 
 
-class _Memory:
+class _ProgramMemory:
     """Arena, inputs, outputs and constants, and the views of them that the steps ask for."""
 
     def __init__(self, program: Program, inputs: list[Array], outputs: list[Array], arena: Array) -> None:
@@ -181,13 +181,13 @@ def garbage(buffer: Buffer) -> Array:
     return flat.reshape(buffer.shape)
 
 
-def _call(call: Call, memory: _Memory) -> None:
+def _call(call: Call, memory: _ProgramMemory) -> None:
     if call.name not in _CALLS:
         raise LoweringError(f"the interpreter knows no library call {call.name}; add one in codegen/interpreter.py")
     _CALLS[call.name](call, memory)
 
 
-def _gemm(call: Call, memory: _Memory) -> None:
+def _gemm(call: Call, memory: _ProgramMemory) -> None:
     p = call.params
     batch, m, n, k = (p[name] for name in ("batch", "m", "n", "k"))
     reads, values = call.reads, []
@@ -208,20 +208,20 @@ def _gemm(call: Call, memory: _Memory) -> None:
     result[...] = result + np.matmul(a, b) if "adds" in p else np.matmul(a, b)
 
 
-def _copy(call: Call, memory: _Memory) -> None:
+def _copy(call: Call, memory: _ProgramMemory) -> None:
     source = memory.operand(call)
     memory.live(call.writes[0])[tuple(map(slice, source.shape))] = source
 
 
-def _sort(call: Call, memory: _Memory) -> None:
+def _sort(call: Call, memory: _ProgramMemory) -> None:
     memory.live(call.writes[0])[...] = np.sort(memory.operand(call), axis=call.params["axis"], kind=call.params["kind"])
 
 
-def _argsort(call: Call, memory: _Memory) -> None:
+def _argsort(call: Call, memory: _ProgramMemory) -> None:
     memory.live(call.writes[0])[...] = np.argsort(memory.operand(call), axis=call.params["axis"], kind=call.params["kind"])
 
 
-def _random(call: Call, memory: _Memory) -> None:
+def _random(call: Call, memory: _ProgramMemory) -> None:
     numbers = memory.whole(call.writes[1])
     legacy, dtype = call.params["routine"].startswith("jitml_legacy_"), numbers.dtype
     (kind,) = (d for d in DISTRIBUTIONS if routine(d, legacy, dtype) == call.params["routine"])
@@ -232,7 +232,7 @@ def _random(call: Call, memory: _Memory) -> None:
     numbers.reshape(-1)[:count] = drawn
 
 
-def _host(call: Call, memory: _Memory) -> None:
+def _host(call: Call, memory: _ProgramMemory) -> None:
     reads = [seen_as(memory.buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
     function, given = call.params["function"], [memory.view(b.name, b) for b in reads]
     if function.fills:
@@ -242,11 +242,11 @@ def _host(call: Call, memory: _Memory) -> None:
         memory.whole(name)[...] = result
 
 
-def _empty(call: Call, memory: _Memory) -> None:
+def _empty(call: Call, memory: _ProgramMemory) -> None:
     """The garbage that is there will do."""
 
 
-def _zeros(call: Call, memory: _Memory) -> None:
+def _zeros(call: Call, memory: _ProgramMemory) -> None:
     memory.whole(call.writes[0])[...] = 0
 
 

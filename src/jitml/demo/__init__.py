@@ -37,7 +37,7 @@ _NEXT = """\
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One program's line of the table; times in seconds, error relative to NumPy's result."""
 
     name: str
@@ -71,7 +71,9 @@ def _cost(lowered: Lowered) -> tuple[int, int]:
     return sum(isinstance(step, Kernel) for step in program.steps), lowered.program.arena_size + fresh
 
 
-def _compare(name: str, plain: Callable[..., Any], fast: Any, args: tuple[Any, ...], repeats: int, tick: Tick) -> tuple[Row, Any]:
+def _compare(
+    name: str, plain: Callable[..., Any], fast: Any, args: tuple[Any, ...], repeats: int, tick: Tick
+) -> tuple[TableRow, Any]:
     """Time one call of a function beside the jitted one, interleaved."""
     theirs, ours = plain(*args), None
     first, ours = _timed(fast, *args)
@@ -82,10 +84,10 @@ def _compare(name: str, plain: Callable[..., Any], fast: Any, args: tuple[Any, .
         tick()
     pairs = zip(ours, theirs) if isinstance(ours, tuple) else [(ours, theirs)]
     error = max(_relative_error(a, b) for a, b in pairs)
-    return Row(name, median(times["numpy"]), first, median(times["jitml"]), error, *_cost(fast.lower(*args))), ours
+    return TableRow(name, median(times["numpy"]), first, median(times["jitml"]), error, *_cost(fast.lower(*args))), ours
 
 
-def train_digits(tick: Tick) -> tuple[Row, float]:
+def train_digits(tick: Tick) -> tuple[TableRow, float]:
     """The network, trained twice; and its accuracy on held-out digits.
 
     Raises:
@@ -100,10 +102,10 @@ def train_digits(tick: Tick) -> tuple[Row, float]:
     error = float(np.max(np.abs(np.array(ours) - theirs) / np.abs(theirs)))
     assert error <= CURVE_TOLERANCE, f"the loss curves differ by {error:.1e}"
     cost = _cost(fast.lower(params, averages, x[: digits.BATCH], y[: digits.BATCH], digits.RATE))
-    return Row("train on digits", numpy_time, first, steady, error, *cost), digits.accuracy(params, held_x, held_y)
+    return TableRow("train on digits", numpy_time, first, steady, error, *cost), digits.accuracy(params, held_x, held_y)
 
 
-def filter_photo(tick: Tick, path: Path) -> Row:
+def filter_photo(tick: Tick, path: Path) -> TableRow:
     """The photograph's drawing; both pictures go to `path`."""
     image = photo.load()
     row, drawing = _compare("filter a photo", photo.sketch, jit(photo.sketch), (image,), 15, tick)
@@ -111,7 +113,7 @@ def filter_photo(tick: Tick, path: Path) -> Row:
     return row
 
 
-def price_options(tick: Tick) -> Row:
+def price_options(tick: Tick) -> TableRow:
     """A million options: prices and four Greeks each."""
     fast = jit(options.prices_and_greeks)
     row, _ = _compare("price options", options.prices_and_greeks_by_hand, fast, options.market(), 9, tick)

@@ -56,7 +56,7 @@ _MOST_VARIANTS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Variant:
+class _EagerVariant:
     """One specialisation; `program` is what was traced, with what it has learned on the way."""
 
     enter: Callable[[Sequence[Any]], Any]
@@ -65,7 +65,7 @@ class _Variant:
     handlers: tuple[Handler, ...]
 
 
-_variants: OrderedDict[Hashable, tuple[_Variant, ...]] = OrderedDict()
+_variants: OrderedDict[Hashable, tuple[_EagerVariant, ...]] = OrderedDict()
 _counted: set[Hashable] = set()  # groups of calls whose arguments could be counted
 _lock = lock()
 
@@ -292,7 +292,7 @@ def _traced_for(
     kwargs: Mapping[str, Any],
     failed: Failed,
     handlers: list[Handler],
-) -> tuple[_Variant, Any]:
+) -> tuple[_EagerVariant, Any]:
     """A new variant, of the path that this call takes, and its result."""
     while True:
         program = make()
@@ -314,7 +314,7 @@ def _traced_for(
                 raise
             raise raised from error
         execute = executed_once_watched(traced, getattr(program, "residuals", range(0))) if is_debugging() else executed(traced)
-        variant = _Variant(bind(traced, execute), program, traced.path, traced.handlers)
+        variant = _EagerVariant(bind(traced, execute), program, traced.path, traced.handlers)
         try:
             result = variant.enter(leaves)
         except WrongPath as failure:
@@ -338,7 +338,7 @@ def _is_once_only(graph: Graph) -> bool:
     return learns and any(node.op.has_effect and node.op not in (ops.check, ops.observe) for node in nodes)
 
 
-def _forget(group: Hashable, variant: _Variant) -> None:
+def _forget(group: Hashable, variant: _EagerVariant) -> None:
     with _lock:
         if group in _variants:
             _variants[group] = tuple(v for v in _variants[group] if v is not variant)
@@ -350,7 +350,7 @@ def _note_counted(group: Hashable) -> None:
     _counted.add(group)
 
 
-def _keep(group: Hashable, variant: _Variant) -> None:
+def _keep(group: Hashable, variant: _EagerVariant) -> None:
     with _lock:
         _variants[group] = (variant, *_variants.get(group, ())[: _MOST_VARIANTS - 1])
         _variants.move_to_end(group)

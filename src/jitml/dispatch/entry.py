@@ -20,9 +20,9 @@ from jitml.errors import JitmlError
 from jitml.interrupts import pass_on
 from jitml.ir.interpret import interpret
 from jitml.trace.environment.outer_names import SetNames
-from jitml.trace.record.guards import Compute, Const
+from jitml.trace.record.guards import Compute, HostConst
 from jitml.trace.record.pytree import unflatten
-from jitml.trace.results import Either, Fixed, FromGraph, FromHost, Repeated, Result
+from jitml.trace.results import Either, FixedResult, FromGraph, FromHost, Repeated, Result
 from jitml.trace.storage.index_maps import Step
 from jitml.trace.trace import Traced
 
@@ -69,7 +69,7 @@ def reaching(traced: Traced) -> Callable[[Sequence[Any]], Any]:
     changed = [traced.entries[entry] for entry in traced.aliases.values()] + [array for array, _ in traced.copied]
     changed += [change.slot for change in traced.changes if not isinstance(change.put, SetNames)]
     given = (step.operands[0] for step in traced.host.steps if isinstance(step, Compute) and step.function is id)
-    lent = [slot for slot in given if not isinstance(slot, Const)]
+    lent = [slot for slot in given if not isinstance(slot, HostConst)]
     inputs = ", ".join(f"s{slot}" for slot in traced.entries)
     named = (", ".join(f"(s{slot}, {traced.host.name(slot)!r})" for slot in dict.fromkeys(slots)) for slots in (changed, lent))
     return _made([*body, f"return [{inputs}], {', '.join(f'[{pairs}]' for pairs in named)}"], names)
@@ -147,7 +147,7 @@ def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any], know
     if id(result) in known:
         return known[id(result)]
     match result:
-        case Fixed(value):
+        case FixedResult(value):
             names[name] = value
             return name
         case Either(position, then, orelse):

@@ -16,7 +16,7 @@ from jitml.fusion.grouping.grouping import group
 from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.regions import REGIONS, RegionSite, known_trips, updated_operands
 from jitml.fusion.lower.indexed import write_check
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.points import targets
 from jitml.fusion.merge_steps.accumulate import accumulate
 from jitml.fusion.merge_steps.assemble import assemble
@@ -179,10 +179,10 @@ class _Fusion:
         params = tuple({b.name: b for b in (ok, *values)}.values())
         self.emit("check", (check,), params, sources=(node.source,) if node.source else ())
 
-    def site(self, g: Group, node: Node, outputs: tuple[Value, ...]) -> Site:
+    def site(self, g: Group, node: Node, outputs: tuple[Value, ...]) -> NestSite:
         reads = self.buffers.operands(g, node)
         writes = tuple(self.buffers.stored(v) for v in outputs)
-        return Site(
+        return NestSite(
             node,
             reads,
             writes,

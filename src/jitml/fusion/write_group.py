@@ -11,9 +11,9 @@ from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.scalarize import Points, scalarize, without_loops_of_one
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
-from jitml.fusion.schedule import Nest, all_scalars, write
+from jitml.fusion.schedule import GroupNest, all_scalars, write
 from jitml.fusion.schedule.views import Places, Views, steps_of
-from jitml.fusion.schedule.writer import Writer
+from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node
@@ -48,10 +48,10 @@ class GroupLoops:
             partial.append(self.buffers.temporary(dtype, shape))
             return partial[-1].name
 
-        writer = Writer(views)
+        writer = LoopWriter(views)
         rows = frozenset(g.axes) if g.rows is None else g.rows
         for points in boxes:
-            write(Nest(points, views, rows, self.machine, self.buffers.sizes, writer, temporary))
+            write(GroupNest(points, views, rows, self.machine, self.buffers.sizes, writer, temporary))
         assert views.buffers is not None
         return writer.finish(), (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
 

@@ -73,7 +73,7 @@ def of_sizes(graph: Graph, sizes: Mapping[Sym, int]) -> Graph:
 
 # ------------------------------------------------------------------------------------------------------- patterns
 
-Pattern: TypeAlias = "Variable | Number | Term"
+Pattern: TypeAlias = "Variable | Number | PatternTerm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class PatternTerm:
     op: Op
     args: tuple[Pattern, ...]
 
@@ -100,7 +100,7 @@ def parse_pattern(text: str) -> Pattern:
             case ast.Name(id=name):
                 return Variable(name)
             case ast.Call(func=ast.Name(id=name), args=args):
-                return Term(OPS[name], tuple(convert(a) for a in args))
+                return PatternTerm(OPS[name], tuple(convert(a) for a in args))
         return Number(ast.literal_eval(node))
 
     return convert(ast.parse(text, mode="eval").body)
@@ -125,7 +125,7 @@ def match(pattern: Pattern, value: Value, producers: Producers, env: dict[str, V
     return _match_operands(pattern, node, producers, env)
 
 
-def _match_operands(pattern: Term, node: Node, producers: Producers, env: dict[str, Value]) -> dict[str, Value] | None:
+def _match_operands(pattern: PatternTerm, node: Node, producers: Producers, env: dict[str, Value]) -> dict[str, Value] | None:
     orders: Iterable[tuple[Value, ...]] = (node.inputs,)
     if node.op.is_commutative:
         orders = (node.inputs, node.inputs[::-1])
@@ -154,7 +154,7 @@ def build(pattern: Pattern, env: Mapping[str, Value]) -> Any:
             return env[name]
         case Number(value):
             return value
-        case Term(op, args):
+        case PatternTerm(op, args):
             return op(*(build(a, env) for a in args))
 
 
@@ -170,11 +170,11 @@ class Rule:
     left: str
     right: str
     kinds: str = "fiub"
-    terms: tuple[Term, Pattern] = field(init=False, repr=False)
+    terms: tuple[PatternTerm, Pattern] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         left = parse_pattern(self.left)
-        assert isinstance(left, Term)
+        assert isinstance(left, PatternTerm)
         object.__setattr__(self, "terms", (left, parse_pattern(self.right)))
 
     def __str__(self) -> str:

@@ -82,7 +82,7 @@ def view_as(array: Array, buffer: Buffer) -> Array:
 
 def compile_kernel(kernel: Kernel) -> Callable[[Mapping[str, Array]], None]:
     """The kernel as a Python function of its parameters' arrays (each of its parameter's shape)."""
-    writer = _Writer(kernel)
+    writer = _KernelToPython(kernel)
     namespace = dict(writer.namespace)
     exec("\n".join(writer.lines), namespace)
     function = namespace["kernel"]
@@ -163,7 +163,7 @@ _RUNTIME = {f.__name__: f for f in (_load, _store, _apply, _fold, _require, _dra
 # -------------------------------------------------------------------------------------------------- writing Python
 
 
-class _Writer:
+class _KernelToPython:
     """A kernel as Python source; the objects that the source mentions go into `namespace`.
 
     `lanes` is the name of the index of the vector loop that is being written lane by lane at once, and `own` the cells

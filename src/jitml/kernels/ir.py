@@ -19,7 +19,7 @@ from jitml.ir.types import BOOL, I64, DType
 # ---------------------------------------------------------------------------------------------------- expressions
 
 
-class _Operators:
+class _IndexOperators:
     """Arithmetic on index expressions folds constants, so that lowering can write `i * 4 + 0` and print `i * 4`."""
 
     def __add__(self, other: Expr | int) -> Expr:
@@ -42,13 +42,13 @@ class _Operators:
 
 
 @dataclass(frozen=True, slots=True)
-class Const(_Operators):
+class Const(_IndexOperators):
     value: bool | int | float
     dtype: DType = I64
 
 
 @dataclass(frozen=True, slots=True)
-class Var(_Operators):
+class Var(_IndexOperators):
     """A loop index (i64), a `Let`, or a `Cell` read."""
 
     name: str
@@ -56,7 +56,7 @@ class Var(_Operators):
 
 
 @dataclass(frozen=True, slots=True)
-class Apply(_Operators):
+class Apply(_IndexOperators):
     """A pointwise op's name on scalars: add mul lt select exp convert ...; `dtype` is the result's."""
 
     fn: str
@@ -65,7 +65,7 @@ class Apply(_Operators):
 
 
 @dataclass(frozen=True, slots=True)
-class Load(_Operators):
+class Load(_IndexOperators):
     """The element of a buffer at one i64 expression per axis."""
 
     buffer: str

@@ -66,7 +66,7 @@ class SizeSource:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PlaceExpression:
     """A place as an expression, the number of its terms, and the results of checks that stand in none of them."""
 
     expr: Expr
@@ -87,7 +87,7 @@ class Sizes:
         self._makers = graph.producers()
         self._bound: dict[Value, str] = {}
         self._loose: dict[Value, str] = {}  # places that no Sym is bound to
-        self._places: dict[Value, _Place] = {}
+        self._places: dict[Value, _PlaceExpression] = {}
         for sym, value in self.values.items():
             name = re.sub(r"\W", "_", sym.name)
             while name in self._bound.values() or name in self.names.values() or _TAKEN.fullmatch(name):
@@ -99,18 +99,18 @@ class Sizes:
         """An i64[] value as an expression over the variables."""
         return self._place(value).expr
 
-    def _place(self, value: Value) -> _Place:
+    def _place(self, value: Value) -> _PlaceExpression:
         if value not in self._places:
-            self._places[value] = self._seen_through(value) or _Place(Var(self._name(value)), 1, ())
+            self._places[value] = self._seen_through(value) or _PlaceExpression(Var(self._name(value)), 1, ())
         return self._places[value]
 
-    def _seen_through(self, value: Value) -> _Place | None:
+    def _seen_through(self, value: Value) -> _PlaceExpression | None:
         """What is computed on the way, if it is simple and short: of values that many share the terms have no end."""
         node = self._makers.get(value)
         if node is None or node.op.name not in _SEEN_THROUGH:
             return None
         if node.op is ops.full:
-            return _Place(Const(int(node.params["value"])), 1, ())
+            return _PlaceExpression(Const(int(node.params["value"])), 1, ())
         operands = [self._place(v) for v in node.inputs[: 1 if node.op is ops.check else 2]]
         terms = 1 + sum(operand.terms for operand in operands)
         claims = dict.fromkeys(claim for operand in operands for claim in operand.claims)
@@ -119,13 +119,13 @@ class Sizes:
         exprs = [operand.expr for operand in operands]
         match node.op.name:
             case "check":
-                return _Place(exprs[0], terms, (value, *claims))
+                return _PlaceExpression(exprs[0], terms, (value, *claims))
             case "add":
-                return _Place(add(*exprs), terms, (*claims,))
+                return _PlaceExpression(add(*exprs), terms, (*claims,))
             case "sub":
-                return _Place(sub(*exprs), terms, (*claims,))
+                return _PlaceExpression(sub(*exprs), terms, (*claims,))
             case "mul" if any(isinstance(e, Const) for e in exprs):
-                return _Place(mul(*exprs), terms, (*claims,))
+                return _PlaceExpression(mul(*exprs), terms, (*claims,))
         return None
 
     def roots(self, value: Value) -> frozenset[Value]:

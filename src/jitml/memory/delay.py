@@ -50,7 +50,7 @@ class Delayed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RowLoop:
     """An update as a loop over rows.
 
     later, earlier: by how many rows at most a row is read after it, or before it. place: where an element of a row stands
@@ -83,7 +83,7 @@ def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None
     rows = _rows(loop, read, target, before) if isinstance(loop, Loop) else None
     if rows is None or (rows.later + 1) * _size(rows.shape) * 2 > target.size:
         return None
-    writer = _Writer(kernel, rows, target, before)
+    writer = _DelayWriter(kernel, rows, target, before)
     if not writer.flushed(written):
         return None
     if rows.loop.kind != "parallel":
@@ -99,12 +99,12 @@ def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None
 # ---------------------------------------------------------------------------------------------------------- rows
 
 
-def _rows(loop: Loop, read: str, target: Buffer, outside: frozenset[str]) -> _Rows | None:
+def _rows(loop: Loop, read: str, target: Buffer, outside: frozenset[str]) -> _RowLoop | None:
     if loop.start != Const(0) or loop.kind == "unroll" or not target.shape:
         return None
     if loop.step == 1 and loop.kind != "vector":
         distances = _distances(loop, read, target.name, outside)
-        return distances and _Rows(loop, *distances, lambda _, at: at[1:], target.shape[1:])
+        return distances and _RowLoop(loop, *distances, lambda _, at: at[1:], target.shape[1:])
     inner = loop if loop.kind == "vector" else loop.body[0]
     if not isinstance(inner, Loop) or inner.kind != "vector" or inner.step != 1 or len(target.shape) != 1:
         return None
@@ -114,7 +114,7 @@ def _rows(loop: Loop, read: str, target: Buffer, outside: frozenset[str]) -> _Ro
     return distances and _cut(loop, inner, *distances)
 
 
-def _cut(loop: Loop, inner: Loop, later: int, earlier: int) -> _Rows | None:
+def _cut(loop: Loop, inner: Loop, later: int, earlier: int) -> _RowLoop | None:
     """A vector loop, alone or in chunks, as rows that are no shorter than what lies between a store and a load."""
     size = ROW
     while size < max(later, earlier):
@@ -126,7 +126,7 @@ def _cut(loop: Loop, inner: Loop, later: int, earlier: int) -> _Rows | None:
     grain = 1 if inner is loop else loop.step // size * loop.grain
     kind = "serial" if inner is loop else loop.kind
     cut = Loop(row.name, Const(0), floor_divide(stop + (size - 1), size), 1, kind, (piece,), grain)
-    return _Rows(cut, min(1, later), min(1, earlier), lambda k, _: (Var(inner.index) - k * size,), (size,))
+    return _RowLoop(cut, min(1, later), min(1, earlier), lambda k, _: (Var(inner.index) - k * size,), (size,))
 
 
 def _distances(loop: Loop, read: str, written: str, outside: frozenset[str]) -> tuple[int, int] | None:
@@ -152,8 +152,8 @@ def _distances(loop: Loop, read: str, written: str, outside: frozenset[str]) -> 
 # --------------------------------------------------------------------------------------------------------- code
 
 
-class _Writer:
-    def __init__(self, kernel: Kernel, rows: _Rows, target: Buffer, outside: frozenset[str]) -> None:
+class _DelayWriter:
+    def __init__(self, kernel: Kernel, rows: _RowLoop, target: Buffer, outside: frozenset[str]) -> None:
         self.rows, self.target, self.outside = rows, target, outside
         taken = {b.name for b in kernel.params} | {name for s in walk(kernel.body) for name in _named(s)}
         self.row, self.k = Var(rows.loop.index), Var(_fresh("k", taken))

@@ -16,7 +16,7 @@ from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.memory.arena import Packing, aligned, pack
 from jitml.memory.liveness import Lifetime, lifetimes, peak, uses_of
 from jitml.memory.program import MemoryReport, Place, Program
-from jitml.memory.sharing import Sharing, share
+from jitml.memory.sharing import StorageSharing, share
 from jitml.memory.spares import with_spares
 
 
@@ -72,7 +72,7 @@ def _plan_bodies(kernels: KernelProgram) -> tuple[KernelProgram, dict[str, tuple
 
 def _report(
     kernels: KernelProgram,
-    sharing: Sharing,
+    sharing: StorageSharing,
     packing: Packing,
     sizes: Mapping[str, int],
     spans: Mapping[str, Lifetime],
@@ -123,7 +123,7 @@ def _fixed_places(kernels: KernelProgram) -> dict[str, Place]:
 
 
 def _storages(
-    kernels: KernelProgram, sharing: Sharing, lives: dict[str, Lifetime], fixed: dict[str, Place]
+    kernels: KernelProgram, sharing: StorageSharing, lives: dict[str, Lifetime], fixed: dict[str, Place]
 ) -> dict[str, tuple[list[str], Lifetime]]:
     """The storages that the arena must hold: their names, the buffers that live there, and from when to when."""
     members: dict[str, list[str]] = {}
@@ -137,17 +137,17 @@ def _storages(
     return {home: (names, spans[home]) for home, names in members.items()}
 
 
-def _copies(sharing: Sharing) -> list[tuple[str, str]]:
+def _copies(sharing: StorageSharing) -> list[tuple[str, str]]:
     before = [pair for n in sorted(sharing.copies_before) for pair in sharing.copies_before[n]]
     return before + sharing.copies_after
 
 
-def _copied(sharing: Sharing) -> tuple[str, ...]:
+def _copied(sharing: StorageSharing) -> tuple[str, ...]:
     """Buffers whose contents are moved, wholly or where they changed, only because memory cannot be shared."""
     return (*(name for name, _ in _copies(sharing)), *sharing.returned, *sharing.write_backs)
 
 
-def _steps(kernels: KernelProgram, sharing: Sharing) -> tuple[Step, ...]:
+def _steps(kernels: KernelProgram, sharing: StorageSharing) -> tuple[Step, ...]:
     steps: list[Step] = []
     for n, step in enumerate(kernels.steps):
         steps += (_copy(*pair) for pair in sharing.copies_before.get(n, ()))

@@ -48,7 +48,7 @@ def same_layout(a: Buffer, b: Buffer) -> bool:
 
 
 @dataclass
-class Sharing:
+class StorageSharing:
     """Who lives in whose storage. `home` of a buffer is the buffer that its storage is named after."""
 
     program: KernelProgram
@@ -211,13 +211,13 @@ class Sharing:
         return names
 
 
-def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetime], *, may_fail: bool = True) -> Sharing:
+def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetime], *, may_fail: bool = True) -> StorageSharing:
     """Decide every sharing and every copy that the program needs.
 
     Args:
         may_fail: whether the caller may see its arrays after a check has failed.
     """
-    sharing = Sharing(program, uses, lives)
+    sharing = StorageSharing(program, uses, lives)
     for output, source in program.aliases.items():
         if not sharing.live_in(output, source, may_fail=may_fail) and (kernel := changed_part(sharing, output, source)):
             sharing.write_later(output, kernel)
@@ -229,7 +229,7 @@ def share(program: KernelProgram, uses: Sequence[Uses], lives: dict[str, Lifetim
     return sharing
 
 
-def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
+def changed_part(sharing: StorageSharing, output: str, source: str) -> Kernel | None:
     """The kernel that writes an output back where it differs from the input: if one kernel updates a part, unread."""
     program = sharing.program
     writers = [n for n, uses in enumerate(sharing.uses) if output in uses.writes]
@@ -245,7 +245,7 @@ def changed_part(sharing: Sharing, output: str, source: str) -> Kernel | None:
     return write_back(kernel, output, seen[0]) if seen else None
 
 
-def _share_step(sharing: Sharing, n: int, step: Step) -> None:
+def _share_step(sharing: StorageSharing, n: int, step: Step) -> None:
     for written, read in step.updates.items():
         if sharing.home(written) == sharing.home(read) or written in sharing.write_backs:
             continue
@@ -257,7 +257,7 @@ def _share_step(sharing: Sharing, n: int, step: Step) -> None:
             _take_over(sharing, n, written, ending)
 
 
-def _take_over(sharing: Sharing, n: int, written: str, candidates: Iterable[str]) -> None:
+def _take_over(sharing: StorageSharing, n: int, written: str, candidates: Iterable[str]) -> None:
     for read in candidates:
         if sharing.is_free(n, read, written) and sharing.may_share(n, read, written):
             sharing.give(n, read, written)

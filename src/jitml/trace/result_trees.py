@@ -17,7 +17,7 @@ import optree
 from jitml.trace.effects.made_objects import Made, is_made_instance, made_of
 from jitml.trace.environment.sets import MadeSet
 from jitml.trace.host_calls.objects import TracedObject
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.escape_analysis import require_untraced_rest
 from jitml.trace.record.pytree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.record.recording import Trace, unsupported
@@ -54,7 +54,7 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
 
 def with_rows_themselves(result: Any) -> Any:
     """The same with the items of lists that loops have filled one by one, where an item is returned beside its list."""
-    stacks = dict[int, Stack]()
+    stacks = dict[int, TracedList]()
     leaves = set[int]()
     waiting, seen = [result], dict[int, Any]()
     while waiting:
@@ -62,7 +62,7 @@ def with_rows_themselves(result: Any) -> Any:
         if id(x) in seen:
             continue
         seen[id(x)] = x
-        if type(x) is Stack:
+        if type(x) is TracedList:
             stacks[id(x)] = x
             waiting += [*x.head, *x.tail]
         elif type(x) is TracedArray:
@@ -139,7 +139,7 @@ class _Cutting:
     def count(self, x: Any) -> int:
         """How often each object is there that a program can tell from its like, or that is a large tuple; gives its size."""
         parts = self._parts(x)[0]
-        is_object = type(x) in (Stack, Made) or (parts and not isinstance(x, tuple)) or _is_empty(x)
+        is_object = type(x) in (TracedList, Made) or (parts and not isinstance(x, tuple)) or _is_empty(x)
         if is_object or self.sizes.get(id(x), 0) > _LARGE:
             self.counts[id(x)] += 1
             if self.counts[id(x)] > 1 or not is_object:
@@ -152,7 +152,7 @@ class _Cutting:
 
     def _parts(self, x: Any) -> tuple[list[Any], Any]:
         """What is looked through; not what takes its values for known if they are not traced."""
-        parts, spec = ([], None) if type(x) in (TracedText, Stack) else children(x)
+        parts, spec = ([], None) if type(x) in (TracedText, TracedList) else children(x)
         self.alive += parts
         return parts, spec
 
@@ -173,8 +173,8 @@ class _Cutting:
 
 def _with_parts(x: Any, parts: list[Any], spec: optree.PyTreeSpec) -> Any:
     """A container with other parts, which are not there as yet."""
-    if type(x) is _Whole:
-        return _Whole(parts[0], dict(zip(x.others, parts[1:])))
+    if type(x) is _WholeRecord:
+        return _WholeRecord(parts[0], dict(zip(x.others, parts[1:])))
     return Made(x.build, parts) if type(x) is Made else unflatten(spec, parts)
 
 
@@ -191,7 +191,7 @@ def _others(x: Any) -> dict[str, Any]:
     return {name: value for name, value in getattr(x, "__dict__", {}).items() if name not in names}
 
 
-class _Whole:
+class _WholeRecord:
     """A dataclass with more attributes than fields."""
 
     def __init__(self, plain: Any, others: dict[str, Any]) -> None:
@@ -213,7 +213,7 @@ def _counted(keys: tuple[Any, ...], numbers: Any) -> Counter[Any]:
 
 
 def _with_all_attributes(plain: Any, others: dict[str, Any]) -> Any:
-    return _Whole(plain, others) if others else plain
+    return _WholeRecord(plain, others) if others else plain
 
 
 def _taken_apart(whole: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
@@ -228,7 +228,7 @@ def _joined(names: tuple[str, ...], parts: Any) -> Any:
 
 
 _REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
-_REGISTER(_Whole, _taken_apart, _joined, namespace=NAMESPACE)
+_REGISTER(_WholeRecord, _taken_apart, _joined, namespace=NAMESPACE)
 _REGISTER(_MadeCounter, lambda made: ((*made.items.values(),), (*made.items,)), _counted, namespace=NAMESPACE)
 
 __all__ = ["apart", "settled"]

@@ -24,7 +24,7 @@ from jitml.trace.record.guards import IMMUTABLE, Slot
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import Trace, unsupported, user_source
 from jitml.trace.storage.index_maps import Step
-from jitml.trace.storage.storage import APART, Origin, Storage
+from jitml.trace.storage.storage import APART, AliasOrigin, Storage
 from jitml.trace.storage.strides import invert, memory_order
 from jitml.trace.symbolic.booleans import Truth, all_of, any_of, as_value, negated
 from jitml.trace.values.aliases import others, require_told_apart, storages_of
@@ -83,7 +83,7 @@ class Itself:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedResult:
     """A returned leaf that is the same at every call."""
 
     value: Any
@@ -98,7 +98,7 @@ class Either:
     orelse: Result
 
 
-Result = FromGraph | FromHost | Fixed | Either | Repeated
+Result = FromGraph | FromHost | FixedResult | Either | Repeated
 
 
 def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:
@@ -132,7 +132,7 @@ def _cases(result: Result) -> list[Result]:
 
 def _type_name(result: Result, graph: Graph) -> str | None:
     """The type of a number, or None's; None of what is neither."""
-    if isinstance(result, Fixed):
+    if isinstance(result, FixedResult):
         return repr(result.value) if result.value is None else type(result.value).__name__
     if not isinstance(result, FromGraph) or result.kind is np.ndarray:
         return None
@@ -199,7 +199,7 @@ class Results:
             place = own if value is whole else len(self.outputs)
             self.outputs += [] if place == own else [value]
             result = self._either(test, FromGraph(place, which if is_pythons(which) else np.generic), result)
-        return result if found is None or NONE not in found.cases else self._either(found.cases[NONE], Fixed(None), result)
+        return result if found is None or NONE not in found.cases else self._either(found.cases[NONE], FixedResult(None), result)
 
     def _either(self, test: Truth, then: Result, orelse: Result) -> Either:
         """One result where the truth holds, else another one."""
@@ -227,7 +227,7 @@ class Results:
                 result = self._either(test, self._array(other), result)
         return result
 
-    def _there(self, test: Truth, origin: Origin, leaf: TracedArray) -> list[tuple[Truth, TracedArray]]:
+    def _there(self, test: Truth, origin: AliasOrigin, leaf: TracedArray) -> list[tuple[Truth, TracedArray]]:
         """What a leaf is in one case: its own memory if nobody else has that."""
         storage = origin.storage()
         if storage is None:
@@ -239,7 +239,7 @@ class Results:
         self.seen.setdefault(id(leaf), []).append(seen)
         return [(test, seen)]
 
-    def _seen(self, storage: Storage, origin: Origin, leaf: TracedArray) -> TracedArray:
+    def _seen(self, storage: Storage, origin: AliasOrigin, leaf: TracedArray) -> TracedArray:
         """An object of which nothing is left but how it shows a storage."""
         same = (a for others in self.seen.values() for a in others if a.storage is storage and a.faces == origin.faces)
         known = next(same, None) if origin.faces[1] is None else None
@@ -249,7 +249,7 @@ class Results:
         made.faces = origin.faces
         return made
 
-    def _heirs(self, test: Truth, origin: Origin, leaf: TracedArray) -> Iterator[tuple[Truth, TracedArray]]:
+    def _heirs(self, test: Truth, origin: AliasOrigin, leaf: TracedArray) -> Iterator[tuple[Truth, TracedArray]]:
         """The leaves before this one that are the same, if they are, of an array that has no name of its own any more."""
         for heir in itertools.takewhile(lambda other: other is not leaf, self.own):
             if heir.storage is leaf.storage:
@@ -308,7 +308,7 @@ def _describe_object(recording: Trace, leaf: Any) -> Result:
     what = f"{recording.host.name(recording.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
     if isinstance(leaf, _CONSTANTS) or is_librarys_code(leaf):
         require_untraced(leaf, what)
-        return Fixed(leaf)
+        return FixedResult(leaf)
     kind: Any = leaf.__class__ if type(leaf) is TracedObject else type(leaf)
     raise UnsupportedError(
         f"{what} a {f'{kind.__module__}.'.removeprefix('builtins.')}{kind.__qualname__}, which cannot be compiled",
@@ -321,7 +321,7 @@ def _steps(result: Result) -> tuple[Step, ...]:
     match result:
         case Either(_, then, orelse):
             return _steps(then) + _steps(orelse)
-        case Fixed() | Repeated():
+        case FixedResult() | Repeated():
             return ()
         case _:
             return result.steps

@@ -30,7 +30,7 @@ from jitml.trace.effects.write_back import Change, changes_of, check_sealed, wat
 from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few
 from jitml.trace.environment.loads import require_all_different
 from jitml.trace.environment.overlap import enter_part, see_parts
-from jitml.trace.environment.snapshot import Changed, Snapshot, find_line, unchanged
+from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, find_line, unchanged
 from jitml.trace.hooks.convert import convert
 from jitml.trace.host_calls.callbacks import require_never_changed
 from jitml.trace.host_calls.objects import TracedObject
@@ -44,7 +44,7 @@ from jitml.trace.record.recording import Trace, activate, last_user_source, user
 from jitml.trace.result_trees import apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
-from jitml.trace.speculation.dynamic_shapes import Seen, seen
+from jitml.trace.speculation.dynamic_shapes import SeenArgument, seen
 from jitml.trace.speculation.exceptions import Handler, Steps
 from jitml.trace.speculation.modes import Decisions, is_ours
 from jitml.trace.speculation.paths import Decided, Path, path_of
@@ -88,7 +88,7 @@ class Traced:
     results: tuple[Result, ...]
     changes: tuple[Change, ...]
     opened: Opened
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenArgument, ...]
     path: Path
     handlers: tuple[Handler, ...]
 
@@ -134,7 +134,7 @@ def trace(
         except Restart as restart:
             pass_on_what_it_hides(restart)
             continue
-        except Changed as error:
+        except ChangedOutside as error:
             try:
                 error.source = find_line(error.part, attempt)
             finally:  # which an exception from outside may end

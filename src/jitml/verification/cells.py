@@ -21,7 +21,7 @@ Named = Iterable[tuple[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cell:
+class StateCell:
     """One thing that may change.
 
     Args:
@@ -39,23 +39,25 @@ class Cell:
     show: Callable[[], Any] | None = None
 
 
-def of_array(x: Array, name: str) -> Cell:
+def of_array(x: Array, name: str) -> StateCell:
     plain = x.view(np.ndarray)
 
     def put(held: Array) -> None:
         if plain.flags.writeable:
             np.copyto(plain, held)
 
-    return Cell(lambda: plain.copy("K"), put, lambda held: same_bits(plain, held), lambda held: [(name, held)], lambda: plain)
+    return StateCell(
+        lambda: plain.copy("K"), put, lambda held: same_bits(plain, held), lambda held: [(name, held)], lambda: plain
+    )
 
 
-def of_constant(x: Array, name: str) -> Cell:
+def of_constant(x: Array, name: str) -> StateCell:
     """A large array that nobody may write: some pages tell whether somebody has."""
     plain, pages = x.view(np.ndarray), sample(x)
-    return Cell(lambda: plain, lambda held: None, lambda held: sample(plain) == pages, lambda held: [(name, held)])
+    return StateCell(lambda: plain, lambda held: None, lambda held: sample(plain) == pages, lambda held: [(name, held)])
 
 
-def of_bytes(x: bytearray | array.array[Any], name: str) -> Cell:
+def of_bytes(x: bytearray | array.array[Any], name: str) -> StateCell:
     def look() -> bytes:
         return bytes(x) if isinstance(x, bytearray) else x.tobytes()
 
@@ -63,10 +65,10 @@ def of_bytes(x: bytearray | array.array[Any], name: str) -> Cell:
         del x[:]
         x.extend(held) if isinstance(x, bytearray) else x.frombytes(held)
 
-    return Cell(look, put, lambda held: look() == held, lambda held: [(name, held)])
+    return StateCell(look, put, lambda held: look() == held, lambda held: [(name, held)])
 
 
-def of_sequence(x: Any, name: str) -> Cell:
+def of_sequence(x: Any, name: str) -> StateCell:
     """A list, deque or set."""
     kind = kind_of_container(x)
 
@@ -81,10 +83,10 @@ def of_sequence(x: Any, name: str) -> Cell:
         return tuple(kind.__iter__(x))
 
     make = set if isinstance(x, set) else list
-    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, make(held))])
+    return StateCell(look, put, lambda held: are_same(look(), held), lambda held: [(name, make(held))])
 
 
-def of_dict(x: Any, name: str) -> Cell:
+def of_dict(x: Any, name: str) -> StateCell:
     kind = kind_of_container(x)
 
     def put(held: tuple[Any, ...]) -> None:
@@ -95,10 +97,10 @@ def of_dict(x: Any, name: str) -> Cell:
     def look() -> tuple[Any, ...]:
         return (*kind.keys(x), *kind.values(x))
 
-    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, dict(_pairs(held)))])
+    return StateCell(look, put, lambda held: are_same(look(), held), lambda held: [(name, dict(_pairs(held)))])
 
 
-def of_namespace(space: dict[str, Any], name: str) -> Cell:
+def of_namespace(space: dict[str, Any], name: str) -> StateCell:
     """All attributes of an object."""
 
     def put(held: tuple[Any, ...]) -> None:
@@ -117,10 +119,10 @@ def of_namespace(space: dict[str, Any], name: str) -> Cell:
     def parts(held: tuple[Any, ...]) -> Named:
         return [(f"{name}.{key}", value) for key, value in _pairs(held)]
 
-    return Cell(look, put, same, parts)
+    return StateCell(look, put, same, parts)
 
 
-def of_slots(x: Any, members: Mapping[str, Any], name: str) -> Cell:
+def of_slots(x: Any, members: Mapping[str, Any], name: str) -> StateCell:
     """The attributes that an object has slots for."""
 
     def held_in(member: Any) -> Any:
@@ -142,10 +144,10 @@ def of_slots(x: Any, members: Mapping[str, Any], name: str) -> Cell:
     def look() -> tuple[Any, ...]:
         return tuple(map(held_in, members.values()))
 
-    return Cell(look, put, lambda held: are_same(look(), held), parts)
+    return StateCell(look, put, lambda held: are_same(look(), held), parts)
 
 
-def of_class(cls: type) -> Cell:
+def of_class(cls: type) -> StateCell:
     """A class's own attributes, but for special methods."""
 
     def look() -> tuple[Any, ...]:
@@ -164,10 +166,10 @@ def of_class(cls: type) -> Cell:
         one, other = dict(_pairs(look())), dict(_pairs(held))
         return one.keys() == other.keys() and all(one[key] is other[key] for key in one)
 
-    return Cell(look, put, same, lambda held: [(f"{cls.__qualname__}.{key}", value) for key, value in _pairs(held)])
+    return StateCell(look, put, same, lambda held: [(f"{cls.__qualname__}.{key}", value) for key, value in _pairs(held)])
 
 
-def of_names(space: dict[str, Any], keys: Sequence[str], owner: str = "") -> Cell:
+def of_names(space: dict[str, Any], keys: Sequence[str], owner: str = "") -> StateCell:
     """Globals, or attributes of a module, of these names."""
 
     def put(held: tuple[Any, ...]) -> None:
@@ -183,14 +185,14 @@ def of_names(space: dict[str, Any], keys: Sequence[str], owner: str = "") -> Cel
     def look() -> tuple[Any, ...]:
         return tuple(space.get(key, MISSING) for key in keys)
 
-    return Cell(look, put, lambda held: are_same(look(), held), parts)
+    return StateCell(look, put, lambda held: are_same(look(), held), parts)
 
 
-def of_module(module: ModuleType, keys: Sequence[str]) -> Cell:
+def of_module(module: ModuleType, keys: Sequence[str]) -> StateCell:
     return of_names(vars(module), keys, module.__name__)
 
 
-def of_cell(cell: CellType, name: str) -> Cell:
+def of_cell(cell: CellType, name: str) -> StateCell:
     """A variable of a function around."""
 
     def look() -> tuple[Any, ...]:
@@ -205,10 +207,10 @@ def of_cell(cell: CellType, name: str) -> Cell:
         else:
             cell.cell_contents = held[0]
 
-    return Cell(look, put, lambda held: are_same(look(), held), lambda held: [(name, held[0])])
+    return StateCell(look, put, lambda held: are_same(look(), held), lambda held: [(name, held[0])])
 
 
-def of_generator(x: Any, name: str) -> Cell:
+def of_generator(x: Any, name: str) -> StateCell:
     """What a generator of NumPy's or Python's draws next."""
 
     def look() -> bytes:
@@ -225,7 +227,7 @@ def of_generator(x: Any, name: str) -> Cell:
         else:
             x.set_state(state)
 
-    return Cell(look, put, lambda held: look() == held, lambda held: [(f"the state of {name}", held)])
+    return StateCell(look, put, lambda held: look() == held, lambda held: [(f"the state of {name}", held)])
 
 
 def is_special(name: str) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users_class
 from jitml.verification.cells import MISSING
-from jitml.verification.saved_state import State
+from jitml.verification.saved_state import SavedState
 
 _VALUES = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 _MOST_ITEMS = 64
@@ -31,11 +31,11 @@ def look(function: Any, name: str, roots: Iterable[tuple[Any, str]]) -> Mapping[
     Raises:
         Unsaved: of something nobody knows what is in it.
     """
-    state = State([(function, name), *(roots := list(roots))], 0, with_arrays=False)
+    state = SavedState([(function, name), *(roots := list(roots))], 0, with_arrays=False)
     return told_by(state, roots)
 
 
-def told_by(state: State, roots: Iterable[tuple[Any, str]]) -> Mapping[str, Hashable]:
+def told_by(state: SavedState, roots: Iterable[tuple[Any, str]]) -> Mapping[str, Hashable]:
     """The same of what is saved already."""
     found = {name: _told(x) for x, name in roots}
     for cell, held in zip(state.cells, state.held):

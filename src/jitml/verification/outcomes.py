@@ -18,7 +18,7 @@ from jitml.trace.record.containers import kind_of_container
 from jitml.verification.blocks import same_bits
 from jitml.verification.cells import MISSING
 from jitml.verification.rounding import Close
-from jitml.verification.saved_state import State, namespace, slots
+from jitml.verification.saved_state import SavedState, namespace, slots
 
 Array = np.ndarray[Any, Any]
 _MOST_PAIRS = 20_000  # of arrays, of which it is asked whether they share memory
@@ -26,13 +26,13 @@ _LONGEST = 120  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class CallOutcome:
     """What a call has done.
 
     Args:
         error: what it has raised.
         result: what it has returned.
-        now: what has changed, as `State.changes` tells.
+        now: what has changed, as `SavedState.changes` tells.
     """
 
     error: Exception | None
@@ -60,7 +60,13 @@ class Difference:
 
 
 def differences(
-    got: Outcome, expected: Outcome, state: State, close: Close, *, by_host: bool = False, alike: set[int] | None = None
+    got: CallOutcome,
+    expected: CallOutcome,
+    state: SavedState,
+    close: Close,
+    *,
+    by_host: bool = False,
+    alike: set[int] | None = None,
 ) -> list[Difference]:
     """Where an outcome is not as expected.
 
@@ -89,7 +95,7 @@ def differences(
 
 
 class _Comparison:
-    def __init__(self, got: Outcome, expected: Outcome, state: State, close: Close) -> None:
+    def __init__(self, got: CallOutcome, expected: CallOutcome, state: SavedState, close: Close) -> None:
         self.got, self.expected, self.state, self.close = got, expected, state, close
         self.seen: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.arrays: list[tuple[Array, Array, str]] = []
@@ -192,7 +198,7 @@ class _Comparison:
             if type(b) is not np.ndarray:
                 yield from self._attributes(a, b, where)
 
-    def _values(self, x: Array, outcome: Outcome) -> Array:
+    def _values(self, x: Array, outcome: CallOutcome) -> Array:
         """What an array held when the call was over."""
         place = self.state.places.get(id(x))
         if place is not None:

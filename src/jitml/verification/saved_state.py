@@ -34,7 +34,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 from jitml.trace.record.threads import is_alone
 from jitml.verification import cells
-from jitml.verification.cells import MISSING, Array, Cell, is_special
+from jitml.verification.cells import MISSING, Array, StateCell, is_special
 
 _MOST_INTERRUPTS = 5
 _NOTHING: Mapping[int, Any] = {}
@@ -66,7 +66,7 @@ class Unsaved(Exception):
     """The state of something cannot be saved; says of what, and why."""
 
 
-class State:
+class SavedState:
     """What is reached from some things, as it is now.
 
     Args:
@@ -89,7 +89,7 @@ class State:
     ) -> None:
         self.objects: dict[int, Any] = {}  # what has been reached, by id; alive as long as this is
         self.arrays: list[Array] = []
-        self.cells: list[Cell] = []
+        self.cells: list[StateCell] = []
         self.places: dict[int, int] = {}  # of arrays, containers and objects, by id: the number of the cell
         self._array_names: dict[int, str] = {}
         self.constants: dict[int, Array] = {}  # arrays that are not copied, by the number of the cell
@@ -400,4 +400,4 @@ def _is_written_in_python(cls: Any) -> bool:
     )
 
 
-__all__ = ["State", "Unsaved", "namespace", "slots"]
+__all__ = ["SavedState", "Unsaved", "namespace", "slots"]

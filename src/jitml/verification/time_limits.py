@@ -37,7 +37,7 @@ def limited(function: Callable[[], T], seconds: float | None, *, anywhere: bool 
     """
     if seconds is None:
         return function()
-    watch = _Watch(seconds, 0.0 if anywhere else seconds)
+    watch = _Timer(seconds, 0.0 if anywhere else seconds)
     try:
         try:
             watch.begin()
@@ -49,7 +49,7 @@ def limited(function: Callable[[], T], seconds: float | None, *, anywhere: bool 
     return result
 
 
-def _end(watch: _Watch) -> None:
+def _end(watch: _Timer) -> None:
     """End it, whatever comes in between."""
     interrupt: BaseException | None = None
     for _ in _ATTEMPTS:
@@ -66,7 +66,7 @@ def _end(watch: _Watch) -> None:
         raise interrupt
 
 
-class _Watch:
+class _Timer:
     """Sends the exception to the thread that has made it, until it is ended."""
 
     def __init__(self, seconds: float, patience: float) -> None:

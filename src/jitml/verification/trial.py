@@ -21,9 +21,9 @@ from jitml.ir.ops.host import keeping_made, postponing
 from jitml.ir.types import F64
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.trace import Traced
-from jitml.verification.outcomes import Difference, Outcome, differences
+from jitml.verification.outcomes import CallOutcome, Difference, differences
 from jitml.verification.rounding import ROUNDING, nudge_results, nudged_inputs, precision, within
-from jitml.verification.saved_state import State
+from jitml.verification.saved_state import SavedState
 from jitml.verification.silenced import silenced
 from jitml.verification.time_limits import OutOfTime, limited
 
@@ -45,7 +45,7 @@ class Trial:
         fast: bool,
         with_slopes: bool,
         limit: float | None,
-        state: State,
+        state: SavedState,
         leaves: Sequence[Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -66,8 +66,8 @@ class Trial:
         which = "its first answer" if call == 1 else f"its answer to call {call}"
         return f"{which} is {self.excuse or 'as NumPy gives it'}"
 
-    def plainly(self, changed: Iterable[int] | None = None) -> Outcome:
-        """What the plain function does; arrays that it has changed are shown as they lie (`State.changes`).
+    def plainly(self, changed: Iterable[int] | None = None) -> CallOutcome:
+        """What the plain function does; arrays that it has changed are shown as they lie (`SavedState.changes`).
 
         Args:
             changed: the cells that do not hold what they held; None if nobody knows.
@@ -81,7 +81,7 @@ class Trial:
         self.seconds = perf_counter() - began
         return outcome
 
-    def _called(self) -> Outcome:
+    def _called(self) -> CallOutcome:
         with as_python(), silenced(), witnessed(self._note if self.with_slopes else None):
             return self.state.frozen(lambda: self._run(lambda: self.function(*self.args, **self.kwargs), shown=True))
 
@@ -105,7 +105,7 @@ class Trial:
                     return [Difference(f"{key[0]} of {getattr(function, '__name__', 'a function')}", wrong, "other values there")]
         return []
 
-    def _run(self, call: Callable[[], Any], *, shown: bool = False) -> Outcome:
+    def _run(self, call: Callable[[], Any], *, shown: bool = False) -> CallOutcome:
         self.calls += 1
         result: Any = None
         error: Exception | None = None
@@ -116,13 +116,13 @@ class Trial:
         except Exception as raised:
             pass_on(raised)
             error = raised
-        return Outcome(error, result, self.state.changes(shown=shown))
+        return CallOutcome(error, result, self.state.changes(shown=shown))
 
-    def compared(self, got: Outcome, expected: Outcome) -> list[Difference]:
+    def compared(self, got: CallOutcome, expected: CallOutcome) -> list[Difference]:
         self.alike = set()
         return differences(got, expected, self.state, self.close, by_host=self.by_host, alike=self.alike)
 
-    def without_excuse(self, found: list[Difference], expected: Outcome) -> list[Difference]:
+    def without_excuse(self, found: list[Difference], expected: CallOutcome) -> list[Difference]:
         """The differences that are not NumPy's own, either, as far as there is time to find out."""
         try:
             self.transformed, noted = [], self.transformed
@@ -154,7 +154,7 @@ class Trial:
                 break
         return found
 
-    def _interpreted(self, seed: int | None) -> Outcome:
+    def _interpreted(self, seed: int | None) -> CallOutcome:
         """What the program's graph gives, run by NumPy, with its results moved by chance if there is a seed."""
         traced = self.traced
         execute = interpreted(traced)

@@ -25,10 +25,10 @@ from jitml.trace.record.recording import is_jitmls
 from jitml.trace.record.threads import others_run
 from jitml.trace.trace import Traced
 from jitml.verification.looks import Watching, look, told_by
-from jitml.verification.outcomes import Difference, Outcome
+from jitml.verification.outcomes import CallOutcome, Difference
 from jitml.verification.repeatable import why_not, writes_by_itself
 from jitml.verification.reproduce import remember
-from jitml.verification.saved_state import GENERATORS, State, Unsaved
+from jitml.verification.saved_state import GENERATORS, SavedState, Unsaved
 from jitml.verification.time_limits import OutOfTime
 from jitml.verification.trial import Trial
 
@@ -148,7 +148,7 @@ class Verification:
             return MISS
         if self.watching is None:
             self.watching = Watching(seen)
-        got = Outcome(raised, result, state.changes())
+        got = CallOutcome(raised, result, state.changes())
         if strays := [state.name_of(state.constants[n]) for n in got.now if n in state.constants]:
             self.settle(
                 bind(self.traced, _refuse), f"wrong in call {self.calls}: it writes {strays[0]}; plain Python answers since then"
@@ -159,7 +159,7 @@ class Verification:
             )
         return self._compared(got, state, leaves, args, kwargs)
 
-    def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> State:
+    def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SavedState:
         """All that can be reached, from the function and its arguments, and what else the program changes, as it is now."""
         if self.reach is None:
             self.reach = reaching(self.traced)
@@ -169,7 +169,7 @@ class Verification:
             written = [inputs[entry] for entry in self.traced.aliases.values()]
         others = [*changed, *((x, name) for x, name in lent if isinstance(x, GENERATORS))]  # a library may keep them, or a cache
         roots = [(self.function, self.name), *_named(self.function, args, kwargs)]
-        return State([*others, *roots], CONFIG.verify_bytes, written=written)
+        return SavedState([*others, *roots], CONFIG.verify_bytes, written=written)
 
     def _compiled(self, leaves: Sequence[Any]) -> tuple[Any, Exception | None]:
         try:
@@ -180,7 +180,9 @@ class Verification:
             pass_on(error)
             return None, error
 
-    def _compared(self, got: Outcome, state: State, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _compared(
+        self, got: CallOutcome, state: SavedState, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         limit = None if self.every > 0 else _LATER if self.calls > 1 else CONFIG.verify_seconds
         trial = Trial(self.function, self.traced, self.fast, self.every > 0, limit, state, leaves, args, kwargs)
         try:
@@ -249,7 +251,7 @@ def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     return [*named, *((x, name) for name, x in kwargs.items())]
 
 
-def _answered(outcome: Outcome) -> Any:
+def _answered(outcome: CallOutcome) -> Any:
     if outcome.error is not None:
         raise outcome.error
     return outcome.result

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.autograd.arguments.point import Form, copied, form_of, is_number, told
+from jitml.autograd.arguments.point import ResultForm, copied, form_of, is_number, told
 from jitml.autograd.core.levels import at_level
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
@@ -88,7 +88,7 @@ class Called:
 
     graph: Graph
     captured: tuple[Value, ...]
-    result: Form
+    result: ResultForm
 
 
 def trace_call(name: str, function: Function, arguments: Container, level: int) -> Called:
@@ -97,7 +97,7 @@ def trace_call(name: str, function: Function, arguments: Container, level: int) 
     Raises:
         DerivativeError: it returns something else than numbers, or an array whose size only it knows.
     """
-    forms: list[Form] = []
+    forms: list[ResultForm] = []
 
     def refuse_write() -> None:
         unsupported(f"{name} has a derivative of its own, and writes into its argument", "Copy it first: x = x.copy().")

@@ -8,15 +8,15 @@ from typing import Any
 
 from jitml.autograd.api.linear import LinearMap
 from jitml.autograd.api.running import Function, forward, inline, leaves_like, require_sequence
-from jitml.autograd.arguments.point import Point, trace_point
+from jitml.autograd.arguments.point import FunctionPoint, trace_point
 from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.core.transpose import zeros
-from jitml.autograd.reverse.linearize import Linearized, Split, split
+from jitml.autograd.reverse.linearize import Linearized, LinearSplit, split
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.dispatch.eager import run
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
-from jitml.trace.environment.arguments import Fixed
+from jitml.trace.environment.arguments import Unchanging
 from jitml.trace.hooks.convert import require_function
 from jitml.trace.record.pytree import flatten
 from jitml.trace.values.boxing import wrap
@@ -44,7 +44,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (y, pull, aux) if has_aux else (y, pull)
 
 
-class Pullback(Fixed):
+class Pullback(Unchanging):
     """A function's derivative at one point, transposed: cotangents of the result in, cotangents of the arguments out."""
 
     def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:
@@ -83,7 +83,7 @@ class _Vjp(_Linearizing):
         return self.shown(rebuilt(point.result.spec, y), outputs[derivative.outputs :], aux)
 
 
-def _pull_of_all(derivative: Linearized, point: Point) -> Graph:
+def _pull_of_all(derivative: Linearized, point: FunctionPoint) -> Graph:
     """The pullback with an input for every result's cotangent, read or not."""
     inputs = derivative.pull.inputs
     cotangents = dict(zip(derivative.moving, inputs[derivative.residuals :]))
@@ -146,7 +146,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (y, push, aux) if has_aux else (y, push)
 
 
-class Pushforward(Fixed):
+class Pushforward(Unchanging):
     """A function's derivative at one point: tangents of the arguments in, a tangent of the result out."""
 
     def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:
@@ -168,7 +168,7 @@ class _Linearize(_Linearizing):
         return self.shown(rebuilt(point.result.spec, y), outputs[n:], aux)
 
 
-def _push_to_all(parts: Split, point: Point) -> Graph:
+def _push_to_all(parts: LinearSplit, point: FunctionPoint) -> Graph:
     """The tangents of all results, zeros among them."""
     b, tangent = GraphBuilder(), expand_pulls(parts.tangent)
     moved = dict(zip(parts.moving, b.inline(tangent, [b.add_input(v.aval) for v in tangent.inputs])))

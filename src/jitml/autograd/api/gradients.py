@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from jitml.autograd.api.running import Choice, Function, forward, inline
+from jitml.autograd.api.running import ArgumentChoice, Function, forward, inline
 from jitml.autograd.arguments.point import Domain, trace_point
 from jitml.dispatch.eager import run
 from jitml.ir import ops
@@ -45,7 +45,7 @@ def grad(
     """
     require_function("grad", f)
     again = functools.partial(grad, f, argnums, has_aux, holomorphic, argnames=argnames)
-    return derived("grad", f, Choice.of("grad", argnums, argnames), has_aux, holomorphic, again=again)
+    return derived("grad", f, ArgumentChoice.of("grad", argnums, argnames), has_aux, holomorphic, again=again)
 
 
 def value_and_grad(
@@ -63,7 +63,7 @@ def value_and_grad(
     (np.float64(5.0), array([2., 4.]))
     """
     require_function("value_and_grad", f)
-    choice = Choice.of("value_and_grad", argnums, argnames)
+    choice = ArgumentChoice.of("value_and_grad", argnums, argnames)
     again = functools.partial(value_and_grad, f, argnums, has_aux, holomorphic, argnames=argnames)
     return derived("value_and_grad", f, choice, has_aux, holomorphic, with_value=True, again=again)
 
@@ -71,7 +71,7 @@ def value_and_grad(
 def derived(
     what: str,
     f: Function,
-    choice: Choice,
+    choice: ArgumentChoice,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,

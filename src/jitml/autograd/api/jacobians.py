@@ -14,13 +14,13 @@ from typing import Any
 
 from jitml.autograd.api.directions import pushed
 from jitml.autograd.api.gradients import derived, grad
-from jitml.autograd.api.running import Choice, Function, inline, require_sequence, rows_of
-from jitml.autograd.arguments.point import Domain, Point, trace_point
+from jitml.autograd.api.running import ArgumentChoice, Function, inline, require_sequence, rows_of
+from jitml.autograd.arguments.point import Domain, FunctionPoint, trace_point
 from jitml.autograd.batching.vmap import spread
 from jitml.autograd.core.batch import Batched
 from jitml.autograd.core.jvp import push
 from jitml.autograd.core.transpose import transpose_graph, zeros
-from jitml.autograd.reverse.linearize import Split, split, trimmed
+from jitml.autograd.reverse.linearize import LinearSplit, split, trimmed
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.dispatch.eager import run
 from jitml.errors import DerivativeError
@@ -36,7 +36,7 @@ from jitml.trace.values.kinds import rebuilt
 
 # One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
 Block = Value | None
-Blocks = Callable[[Split, Sequence[Value], Point], list[list[Block]]]
+Blocks = Callable[[LinearSplit, Sequence[Value], FunctionPoint], list[list[Block]]]
 
 
 def jacfwd(
@@ -60,7 +60,7 @@ def jacfwd(
     """
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_ARGUMENTS
     again = functools.partial(jacfwd, f, argnums, has_aux, holomorphic, argnames=argnames)
-    choice = Choice.of("jacfwd", argnums, argnames)
+    choice = ArgumentChoice.of("jacfwd", argnums, argnames)
     return _jacobian("jacfwd", f, choice, has_aux, domain, lambda point: _columns, again=again)
 
 
@@ -80,7 +80,7 @@ def jacrev(
     """
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_RESULTS
     again = functools.partial(jacrev, f, argnums, has_aux, holomorphic, argnames=argnames)
-    choice = Choice.of("jacrev", argnums, argnames)
+    choice = ArgumentChoice.of("jacrev", argnums, argnames)
     return _jacobian("jacrev", f, choice, has_aux, domain, lambda point: _rows, all_at_once=False, again=again)
 
 
@@ -100,7 +100,7 @@ def jacobian(
            [2., 1.]])
     """
 
-    def cheaper(point: Point) -> Blocks:
+    def cheaper(point: FunctionPoint) -> Blocks:
         complex_arguments, complex_results = (any(v.dtype.kind == "c" for v in vs) for vs in (point.inputs, point.results))
         if complex_arguments and complex_results and not holomorphic:
             raise DerivativeError(
@@ -115,7 +115,7 @@ def jacobian(
 
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.ANY
     again = functools.partial(jacobian, f, argnums, has_aux, holomorphic, argnames=argnames)
-    choice = Choice.of("jacobian", argnums, argnames)
+    choice = ArgumentChoice.of("jacobian", argnums, argnames)
     return _jacobian("jacobian", f, choice, has_aux, domain, cheaper, again=again)
 
 
@@ -135,7 +135,7 @@ def hessian(
            [2., 0.]])
     """
     require_function("hessian", f)
-    choice = Choice.of("hessian", argnums, argnames)
+    choice = ArgumentChoice.of("hessian", argnums, argnames)
     inner, outer = (Domain.HOLOMORPHIC_ARRAYS,) * 2 if holomorphic else (Domain.REAL_RESULTS, Domain.REAL_ARGUMENTS)
     again = functools.partial(hessian, f, argnums, has_aux, holomorphic, argnames=argnames)
     first = _jacobian("hessian", f, choice, has_aux, inner, lambda point: _rows, all_at_once=False, again=again)
@@ -159,17 +159,17 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     require_function("hvp", f)
     primals = require_sequence("hvp: primals", primals)
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    slope = derived("hvp", f, Choice.of("hvp", argnums, None), again=functools.partial(grad, f, argnums))
+    slope = derived("hvp", f, ArgumentChoice.of("hvp", argnums, None), again=functools.partial(grad, f, argnums))
     return pushed("hvp", slope, primals, tangents)[1]
 
 
 def _jacobian(
     what: str,
     f: Function,
-    choice: Choice,
+    choice: ArgumentChoice,
     has_aux: bool,
     domain: Domain,
-    mode: Callable[[Point], Blocks],
+    mode: Callable[[FunctionPoint], Blocks],
     *,
     all_at_once: bool = True,
     again: functools.partial[Function],
@@ -197,7 +197,7 @@ def _jacobian(
     return Transformed(key, differentiated, again)
 
 
-def _row(point: Point, result: int, blocks: Sequence[Block], choice: Choice) -> Any:
+def _row(point: FunctionPoint, result: int, blocks: Sequence[Block], choice: ArgumentChoice) -> Any:
     """The derivatives of one leaf of the result, in the structure of the arguments."""
     y, of_array = point.results[result], point.result.arrays[result]
     leaves: list[Any] = []
@@ -209,7 +209,7 @@ def _row(point: Point, result: int, blocks: Sequence[Block], choice: Choice) -> 
     return found[0] if choice.is_one else found
 
 
-def _columns(parts: Split, residuals: Sequence[Value], point: Point) -> list[list[Block]]:
+def _columns(parts: LinearSplit, residuals: Sequence[Value], point: FunctionPoint) -> list[list[Block]]:
     """Unit tangents, pushed forward: one argument's leaf after the other."""
     count = len(parts.tangent.inputs) - len(point.inputs)
     blocks: list[list[Block]] = [[None] * len(point.inputs) for _ in point.results]
@@ -220,7 +220,7 @@ def _columns(parts: Split, residuals: Sequence[Value], point: Point) -> list[lis
     return blocks
 
 
-def _rows(parts: Split, residuals: Sequence[Value], point: Point) -> list[list[Block]]:
+def _rows(parts: LinearSplit, residuals: Sequence[Value], point: FunctionPoint) -> list[list[Block]]:
     """Unit cotangents, pulled back: one result's leaf after the other."""
     count = len(parts.tangent.inputs) - len(point.inputs)
     blocks: list[list[Block]] = [[None] * len(point.inputs) for _ in point.results]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.api.running import inline, leaves_like, loses_half, require_structure
-from jitml.autograd.arguments.point import Form
+from jitml.autograd.arguments.point import ResultForm
 from jitml.dispatch.numpy_execution import by_numpy
 from jitml.errors import DerivativeError
 from jitml.ir.dims import resolve
@@ -32,9 +32,9 @@ class LinearMap:
 
     what: str
     graph: Graph
-    argument: Form
+    argument: ResultForm
     avals: tuple[Aval, ...]
-    result: Form
+    result: ResultForm
 
     def __call__(self, residuals: Sequence[Any], x: Any) -> Any:
         if current_trace() is None and not any(map(is_traced, residuals)):

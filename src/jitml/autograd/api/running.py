@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.arguments.point import Form, Place, Point, told
+from jitml.autograd.arguments.point import FunctionPoint, Place, ResultForm, told
 from jitml.autograd.core.batch import Batch
 from jitml.autograd.reverse.linearize import Linearized, linearize
 from jitml.errors import DerivativeError
@@ -43,7 +43,7 @@ def inline(graph: Graph, args: Sequence[Value]) -> Sequence[Value]:
     return outputs
 
 
-def forward(point: Point) -> tuple[Linearized, Sequence[Value]]:
+def forward(point: FunctionPoint) -> tuple[Linearized, Sequence[Value]]:
     """Linearize at a point and record the forward part into the current trace."""
     derivative = linearize(point.graph, point.wrt, len(point.results))
     return derivative, inline(derivative.forward, [*point.inputs, *point.captured])
@@ -56,14 +56,14 @@ def rows_of(size: Size, units: Value | None = None) -> Batch:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ArgumentChoice:
     """The arguments to differentiate by: `argnums`, or `argnames` in its place."""
 
     argnums: int | tuple[int, ...]
     argnames: str | tuple[str, ...] | None
 
     @classmethod
-    def of(cls, what: str, argnums: Any, argnames: Any) -> Choice:
+    def of(cls, what: str, argnums: Any, argnames: Any) -> ArgumentChoice:
         """What a transform is given; the first argument if neither.
 
         Raises:
@@ -171,7 +171,7 @@ def _place_of(what: str, name: str, f: Function, args: Sequence[Any], kwargs: Ma
     )
 
 
-def require_structure(what: str, flattened: tuple[list[Any], Any], form: Form) -> list[Any]:
+def require_structure(what: str, flattened: tuple[list[Any], Any], form: ResultForm) -> list[Any]:
     """The leaves of a container, which has to be built like another."""
     leaves, found = flattened
     if found != form.spec:
@@ -180,7 +180,7 @@ def require_structure(what: str, flattened: tuple[list[Any], Any], form: Form) -
     return leaves
 
 
-def leaves_like(what: str, tree: Any, form: Form, avals: Sequence[Aval]) -> list[Value]:
+def leaves_like(what: str, tree: Any, form: ResultForm, avals: Sequence[Aval]) -> list[Value]:
     """The leaves of a tree that has to look like another: same structure and shapes, dtypes as if assigned."""
     leaves = require_structure(what, flatten(tree), form)
     return [fitting(what, read(leaf), aval) for leaf, aval in zip(leaves, avals, strict=True)]

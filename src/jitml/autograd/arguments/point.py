@@ -51,7 +51,7 @@ class Domain(Enum):
 
 
 @dataclass(frozen=True)
-class Form:
+class ResultForm:
     """How values are shown to the user: containers, and arrays or scalars in them.
 
     >>> form_of([np.zeros(3), (np.array(1.0), 2.0)]).arrays
@@ -72,14 +72,14 @@ class Form:
         return rebuilt(self.spec, [scalar(v) if of is None else fresh(v, kept_strides([of], v.shape)) for v, of in shown])
 
 
-def form_of(tree: Any) -> Form:
+def form_of(tree: Any) -> ResultForm:
     leaves, spec = flatten(tree)
     arrays = tuple(isinstance(leaf, np.ndarray) for leaf in leaves)
-    return Form(spec, arrays, tuple(layout_of(leaf) if array else None for leaf, array in zip(leaves, arrays)))
+    return ResultForm(spec, arrays, tuple(layout_of(leaf) if array else None for leaf, array in zip(leaves, arrays)))
 
 
 @dataclass(frozen=True)
-class Point:
+class FunctionPoint:
     """A function at one point of its domain.
 
     Args:
@@ -94,8 +94,8 @@ class Point:
     graph: Graph
     inputs: tuple[Value, ...]
     captured: tuple[Value, ...]
-    arguments: Form
-    result: Form
+    arguments: ResultForm
+    result: ResultForm
     rebuild: Callable[[Sequence[Value]], tuple[list[Any], Any]]
 
     @property
@@ -118,7 +118,7 @@ def trace_point(
     has_aux: bool,
     domain: Domain = Domain.ANY,
     all_at_once: bool = False,
-) -> Point:
+) -> FunctionPoint:
     """Trace `function(*args, **kwargs)` inside the current trace, its arguments at `places` varying.
 
     The function gets copies of its array arguments: what it writes into them does not reach the caller's.
@@ -140,7 +140,7 @@ def trace_point(
     for leaf, path in zip(leaves, paths):
         _check_varying(what, leaf, path, domain)
     inputs = tuple(read(leaf) for leaf in leaves)
-    forms: list[Form] = []
+    forms: list[ResultForm] = []
 
     def program(*varying: Any) -> Any:
         passed = {place: copied(arg) for place, arg in {**given, **dict(zip(places, unflatten(spec, varying)))}.items()}
@@ -162,7 +162,7 @@ def trace_point(
 
     with shared_by_directions(sum(v.capacity for v in inputs) if all_at_once else 1):
         subgraph = trace_subgraph(program, leaves, writes=True)
-    return Point(subgraph.graph, inputs, subgraph.captured, arguments, forms[0], subgraph.rebuild)
+    return FunctionPoint(subgraph.graph, inputs, subgraph.captured, arguments, forms[0], subgraph.rebuild)
 
 
 def copied(arg: Any) -> Any:

@@ -1,10 +1,10 @@
 """Reverse mode: a linear graph in, the graph of its transpose out.
 
 A rule answers for one linear op: given the cotangent of its result, what is the cotangent of each operand?  The operands
-it is linear in arrive as `Linear`, their aval alone; the others as values. Cotangents that are zero by structure are
+it is linear in arrive as `LinearPlace`, their aval alone; the others as values. Cotangents that are zero by structure are
 `None`; those of a value with several users are added in reverse order of use.
 
-The cotangent of what reads a part of an array (a slice, a gather) is a `Part`: it is added in place to what is there
+The cotangent of what reads a part of an array (a slice, a gather) is a `PartialCotangent`: it is added in place to what is there
 already, so that a loop over the parts costs what the parts cost.
 """
 
@@ -25,7 +25,7 @@ from jitml.ir.types import Aval, DType
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearPlace:
     """The place of an operand that a linear op is linear in: it has no value while transposing."""
 
     aval: Aval
@@ -44,7 +44,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartialCotangent:
     """A cotangent that is zero outside a part of the array.
 
     into: adds it to a cotangent of the whole array. alone: the array of it and zeros.
@@ -58,8 +58,8 @@ class Part:
 
 MOST_BLOCKS = 8  # the loops that make an array of blocks are cut as often
 
-Operand = Value | Linear
-Cotangent = Value | Part | None
+Operand = Value | LinearPlace
+Cotangent = Value | PartialCotangent | None
 # (ct, *operands, **params) -> one cotangent per operand, None for those that are values.
 TransposeRule = Callable[..., tuple[Cotangent, ...]]
 
@@ -123,8 +123,8 @@ def _pull_node(node: Node, known: dict[Value, Value], linear: set[Value], cotang
     cts = [cotangents.pop(v) for v in node.outputs]
     if all(ct is None for ct in cts):
         return
-    operands = [known[v] if v in known else Linear(v.aval) for v in node.inputs]
-    if not is_linear(node, [isinstance(x, Linear) for x in operands]):
+    operands = [known[v] if v in known else LinearPlace(v.aval) for v in node.inputs]
+    if not is_linear(node, [isinstance(x, LinearPlace) for x in operands]):
         raise not_linear(node.op.name, node)
     if node.op in transpose_of_many:
         found = transpose_of_many[node.op](node, operands, cts, cotangents)
@@ -168,12 +168,12 @@ class Cotangents:
 
     def __init__(self) -> None:
         self._sums: dict[Value, Value] = {}
-        self._parts: dict[Value, list[Part]] = {}
+        self._parts: dict[Value, list[PartialCotangent]] = {}
 
     def add(self, value: Value, ct: Cotangent) -> None:
         if ct is None:
             return
-        if isinstance(ct, Part):
+        if isinstance(ct, PartialCotangent):
             self._parts.setdefault(value, []).append(ct)
             return
         assert ct.aval == value.aval, f"a cotangent {ct.aval} for a value {value.aval}"
@@ -191,7 +191,7 @@ class Cotangents:
         return total
 
 
-def side_by_side(parts: Sequence[Part], aval: Aval) -> Value | None:
+def side_by_side(parts: Sequence[PartialCotangent], aval: Aval) -> Value | None:
     """The array of blocks along one axis that have no elements in common, or all of them; None if parts are no such blocks."""
     blocks: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Value]] = {}
     for part in parts:
@@ -234,4 +234,4 @@ def cleared(total: Value, op: Op, starts: Sequence[Value], aval: Aval, **params:
 
 def linear_operands(operands: Sequence[Any], ct: Cotangent) -> tuple[Cotangent, ...]:
     """The same cotangent for every linear operand."""
-    return tuple(ct if isinstance(x, Linear) else None for x in operands)
+    return tuple(ct if isinstance(x, LinearPlace) else None for x in operands)

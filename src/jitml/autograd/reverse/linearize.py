@@ -53,7 +53,7 @@ class Linearized:
 
 
 @dataclass(frozen=True)
-class Split:
+class LinearSplit:
     """A function's values, and its tangents as a linear graph of those of its inputs.
 
     Args:
@@ -67,7 +67,7 @@ class Split:
     moving: tuple[int, ...]
 
 
-def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split:
+def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> LinearSplit:
     """Split a graph's derivative with respect to the inputs at `wrt` into what tangents do not reach, and the rest.
 
     Args:
@@ -86,7 +86,7 @@ def split(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Split
     inputs = (*residuals, *halves.inputs[len(graph.inputs) :])
     tangent = eliminate_dead(Graph(inputs, (*again, *halves.linear), tuple(moved)))
     forward = Graph(tuple(halves.known.inputs), tuple(halves.known.nodes), (*outputs, *residuals), graph.names)
-    return Split(eliminate_dead(forward), tangent, moving)
+    return LinearSplit(eliminate_dead(forward), tangent, moving)
 
 
 def linearize(graph: Graph, wrt: Sequence[int], results: int | None = None) -> Linearized:

@@ -28,7 +28,7 @@ _OPERATIONS_PER_BYTE = 4  # in the time that a byte takes to memory and back
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _SwollenStretch:
     """Nodes that belong together, in order; what they read from before, and what of theirs is read behind."""
 
     nodes: tuple[Node, ...]
@@ -63,7 +63,7 @@ def recomputing(graph: Graph) -> Graph:
     return _wrapped(graph, chosen) if chosen else graph
 
 
-def _costs(stretch: _Stretch) -> tuple[int, int]:
+def _costs(stretch: _SwollenStretch) -> tuple[int, int]:
     """How many bytes reverse mode would keep of a stretch, and how much work it is to make them again."""
     b = GraphBuilder()
     wrt = [n for n, v in enumerate(stretch.inputs) if is_inexact(v.dtype)]
@@ -75,11 +75,11 @@ def _costs(stretch: _Stretch) -> tuple[int, int]:
     return kept.nbytes, work_behind(kept.saved, makers, ())
 
 
-def _stretches(graph: Graph) -> list[_Stretch]:
+def _stretches(graph: Graph) -> list[_SwollenStretch]:
     """Each group of nodes that hand large values to each other, and what makes small ones of them."""
     least = max(_LARGE, _SWELLS * max((v.aval.nbytes for v in graph.inputs), default=0))
     large = {v for node in graph.nodes for v in node.outputs if v.aval.nbytes >= least}
-    found: list[_Stretch] = []
+    found: list[_SwollenStretch] = []
     for group in _groups(graph, large):
         whole = _between(graph, group)
         nodes = tuple(node for node in graph.nodes if node in whole)
@@ -88,7 +88,7 @@ def _stretches(graph: Graph) -> list[_Stretch]:
         outputs = tuple(v for v in dict.fromkeys(v for node in nodes for v in node.outputs) if v in elsewhere)
         inputs = tuple(dict.fromkeys(v for node in nodes for v in node.inputs if v not in made))
         if all(map(_may_repeat, nodes)) and large.isdisjoint(outputs) and large.isdisjoint(inputs):
-            found.append(_Stretch(nodes, inputs, outputs))
+            found.append(_SwollenStretch(nodes, inputs, outputs))
     return found
 
 
@@ -126,7 +126,7 @@ def _between(graph: Graph, group: set[Node]) -> set[Node]:
     return whole
 
 
-def _wrapped(graph: Graph, stretches: Sequence[_Stretch]) -> Graph:
+def _wrapped(graph: Graph, stretches: Sequence[_SwollenStretch]) -> Graph:
     """Each stretch as one node, where all that it reads has been made."""
     stretch_of = {node: stretch for stretch in stretches for node in stretch.nodes}
     makers = graph.producers()
@@ -135,7 +135,7 @@ def _wrapped(graph: Graph, stretches: Sequence[_Stretch]) -> Graph:
 
     def make(first: Node) -> None:
         """What a node, or the stretch that it belongs to, waits for; then the node."""
-        waiting: list[tuple[Node | _Stretch, bool]] = [(stretch_of.get(first, first), False)]
+        waiting: list[tuple[Node | _SwollenStretch, bool]] = [(stretch_of.get(first, first), False)]
         while waiting:
             unit, is_ready = waiting.pop()
             inputs, outputs = unit.inputs, unit.outputs

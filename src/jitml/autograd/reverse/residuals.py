@@ -58,7 +58,7 @@ def choose(
     def cost(v: Value) -> float:
         return v.aval.nbytes / times if v in around else v.aval.nbytes
 
-    kept = _Choice(halves, free, cost, repeat).made(halves.read(outputs))
+    kept = _CutChoice(halves, free, cost, repeat).made(halves.read(outputs))
     return Kept([v for v in kept.saved if v not in around], [step for step in kept.steps if step not in around])
 
 
@@ -123,7 +123,7 @@ def acts(node: Node) -> bool:
     return node.op.has_effect and node.op is not ops.check
 
 
-class _Choice:
+class _CutChoice:
     def __init__(self, halves: Halves, free: Collection[Value], cost: Callable[[Value], float], repeat: bool) -> None:
         self.halves, self.free, self.cost, self.repeat = halves, free, cost, repeat
         self.nodes = halves.known.nodes

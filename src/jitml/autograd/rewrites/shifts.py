@@ -57,7 +57,7 @@ def _without_vain_shifts(graph: Graph) -> Graph:
             extremes.setdefault((node.op, *node.inputs, node.params["axes"]), []).append(node.output)
     if not extremes:
         return graph
-    course = _Course(graph)
+    course = _ShiftPath(graph)
     vain = {v for values in extremes.values() if course.is_vain(values) for v in values}
 
     def visit(node: Node, producers: Producers) -> Value | None:
@@ -70,7 +70,7 @@ def _without_vain_shifts(graph: Graph) -> Graph:
     return sweep(graph, visit) if vain else graph
 
 
-class _Course:
+class _ShiftPath:
     """Where shifts go in a graph."""
 
     def __init__(self, graph: Graph) -> None:

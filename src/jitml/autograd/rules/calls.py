@@ -9,7 +9,7 @@ from jitml.autograd.core.jvp import Tangent, jvp_of_many, push, push_nodes, zero
 from jitml.autograd.core.transpose import (
     Cotangent,
     Cotangents,
-    Linear,
+    LinearPlace,
     Operand,
     is_linear,
     transpose,
@@ -152,7 +152,7 @@ def again_transpose(
     there = [(v, ct) for v, ct in zip(linear.outputs, cts, strict=True) if ct is not None]
     wanted = eliminate_dead(replace(linear, outputs=tuple(v for v, _ in there)))
     pull = eliminate_dead(transpose_graph(wanted, count))
-    known = [ops.barrier(x) for x in operands[:count] if not isinstance(x, Linear)]
+    known = [ops.barrier(x) for x in operands[:count] if not isinstance(x, LinearPlace)]
     found = inlined(pull, (*known, *(ct for _, ct in there)))
     return [*(None for _ in known), *(None if _is_zero(v) else v for v in found)]
 

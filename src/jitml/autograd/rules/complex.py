@@ -3,7 +3,7 @@ df/dx - i df/dy."""
 
 from __future__ import annotations
 
-from jitml.autograd.core.transpose import Cotangent, Linear, Operand, transpose, zeros
+from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, transpose, zeros
 from jitml.ir import ops
 from jitml.ir.graph import Value
 
@@ -11,8 +11,8 @@ from jitml.ir.graph import Value
 @transpose.rule(ops.complex)
 def complex_transpose(ct: Value, re: Operand, im: Operand) -> tuple[Cotangent, ...]:
     return (
-        ops.real(ct) if isinstance(re, Linear) else None,
-        ops.neg(ops.imag(ct)) if isinstance(im, Linear) else None,
+        ops.real(ct) if isinstance(re, LinearPlace) else None,
+        ops.neg(ops.imag(ct)) if isinstance(im, LinearPlace) else None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.core.jvp import Tangent, jvp
-from jitml.autograd.core.transpose import Cotangent, Linear, Operand, transpose
+from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, transpose
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.ops.contraction import free_axes
@@ -34,7 +34,7 @@ def dot_general_transpose(ct: Value, x: Operand, y: Operand, *, batch: Pair, con
     ct_batch = tuple(range(len(xb)))
     ct_x_free = tuple(range(len(xb), len(xb) + len(x_free)))
     ct_y_free = tuple(range(len(xb) + len(x_free), ct.ndim))
-    if isinstance(x, Linear):
+    if isinstance(x, LinearPlace):
         found = ops.dot_general(ct, y, batch=(ct_batch, yb), contract=(ct_y_free, y_free))
         return _arranged(found, (*xb, *x_free, *(xc[yc.index(a)] for a in sorted(yc)))), None
     found = ops.dot_general(x, ct, batch=(xb, ct_batch), contract=(x_free, ct_x_free))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.core.jvp import Tangent, jvp_of_many, not_differentiable
-from jitml.autograd.core.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
+from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, PartialCotangent, cleared, transpose, zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
@@ -45,14 +45,14 @@ def dynamic_slice_transpose(ct: Value, x: Operand, *starts: Value, sizes: Ints, 
     def alone() -> Value:
         return ops.dynamic_update_slice(zeros(Aval(x.shape, ct.dtype)), ct, *starts, step=step)
 
-    return Part(into, alone), *(None for _ in starts)
+    return PartialCotangent(into, alone), *(None for _ in starts)
 
 
 @transpose.rule(ops.dynamic_update_slice)
 def dynamic_update_slice_transpose(ct: Value, x: Operand, v: Operand, *starts: Value, step: Ints) -> tuple[Cotangent, ...]:
-    written = ops.dynamic_slice(ct, *starts, sizes=v.shape, step=step) if isinstance(v, Linear) else None
+    written = ops.dynamic_slice(ct, *starts, sizes=v.shape, step=step) if isinstance(v, LinearPlace) else None
     hidden = zeros(Aval(v.shape, ct.dtype))
-    kept = ops.dynamic_update_slice(ct, hidden, *starts, step=step) if isinstance(x, Linear) else None
+    kept = ops.dynamic_update_slice(ct, hidden, *starts, step=step) if isinstance(x, LinearPlace) else None
     return kept, written, *(None for _ in starts)
 
 
@@ -67,7 +67,7 @@ def compress_transpose(ct: Value, x: Operand, mask: Value, *, axis: int, size: i
     def alone() -> Value:
         return ops.scatter(zeros(Aval(x.shape, ct.dtype)), ct, places, axis=axis, combine="set")
 
-    return Part(into, alone), None
+    return PartialCotangent(into, alone), None
 
 
 @transpose.rule(ops.resize)

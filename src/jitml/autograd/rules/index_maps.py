@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.core.jvp import not_differentiable
-from jitml.autograd.core.transpose import Cotangent, Linear, Operand, Part, cleared, transpose, zeros
+from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, PartialCotangent, cleared, transpose, zeros
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import GraphBuilder, Value
@@ -63,14 +63,14 @@ def slice_transpose(ct: Value, x: Operand, *, start: Ints, stop: Ints, step: Int
         return ops.pad(ct, zeros(Aval((), ct.dtype)), low=low, high=high, interior=tuple(s - 1 for s in step))
 
     is_block = x.aval.is_static and ct.aval.is_static and all(s == 1 for s in step) and ct.aval.capacity > 0
-    return (Part(into, alone, (ct, start) if is_block else None),)
+    return (PartialCotangent(into, alone, (ct, start) if is_block else None),)
 
 
 @transpose.rule(ops.pad)
 def pad_transpose(ct: Value, x: Operand, value: Operand, *, low: Ints, high: Ints, interior: Ints) -> tuple[Cotangent, ...]:
     step = tuple(i + 1 for i in interior)
-    ct_x = part_of(ct, low, x.shape, step) if isinstance(x, Linear) else None
-    if not isinstance(value, Linear):
+    ct_x = part_of(ct, low, x.shape, step) if isinstance(x, LinearPlace) else None
+    if not isinstance(value, LinearPlace):
         return ct_x, None
     border = ops.update_slice(ct, zeros(Aval(x.shape, ct.dtype)), start=low, step=step)
     return ct_x, ops.reduce_sum(border, axes=tuple(range(ct.ndim)))
@@ -82,15 +82,15 @@ def concat_transpose(ct: Value, *xs: Operand, axis: int) -> tuple[Cotangent, ...
     begin = 0
     for x in xs:
         start = tuple(begin if a == axis else 0 for a in range(ct.ndim))
-        cotangents.append(part_of(ct, start, x.shape, (1,) * ct.ndim) if isinstance(x, Linear) else None)
+        cotangents.append(part_of(ct, start, x.shape, (1,) * ct.ndim) if isinstance(x, LinearPlace) else None)
         begin += x.shape[axis]
     return tuple(cotangents)
 
 
 @transpose.rule(ops.update_slice)
 def update_slice_transpose(ct: Value, x: Operand, v: Operand, *, start: Ints, step: Ints) -> tuple[Cotangent, ...]:
-    kept = ops.update_slice(ct, zeros(Aval(v.shape, ct.dtype)), start=start, step=step) if isinstance(x, Linear) else None
-    return kept, part_of(ct, start, v.shape, step) if isinstance(v, Linear) else None
+    kept = ops.update_slice(ct, zeros(Aval(v.shape, ct.dtype)), start=start, step=step) if isinstance(x, LinearPlace) else None
+    return kept, part_of(ct, start, v.shape, step) if isinstance(v, LinearPlace) else None
 
 
 def part_of(ct: Value, start: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> Value:

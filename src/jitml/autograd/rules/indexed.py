@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.autograd.core.jvp import Tangent, jvp, zeros_like
-from jitml.autograd.core.transpose import Cotangent, Linear, Operand, Part, transpose, zeros
+from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, PartialCotangent, transpose, zeros
 from jitml.autograd.rules.index_maps import recorded_size
 from jitml.ir import ops
 from jitml.ir.dims import as_size, syms_in
@@ -19,7 +19,7 @@ def gather_transpose(ct: Value, x: Operand, *indices: Operand, axis: int) -> tup
     def into(total: Value) -> Value:
         return ops.scatter(total, ct, *indices, axis=axis, combine="add")
 
-    return Part(into, lambda: into(zeros(Aval(x.shape, ct.dtype)))), *(None for _ in indices)
+    return PartialCotangent(into, lambda: into(zeros(Aval(x.shape, ct.dtype)))), *(None for _ in indices)
 
 
 @jvp.rule(ops.scatter)
@@ -73,10 +73,10 @@ def _product_moved(x: Value, v: Value, dx: Value, dv: Value, indices: Sequence[V
 def scatter_transpose(ct: Value, x: Operand, v: Operand, *indices: Value, axis: int, combine: str) -> tuple[Cotangent, ...]:
     ct_x: Cotangent = None
     ct_v: Cotangent = None
-    if isinstance(x, Linear):
+    if isinstance(x, LinearPlace):
         hidden = zeros(Aval(v.shape, ct.dtype))
         ct_x = ct if combine == "add" else ops.scatter(ct, hidden, *indices, axis=axis, combine="set")
-    if isinstance(v, Linear):
+    if isinstance(v, LinearPlace):
         ct_v = ops.gather(ct, *indices, axis=axis)
         if combine == "set" and indices[0].capacity > 1:
             last = _is_last(x.shape[axis : axis + len(indices)], indices)

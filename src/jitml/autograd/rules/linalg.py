@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.core.jvp import Tangent, jvp, jvp_of_many, zeros_like
-from jitml.autograd.core.transpose import Cotangent, Linear, Operand, transpose
+from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, transpose
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import I64, DType, is_complex
@@ -116,7 +116,7 @@ def solve_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tange
 
 @transpose.rule(ops.solve_again)
 def solve_transpose(ct: Value, a: Operand, b: Operand) -> tuple[Cotangent, ...]:
-    assert not isinstance(a, Linear), "a solution is not linear in the matrix"
+    assert not isinstance(a, LinearPlace), "a solution is not linear in the matrix"
     return None, ops.solve_again(transposed(a), ct)
 
 
@@ -360,7 +360,7 @@ def stein_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tange
 
 @transpose.rule(ops.stein)
 def stein_transpose(ct: Value, a: Operand, b: Operand, c: Operand) -> tuple[Cotangent, ...]:
-    assert not isinstance(a, Linear) and not isinstance(b, Linear), "linear in the last operand alone"
+    assert not isinstance(a, LinearPlace) and not isinstance(b, LinearPlace), "linear in the last operand alone"
     return None, None, ops.stein(transposed(a), transposed(b), ct)
 
 

@@ -36,7 +36,7 @@ Parted = tuple[Sequence[Value], Sequence[Node]]
 @halving.rule(ops.loop)
 def halve_loop(node: Node, tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
     parts = Parts.of(node)
-    body = _Body(parts, tangents, cheap)
+    body = _HalvedBody(parts, tangents, cheap)
     (trip,) = parts.head
     body.index = body.halves.inputs[0]
     longest = _longest(trip, parts.body)
@@ -81,7 +81,7 @@ def _halve_segments(loops: tuple[Node, Node], tangents: Collection[Value], cheap
 @halving.rule(ops.while_)
 def halve_while(node: Node, tangents: Collection[Value], cheap: Collection[Value] | None) -> Parted:
     parts = Parts.of(node)
-    body = _Body(parts, tangents, cheap)
+    body = _HalvedBody(parts, tangents, cheap)
     body.counters = counters(parts)
     from_zero = next((c.position for c in body.counters if c.step == 1 and c.end is not None and is_number(c.start, 0)), None)
     known = body.halves.known
@@ -143,7 +143,7 @@ def _checked(node: Node, x: Value, ok: Value, *values: Value | int, line: int | 
     return checked
 
 
-class _Body:
+class _HalvedBody:
     """The body of a loop or while in halves."""
 
     def __init__(self, parts: Parts, tangents: Collection[Value], cheap: Collection[Value] | None) -> None:
@@ -169,7 +169,7 @@ class _Body:
         self.around = [v for v, (_, is_cheap) in zip(known, held) if not is_cheap]
         self.index: Value  # in the known half, which iteration it is
         self.counters: Sequence[Counter] = ()
-        self.stacks: Sequence[_Stack] = ()
+        self.stacks: Sequence[_SavedStack] = ()
         self.written: Sequence[tuple[Value, Value]] = ()  # each stack as it comes in and as an iteration leaves it
 
     def known(self, carried: Sequence[Value], captured: Sequence[Value]) -> tuple[list[Value], list[Value]]:
@@ -228,10 +228,10 @@ class _Body:
         """Bytes of what the known half carries, without its stacks."""
         return sum(v.aval.nbytes for v in where(self.carried, self.moves, False))
 
-    def saving(self, kept: Kept, length: int, place: Value) -> Sequence[_Stack]:
+    def saving(self, kept: Kept, length: int, place: Value) -> Sequence[_SavedStack]:
         """Record what an iteration writes to the stacks, which are inputs of the known half."""
         with recording(self.halves.known):
-            self.stacks = [_Stack(v, length) for v in kept.saved]
+            self.stacks = [_SavedStack(v, length) for v in kept.saved]
             inputs = [self.halves.known.add_input(stack.aval) for stack in self.stacks]
             self.written = [(x, stack.put(x, place)) for stack, x in zip(self.stacks, inputs)]
         return self.stacks
@@ -289,7 +289,7 @@ class _Body:
 
 
 @dataclass(frozen=True)
-class _Stack:
+class _SavedStack:
     """Where a loop saves a value, an element for each iteration. A value of unknown size has a window of its place there."""
 
     value: Value

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jitml.autograd.core.jvp import Tangent, jvp, not_differentiable, zeros_like
-from jitml.autograd.core.transpose import Cotangent, Linear, Operand, linear_operands, transpose
+from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, linear_operands, transpose
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder
@@ -144,7 +144,7 @@ def sub_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent
 
 @transpose.rule(ops.sub)
 def sub_transpose(ct: Value, x: Operand, y: Operand) -> tuple[Cotangent, ...]:
-    return ct if isinstance(x, Linear) else None, -ct if isinstance(y, Linear) else None
+    return ct if isinstance(x, LinearPlace) else None, -ct if isinstance(y, LinearPlace) else None
 
 
 @transpose.rule(ops.neg)
@@ -163,7 +163,7 @@ def mul_jvp(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent
 
 @transpose.rule(ops.mul)
 def mul_transpose(ct: Value, x: Operand, y: Operand) -> tuple[Cotangent, ...]:
-    return (ops.mul(ct, y), None) if isinstance(x, Linear) else (None, ops.mul(ct, x))
+    return (ops.mul(ct, y), None) if isinstance(x, LinearPlace) else (None, ops.mul(ct, x))
 
 
 @jvp.rule(ops.div)
@@ -218,8 +218,8 @@ def select_transpose(ct: Value, condition: Operand, x: Operand, y: Operand) -> t
     zero = zeros_like(ct)
     return (
         None,
-        ops.select(condition, ct, zero) if isinstance(x, Linear) else None,
-        ops.select(condition, zero, ct) if isinstance(y, Linear) else None,
+        ops.select(condition, ct, zero) if isinstance(x, LinearPlace) else None,
+        ops.select(condition, zero, ct) if isinstance(y, LinearPlace) else None,
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jitml.autograd.core.transpose import Cotangent, Cotangents, Linear, Operand, pull_back, transpose_of_many, zeros
+from jitml.autograd.core.transpose import Cotangent, Cotangents, LinearPlace, Operand, pull_back, transpose_of_many, zeros
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
@@ -28,8 +28,8 @@ def loop_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value 
             break
         active |= more
     carries = sorted(active)
-    summed = [k for k, x in enumerate(held) if isinstance(x, Linear) and captured_in[k] in behind]
-    around = [k for k, x in enumerate(held) if not isinstance(x, Linear)]
+    summed = [k for k, x in enumerate(held) if isinstance(x, LinearPlace) and captured_in[k] in behind]
+    around = [k for k, x in enumerate(held) if not isinstance(x, LinearPlace)]
 
     b = GraphBuilder()
     backwards = b.add_input(Aval((), I64))
@@ -38,7 +38,7 @@ def loop_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value 
     sums_in = [b.add_input(captured_in[k].aval) for k in summed]
     known = {captured_in[k]: b.add_input(captured_in[k].aval) for k in around}
     trip_in = b.add_input(Aval((), I64))
-    linear = [*carried_in, *(v for v, x in zip(captured_in, held) if isinstance(x, Linear))]
+    linear = [*carried_in, *(v for v, x in zip(captured_in, held) if isinstance(x, LinearPlace))]
     with recording(b):
         known[body.inputs[0]] = ops.sub(ops.sub(trip_in, 1), backwards)
         for k, ct in zip(carries, cts_in):
@@ -62,8 +62,8 @@ def cond_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value 
     active = [k for k, ct in enumerate(cts) if ct is not None]
     behind = {name: _behind(body, [body.outputs[k] for k in active]) for name, body in parts.bodies.items()}
     reaching = {k for name, body in parts.bodies.items() for k, v in enumerate(body.inputs) if v in behind[name]}
-    moved = [k for k, x in enumerate(held) if isinstance(x, Linear) and k in reaching]
-    around = [k for k, x in enumerate(held) if not isinstance(x, Linear)]
+    moved = [k for k, x in enumerate(held) if isinstance(x, LinearPlace) and k in reaching]
+    around = [k for k, x in enumerate(held) if not isinstance(x, LinearPlace)]
     before = {k: total for k in moved if (total := sums.pop(parts.captured[k])) is not None}
     bodies: dict[str, Graph] = {}
     for name, body in parts.bodies.items():
@@ -77,7 +77,7 @@ def cond_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value 
                 cotangents.add(body.outputs[k], ct)
             for k, ct in zip(before, sums_in):
                 cotangents.add(body.inputs[k], ct)
-            linear = [v for v, x in zip(body.inputs, held) if isinstance(x, Linear)]
+            linear = [v for v, x in zip(body.inputs, held) if isinstance(x, LinearPlace)]
             found = dict(zip(linear, pull_back(b, body, known, linear, cotangents)))
             bodies[name] = b.build([_dense(found[body.inputs[k]], body.inputs[k]) for k in moved])
     captured = (*(_value(held[k]) for k in around), *(cts[k] for k in active), *before.values())

@@ -27,7 +27,7 @@ CLEAR = "jitml_arena_clear"  # (start, bytes): zeros in the arena, from the syst
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class _EntrySite:
     """A region on its way into the entry: the program around, its pointers, and those that each iteration starts with."""
 
     region: Region
@@ -102,7 +102,7 @@ class Entry:
                     self._call(symbol, [pointers[name] for name in names])
                 case Region():
                     moving = {name: self._value(f"{identifier(name)}.at") for name in step.moves}
-                    self._region(_Site(step, program, pointers, moving), f"{path}{step.name}.")
+                    self._region(_EntrySite(step, program, pointers, moving), f"{path}{step.name}.")
 
     def _call_quietly(self, symbol: str, pointers: Sequence[str], ignored: int) -> None:
         """Run a function, and forget some of the floating-point errors that come up in it."""
@@ -148,7 +148,7 @@ class Entry:
 
     # ------------------------------------------------------------------------------------------------- regions
 
-    def _region(self, site: _Site, path: str) -> None:
+    def _region(self, site: _EntrySite, path: str) -> None:
         region, bodies = site.region, site.program.bodies[site.region.name]
         inside = [self._inside(region, k, body, site.around, path) for k, body in enumerate(bodies)]
 
@@ -203,14 +203,14 @@ class Entry:
                 inside[name] = known[place.space][place.index]
         return inside
 
-    def _moves(self, site: _Site, before: str) -> list[str]:
+    def _moves(self, site: _EntrySite, before: str) -> list[str]:
         """Where the buffers that change places lie at an iteration: as the one before left them."""
         return [
             f"  {site.moving[name]} = phi ptr [ {site.pointers[name]}, %{before} ], [ {site.around[at]}, %{self.block} ]"
             for name, at in site.region.moves.items()
         ]
 
-    def _bring_home(self, site: _Site) -> None:
+    def _bring_home(self, site: _EntrySite) -> None:
         """After the last iteration: exchange contents until each result lies in its own memory."""
         away = dict(site.moving)
         for name in filter(away.__contains__, site.region.carried):
@@ -228,7 +228,7 @@ class Entry:
                 self._emit(f"{away[other]} = select i1 {there}, ptr {now}, ptr {place}")
             need(self.unit.declarations, "exchange")
 
-    def _loop(self, site: _Site, body: Callable[[], None]) -> None:
+    def _loop(self, site: _EntrySite, body: Callable[[], None]) -> None:
         region, pointers = site.region, site.pointers
         trips = str(region.control)
         if isinstance(region.control, str):
@@ -254,7 +254,7 @@ class Entry:
         self._start(done)
         self._bring_home(site)
 
-    def _branch(self, site: _Site, yes: str, no: str) -> None:
+    def _branch(self, site: _EntrySite, yes: str, no: str) -> None:
         assert isinstance(site.region.control, str)
         byte, truth = self._value("byte"), self._value("truth")
         self._emit(f"{byte} = load i8, ptr {site.pointers[site.region.control]}")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
-from jitml.codegen.llvm.ir.unit import HostStep, Part, Unit
+from jitml.codegen.llvm.ir.unit import HostStep, ModulePart, Unit
 from jitml.codegen.llvm.loops.safepoints import is_long
 from jitml.codegen.llvm.shapes import write_shapes
 from jitml.codegen.target import Target
@@ -35,7 +35,7 @@ class Module:
         hosts: the calls into Python, by the numbers that the code gives them.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ModulePart, ...]
     checks: tuple[Check, ...]
     externals: tuple[str, ...]
     hosts: tuple[HostStep, ...] = ()
@@ -52,7 +52,7 @@ def emit_program(
     cpu: Target,
     fastmath: frozenset[str] = frozenset(),
     threads: int = 8,
-    finished: Callable[[Part], None] | None = None,
+    finished: Callable[[ModulePart], None] | None = None,
 ) -> Module:
     """Write a program as LLVM IR.
 

@@ -6,7 +6,7 @@ the program's `exact` outputs one after the other.
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.ir.aliasing import Storage
+from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.ir.types import I64
@@ -23,7 +23,9 @@ def write_shapes(unit: Unit, program: KernelProgram) -> None:
     out = Buffer("shapes", I64, (len(extents),))
     stores: tuple[Stmt, ...] = tuple(Store(out.name, (Const(k),), e) for k, e in enumerate(extents))
     body, params = with_sizes(stores, (out,), program.sizes)
-    symbol = emit_kernel(unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: Storage(b.name) for b in params})
+    symbol = emit_kernel(
+        unit, Kernel("shapes", params, body), f"{SHAPES}.kernel", {b.name: BufferStorage(b.name) for b in params}
+    )
     lines, pointers, table = [], ["ptr null", "ptr %shapes"], program.table()
     for number, buffer in enumerate(params[1:]):
         lines.append(f"  %slot{number} = getelementptr ptr, ptr %table, i64 {table[buffer.name][0]}")

@@ -10,7 +10,7 @@ from math import log
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand
 from jitml.codegen.scalar_math import coefficients as c
-from jitml.codegen.scalar_math.formats import DOUBLE, Format, format_of, horner, nearest_integer, power_of_two, scale
+from jitml.codegen.scalar_math.formats import DOUBLE, FloatFormat, format_of, horner, nearest_integer, power_of_two, scale
 from jitml.codegen.scalar_math.table import rule
 
 
@@ -28,7 +28,7 @@ def clamp(b: Builder, x: Operand, low: float, high: float) -> Operand:
     return b.max(low, b.min(high, x))
 
 
-def limits(form: Format) -> tuple[float, float]:
+def limits(form: FloatFormat) -> tuple[float, float]:
     """Below the first exp(x) is 0, above the second inf."""
     return (-746.0, 710.0) if form is DOUBLE else (-104.5, 89.0)
 

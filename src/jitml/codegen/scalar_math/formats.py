@@ -13,7 +13,7 @@ from jitml.ir.types import F32, F64, DType
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """An IEEE binary format: `mantissa` stored bits, exponent bias `bias`."""
 
     dtype: DType
@@ -44,10 +44,10 @@ class Format:
         return double if self is DOUBLE else single
 
 
-DOUBLE, SINGLE = Format(F64, 52, 1023), Format(F32, 23, 127)
+DOUBLE, SINGLE = FloatFormat(F64, 52, 1023), FloatFormat(F32, 23, 127)
 
 
-def format_of(x: Operand) -> Format:
+def format_of(x: Operand) -> FloatFormat:
     return DOUBLE if x.dtype == F64 else SINGLE
 
 
@@ -68,7 +68,7 @@ def nearest_integer(b: Builder, x: Operand, factor: float) -> tuple[Operand, Ope
     return b.fsub(shifted, form.magic), b.sub(b.bitcast(shifted, form.integer), form.bits(form.magic))
 
 
-def power_of_two(b: Builder, k: Operand, form: Format) -> Operand:
+def power_of_two(b: Builder, k: Operand, form: FloatFormat) -> Operand:
     """2.0**k for an integer k in the range of normal numbers."""
     return b.bitcast(b.shl(b.add(k, form.bias), form.mantissa), form.dtype)
 

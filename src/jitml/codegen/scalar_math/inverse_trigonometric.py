@@ -6,11 +6,11 @@ from math import inf, nan
 
 from jitml.codegen.llvm.ir.builder import Arg, Builder, Operand, signed
 from jitml.codegen.scalar_math import coefficients as c
-from jitml.codegen.scalar_math.formats import Format, format_of, horner
+from jitml.codegen.scalar_math.formats import FloatFormat, format_of, horner
 from jitml.codegen.scalar_math.table import rule
 
 
-def _pi(form: Format, fraction: float) -> tuple[float, float]:
+def _pi(form: FloatFormat, fraction: float) -> tuple[float, float]:
     """pi * fraction (a power of two) in two parts."""
     high, low = form.pick(c.PI, c.PI_F32)
     return high * fraction, low * fraction

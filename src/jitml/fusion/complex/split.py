@@ -57,7 +57,7 @@ def holds_complex(graph: Graph) -> bool:
 
 
 @dataclass(frozen=True)
-class Split:
+class ComplexSplit:
     """A graph over real numbers, and how its inputs and outputs stand for those of the original one."""
 
     graph: Graph
@@ -70,7 +70,7 @@ def split(graph: Graph) -> Graph:
     return split_apart(graph, range(len(graph.inputs)), range(len(graph.outputs))).graph
 
 
-def split_apart(graph: Graph, inputs: Collection[int] = (), outputs: Collection[int] = ()) -> Split:
+def split_apart(graph: Graph, inputs: Collection[int] = (), outputs: Collection[int] = ()) -> ComplexSplit:
     """The same graph over real numbers. An array that a library reads or makes whole stays packed.
 
     Args:
@@ -93,7 +93,7 @@ def split_apart(graph: Graph, inputs: Collection[int] = (), outputs: Collection[
         _form(v.aval, isinstance(x, Complex) and x.packed is not None and k not in outputs)
         for k, (v, x) in enumerate(zip(graph.outputs, made))
     ]
-    return Split(b.build([part for x, form in zip(made, shown) for part in _shown(x, form)]), tuple(forms), tuple(shown))
+    return ComplexSplit(b.build([part for x, form in zip(made, shown) for part in _shown(x, form)]), tuple(forms), tuple(shown))
 
 
 def _form(aval: Aval, packed: bool) -> Form:

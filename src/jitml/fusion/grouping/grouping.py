@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from jitml.fusion import cost
-from jitml.fusion.grouping.groups import WHOLE, Group, Recorder, collect_cuts, split_for_reshape
+from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cuts, split_for_reshape
 from jitml.fusion.grouping.legality import alike, evaluations, homes, may_inline, on_the_way, rows_stay_in_cache, why_not_inline
 from jitml.fusion.grouping.partition import Partition
 from jitml.fusion.grouping.products import Products, is_product
@@ -75,10 +75,10 @@ def group(
         in_place: output -> the input whose memory it is to end up in, so that a slice of that is updated where it is.
         strided: inputs and outputs whose memory is not C-contiguous -> the strides of inputs.
     """
-    return _Sweep(graph, sizes, machine, in_place, strided).run()
+    return _GroupSweep(graph, sizes, machine, in_place, strided).run()
 
 
-class _Sweep:
+class _GroupSweep:
     def __init__(
         self,
         graph: Graph,
@@ -332,7 +332,7 @@ class _Sweep:
                 for value in node.inputs:
                     self.parts.want(g, value, index, reach)
                 continue
-            recorder = Recorder(g, index, reach)
+            recorder = ReadRecorder(g, index, reach)
             recorder.run(node, index)
             collect_cuts(recorder, g.cuts, g.ranges)
             for value, at in recorder.reads:

@@ -1,6 +1,6 @@
 """What is a group?  Nodes that share one set of loops: its axes, what it stores and reduces, what it wants where.
 
-And what a group asks before it takes a node in: which operand elements the node's rule reads (`Recorder`), and where
+And what a group asks before it takes a node in: which operand elements the node's rule reads (`ReadRecorder`), and where
 loops must be cut or split for it.
 """
 
@@ -166,7 +166,7 @@ class Group:
             self.rows = names(self.rows)
 
 
-class Recorder:
+class ReadRecorder:
     """Runs a lowering rule to see what it reads, once for each way its tests of position can come out, where that is open."""
 
     def __init__(self, group: Group, index: Index, reach: frozenset[str]) -> None:
@@ -212,7 +212,7 @@ class Recorder:
         return self._script[self._asked - 1]
 
 
-def collect_cuts(recorder: Recorder, cuts: dict[str, set[int]], ranges: Ranges) -> bool:
+def collect_cuts(recorder: ReadRecorder, cuts: dict[str, set[int]], ranges: Ranges) -> bool:
     """Note where loops are to be cut for a rule's tests of position; False if a test is no limit of one loop."""
     for expr, low, high in recorder.cuts:
         terms = affine(expr)

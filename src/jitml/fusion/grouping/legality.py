@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jitml.fusion.grouping.groups import WHOLE, Group, Recorder, collect_cuts
+from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cuts
 from jitml.fusion.lower.points import Index, targets
 from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import ignored_by, raised_by
@@ -34,7 +34,7 @@ def may_inline(node: Node, g: Group) -> bool:
     cuts: dict[str, set[int]] = {name: set(places) for name, places in g.cuts.items()}
     for index, reach in list(g.wanted[node.output].items()):
         assert index is not None
-        recorder = Recorder(g, index, reach)
+        recorder = ReadRecorder(g, index, reach)
         recorder.run(node, index)
         if not collect_cuts(recorder, cuts, g.ranges):
             return False

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from jitml.fusion.grouping.groups import WHOLE, Group
 from jitml.fusion.grouping.partition import Partition
-from jitml.fusion.lower.gemm_operands import Stack, operand_view, product_axes, result_view
+from jitml.fusion.lower.gemm_operands import MatrixStack, operand_view, product_axes, result_view
 from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
@@ -72,7 +72,7 @@ class Products:
         if product is None or not is_product(product) or self._uses[source] != 1 or value in self.strided:
             return False
         view = result_view(Strided.dense(value.shape), node)
-        if source in self.kept or Stack.of(view, product_axes(product)[2]) is None:
+        if source in self.kept or MatrixStack.of(view, product_axes(product)[2]) is None:
             return False
         self.turned[source] = node
         return True
@@ -118,7 +118,7 @@ class Products:
             if v is node.output:
                 maps = (node, *g.views.get(k, ()))
                 view = operand_view(Strided(source.shape, strides), maps, self.parts.sizes.place)
-                if view is None or Stack.of(view, product_axes(g.node)[k]) is None:
+                if view is None or MatrixStack.of(view, product_axes(g.node)[k]) is None:
                     return False
         return True
 

@@ -51,7 +51,9 @@ class RegionSite:
     new_buffer: Callable[[DType, tuple[int, ...]], Buffer]
     new_constant: Callable[[np.ndarray[Any, Any]], str]
 
-    def region(self, kind: Literal["loop", "while", "cond"], bodies: Sequence[Body], control: str | int, **more: Any) -> Region:
+    def region(
+        self, kind: Literal["loop", "while", "cond"], bodies: Sequence[FusedBody], control: str | int, **more: Any
+    ) -> Region:
         fused = [body.fused(self) for body in bodies]
         programs, arguments = tuple(program for program, _ in fused), tuple(names for _, names in fused)
         results = tuple(body.results for body in bodies)
@@ -60,7 +62,7 @@ class RegionSite:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class FusedBody:
     """A graph, with the outer buffer of each input and the names of those of its outputs."""
 
     graph: Graph
@@ -81,7 +83,7 @@ class Body:
 def loop_step(site: RegionSite) -> Region:
     (trip, *operands), carried, body = site.reads, site.node.params["carried"], site.node.params["body"]
     index = site.new_buffer(I64, ())
-    run = Body(body, (index, *site.writes, *operands[carried:]), landing(body, site.writes, first=1))
+    run = FusedBody(body, (index, *site.writes, *operands[carried:]), landing(body, site.writes, first=1))
     control = trip.name if site.trips is None else site.trips
     return site.region("loop", [run], control, index=index.name, updates=_updates(site.writes, operands))
 
@@ -89,9 +91,9 @@ def loop_step(site: RegionSite) -> Region:
 def while_step(site: RegionSite) -> Region:
     carried, going_on = site.node.params["carried"], site.new_buffer(BOOL, ())
     arguments = (*site.writes, *site.reads[carried:])
-    test = Body(site.node.params["test"], arguments, (going_on.name,))
+    test = FusedBody(site.node.params["test"], arguments, (going_on.name,))
     graph = site.node.params["body"]
-    body = Body(graph, arguments, landing(graph, site.writes, first=0))
+    body = FusedBody(graph, arguments, landing(graph, site.writes, first=0))
     return site.region("while", [test, body], going_on.name, updates=_updates(site.writes, site.reads))
 
 
@@ -102,7 +104,7 @@ def cond_step(site: RegionSite) -> Region:
     arguments = list(operands)
     for result, operand in updated.items():
         arguments[operand] = site.writes[result]
-    bodies = [Body(graph, tuple(arguments), _names(site.writes)) for graph in branches]
+    bodies = [FusedBody(graph, tuple(arguments), _names(site.writes)) for graph in branches]
     updates = {site.writes[result].name: operands[operand].name for result, operand in updated.items()}
     return site.region("cond", bodies, which.name, updates=updates)
 

@@ -89,7 +89,7 @@ class _Needs:
         return decide(expr, low, high, self.ranges)
 
 
-class _Builder:
+class _GroupBuilder:
     """Answers a rule with the scalars of its operands."""
 
     def __init__(self, b: Scalars, group: Group, ranges: Ranges, names: Mapping[Value, str]) -> None:
@@ -139,7 +139,7 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members:
         elif node.outputs[0] in needs.wanted and node is not group.node:
             needs.look(node, needs.wanted[node.outputs[0]])
             needed.append(node)
-    builder = _Builder(b, group, ranges, names)
+    builder = _GroupBuilder(b, group, ranges, names)
     reductions: list[Reduced] = []
     for node in reversed(needed):
         if node in group.reductions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.fusion.lower.index_maps import clamped
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.reductions import Reduction
 from jitml.ir import ops
 from jitml.ir.types import BOOL, DType
@@ -18,7 +18,7 @@ BLOCK = 512  # elements that are searched again: few, but enough to pay for fold
 
 
 @nests.rule(ops.argmax, ops.argmin)
-def lower_position(site: Site) -> None:
+def lower_position(site: NestSite) -> None:
     (x,), out = site.reads, site.out
     axis, most = len(x.shape) - 1, x.shape[-1]
     n = site.extent(0, axis)

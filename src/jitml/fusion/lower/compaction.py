@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Node, Value
@@ -21,7 +21,7 @@ def keeps_positions(node: Node, makers: Mapping[Value, Node]) -> bool:
 
 
 @nests.rule(ops.compress)
-def lower_compress(site: Site) -> None:
+def lower_compress(site: NestSite) -> None:
     """In order along the axis, with a counter of what has been kept.
 
     Single elements are stored without a branch, to be overwritten by the next if the mask drops them: a branch that data decides
@@ -61,7 +61,7 @@ def has_cuts_at_values(node: Node) -> bool:
 
 
 @nests.rule(ops.concat)
-def lower_concat(site: Site) -> None:
+def lower_concat(site: NestSite) -> None:
     """One piece after the other, each to where it belongs."""
     axis, out, offset = site.node.params["axis"], site.out, 0
     body: list[Stmt] = []
@@ -73,7 +73,7 @@ def lower_concat(site: Site) -> None:
 
 
 @nests.rule(ops.pad)
-def lower_pad(site: Site) -> None:
+def lower_pad(site: NestSite) -> None:
     """The value everywhere, then the operand's elements over it."""
     (x, value), out, params = site.reads, site.out, site.node.params
     axes = range(len(out.shape))
@@ -85,7 +85,9 @@ def lower_pad(site: Site) -> None:
     site.emit((*fill, *_moved(site, 0, x, low, {a: params["interior"][a] + 1 for a in axes}, "")), x, value, out)
 
 
-def _moved(site: Site, operand: int, x: Buffer, offsets: dict[int, Expr], steps: dict[int, int], suffix: str) -> tuple[Stmt, ...]:
+def _moved(
+    site: NestSite, operand: int, x: Buffer, offsets: dict[int, Expr], steps: dict[int, int], suffix: str
+) -> tuple[Stmt, ...]:
     """Loops that copy an operand to the result, its element i of an axis to offset + step * i."""
     axes: Sequence[int] = range(len(x.shape))
     index = [Var(f"i{a}{suffix}") for a in axes]

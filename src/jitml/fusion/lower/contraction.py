@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from jitml.fusion.lower.gemm_operands import Axes, Stack, merged_batch, operand_view, product_axes, result_view
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes, result_view
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
 from jitml.ir.types import I64
@@ -15,7 +15,7 @@ from jitml.kernels.program import Call
 
 
 @nests.rule(ops.dot_general)
-def lower_dot_general(site: Site) -> None:
+def lower_dot_general(site: NestSite) -> None:
     node = site.node
     of_x, of_y, of_z = product_axes(node)
     shape_x, shape_y = (v.aval.bounds for v in node.inputs)
@@ -45,7 +45,7 @@ def _extent(shape: Sequence[int], axes: Sequence[int]) -> int:
     return prod(shape[a] for a in axes)
 
 
-def _size(site: Site, operand: int, axes: Sequence[int]) -> Expr:
+def _size(site: NestSite, operand: int, axes: Sequence[int]) -> Expr:
     """The true extent of some axes as one."""
     value: Expr = Const(1)
     for a in axes:
@@ -53,41 +53,41 @@ def _size(site: Site, operand: int, axes: Sequence[int]) -> Expr:
     return value
 
 
-def _written(site: Site, values: Sequence[Expr]) -> Buffer:
+def _written(site: NestSite, values: Sequence[Expr]) -> Buffer:
     """What only the run knows, for BLAS to read."""
     known = site.new_buffer(I64, (len(values),))
     site.emit(tuple(Store(known.name, (Const(n),), value) for n, value in enumerate(values)), known)
     return known
 
 
-def _operand(site: Site, operand: int, axes: Axes) -> tuple[Buffer, Stack]:
+def _operand(site: NestSite, operand: int, axes: Axes) -> tuple[Buffer, MatrixStack]:
     """A batch of matrices that BLAS can read: where it lies if that can be had, else a copy."""
     x, maps = site.reads[operand], site.views.get(operand, ())
     view = operand_view(Strided.whole(x), maps, site.sizes.place)
-    found = None if view is None else Stack.of(view, axes)
+    found = None if view is None else MatrixStack.of(view, axes)
     if found is not None:
         return x, found
     assert not maps, "grouping lets products read through no more than they can"
     dense = site.new_buffer(x.dtype, x.shape)
-    found = Stack.of(Strided.whole(dense), axes)
+    found = MatrixStack.of(Strided.whole(dense), axes)
     if found is not None:
         site.call("copy", x, dense)
         return dense, found
     return _reordered(site, x, axes)
 
 
-def _result(site: Site, axes: Axes) -> tuple[Buffer, Stack]:
+def _result(site: NestSite, axes: Axes) -> tuple[Buffer, MatrixStack]:
     """Where BLAS puts the result: where it is wanted if that can be, else dense memory."""
-    found = Stack.of(result_view(Strided.whole(site.out), site.transposed), axes)
+    found = MatrixStack.of(result_view(Strided.whole(site.out), site.transposed), axes)
     if found is not None:
         return site.out, found
     dense = site.new_buffer(site.out.dtype, site.node.output.shape)
-    found = Stack.of(Strided.whole(dense), axes)
+    found = MatrixStack.of(Strided.whole(dense), axes)
     assert found is not None
     return dense, found
 
 
-def _reordered(site: Site, x: Buffer, axes: Axes) -> tuple[Buffer, Stack]:
+def _reordered(site: NestSite, x: Buffer, axes: Axes) -> tuple[Buffer, MatrixStack]:
     """A copy with the axes in the order that BLAS needs."""
     perm = axes.in_order
     out = site.new_buffer(x.dtype, tuple(x.shape[a] for a in perm))
@@ -97,7 +97,7 @@ def _reordered(site: Site, x: Buffer, axes: Axes) -> tuple[Buffer, Stack]:
     for k in reversed(range(len(perm))):
         body = (Loop(f"i{k}", Const(0), Const(out.shape[k]), 1, "vector" if k == len(perm) - 1 else "serial", body),)
     site.emit(body, x, out)
-    found = Stack.of(Strided.whole(out), _standard(axes))
+    found = MatrixStack.of(Strided.whole(out), _standard(axes))
     assert found is not None
     return out, found
 

@@ -35,7 +35,7 @@ def product_axes(node: Node) -> tuple[Axes, Axes, Axes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class MatrixStack:
     """Matrices by their strides; the batch may have several axes."""
 
     batch: Ints
@@ -44,7 +44,7 @@ class Stack:
     offset: Expr
 
     @staticmethod
-    def of(view: Strided, axes: Axes) -> Stack | None:
+    def of(view: Strided, axes: Axes) -> MatrixStack | None:
         """None if BLAS cannot read such matrices: one stride along rows and one along columns, and one of them dense."""
         extents = [prod(view.shape[a] for a in part) for part in (axes.rows, axes.columns)]
         row, col = (
@@ -53,7 +53,7 @@ class Stack:
         )
         if row is None or col is None or not _has_unit((row, col), extents):
             return None
-        return Stack(tuple(view.strides[a] for a in axes.batch), row, col, view.offset)
+        return MatrixStack(tuple(view.strides[a] for a in axes.batch), row, col, view.offset)
 
 
 def _has_unit(steps: tuple[int, int], extents: Sequence[int]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction
 from jitml.kernels.ir import Buffer
@@ -10,11 +10,11 @@ from jitml.kernels.program import Call
 
 
 @nests.rule(ops.host_call, ops.draw)
-def lower_host_call(site: Site) -> None:
+def lower_host_call(site: NestSite) -> None:
     call_python(site, site.node.params["function"])
 
 
-def call_python(site: Site, function: HostFunction, *further: Buffer) -> None:
+def call_python(site: NestSite, function: HostFunction, *further: Buffer) -> None:
     """A step that hands whole buffers to Python: those that the node reads, each in the shape it has for the node, and others."""
     source = site.node.source
     given = (*site.reads, *further)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.fusion.lower.index_maps import clamped
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.points import Point, limits, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
@@ -106,7 +106,7 @@ def _stays(p: Point, place: Expr, n: Size) -> bool:
 
 
 @nests.rule(ops.scatter)
-def lower_scatter(site: Site) -> None:
+def lower_scatter(site: NestSite) -> None:
     """In the order of the indices, in place; leading and trailing axes run as plain loops around and inside."""
     (x, v, *indices), out = site.reads, site.out
     axis, depth = site.node.params["axis"], len(indices[0].shape)
@@ -137,7 +137,7 @@ def lower_scatter(site: Site) -> None:
         site.emit(nest, out, v, *indices, updates={out.name: x.name})
 
 
-def write_check(site: Site, checks: Mapping[int, int]) -> None:
+def write_check(site: NestSite, checks: Mapping[int, int]) -> None:
     """Raise NumPy's IndexError for the first index out of bounds, before anything is written.
 
     One pass finds the extremes as vectors; only if they are out of bounds is the culprit looked for.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitml.fusion.lower.host import call_python
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.ir.op import OPS
 from jitml.ir.ops.host import HostFunction, function_of
 from jitml.ir.types import I64
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 @nests.rule(*(op for op in OPS.values() if op.family == "linalg"))
-def lower_linalg(site: Site) -> None:
+def lower_linalg(site: NestSite) -> None:
     function = function_of(site.node)
     if site.node.inputs[0].aval.is_static:
         call_python(site, function)

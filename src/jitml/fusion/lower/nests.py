@@ -38,7 +38,7 @@ class Emit(Protocol):
 
 
 @dataclass
-class Site:
+class NestSite:
     """Where a node's loops are written: its operands and results as buffers.
 
     `makers` are the nodes that make the graph's values. `emit` ends a kernel; a rule may emit several, and ask for temporaries
@@ -95,4 +95,4 @@ class Site:
         self.add_kernel(self.node.op.name, body, tuple({b.name: b for b in buffers}.values()), updates, self.sources)
 
 
-nests: RuleTable[Callable[[Site], None]] = RuleTable("lowering", "fusion/lower")
+nests: RuleTable[Callable[[NestSite], None]] = RuleTable("lowering", "fusion/lower")

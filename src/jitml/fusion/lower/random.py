@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from jitml.fusion.lower.host import call_python
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.ir import ops
 from jitml.ir.graph import Node
 from jitml.ir.ops.host import HostFunction
@@ -23,7 +23,7 @@ def native_routine(node: Node, machine: Machine) -> str | None:
 
 
 @nests.rule(ops.random)
-def lower_random(site: Site) -> None:
+def lower_random(site: NestSite) -> None:
     node, (address, numbers) = site.node, site.writes
     name, (_, drawn) = native_routine(node, site.machine), node.outputs
     reads = tuple(b.name for b in site.reads)

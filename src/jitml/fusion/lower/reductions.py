@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.ir.types import F32, DType
@@ -46,7 +46,7 @@ REDUCTIONS: dict[Op, Reduction] = {
 
 
 @nests.rule(ops.cumsum, ops.cumprod, ops.cummax, ops.cummin)
-def lower_cumulative(site: Site) -> None:
+def lower_cumulative(site: NestSite) -> None:
     """In order along the axis, with a carry in a register, or in the row above where vectors run across."""
     (x,), out, axis = site.reads, site.out, site.node.params["axis"]
     n, reverse = site.extent(0, axis), site.node.params["reverse"]

@@ -17,7 +17,7 @@ from jitml.kernels.program import Call, Step
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _CopyNest:
     """A nest that copies all of a contiguous array into another.
 
     strides: in elements of the target, one for each axis of the source. offset: of the source's first element there.
@@ -85,7 +85,7 @@ def _written_there(
     return found
 
 
-def _parts(kernel: Kernel) -> dict[str, _Part]:
+def _parts(kernel: Kernel) -> dict[str, _CopyNest]:
     """The arrays that a kernel only copies, each with its place in the one that the kernel makes."""
     nests = _nests(kernel.body)
     if len(kernel.writes) != 1 or (kernel.updates and len(nests) > 1):
@@ -107,7 +107,7 @@ def _nests(body: Sequence[Stmt]) -> list[Stmt]:
     return found
 
 
-def _part(nest: Stmt, params: Mapping[str, Buffer]) -> _Part | None:
+def _part(nest: Stmt, params: Mapping[str, Buffer]) -> _CopyNest | None:
     loops: dict[str, Loop] = {}
     inner = nest
     while isinstance(inner, Loop) and len(inner.body) == 1:
@@ -128,7 +128,7 @@ def _part(nest: Stmt, params: Mapping[str, Buffer]) -> _Part | None:
     if steps.keys() - {"", *starts}:
         return None  # a place that the run tells
     offset = steps[""] + sum(steps[index] * first for index, first in starts.items())
-    return _Part(nest, source, target.name, tuple(steps[index] for index in starts), offset)
+    return _CopyNest(nest, source, target.name, tuple(steps[index] for index in starts), offset)
 
 
 def _along(at: Expr, n: int, loops: Mapping[str, Loop]) -> tuple[str, int] | None:
@@ -143,7 +143,7 @@ def _along(at: Expr, n: int, loops: Mapping[str, Loop]) -> tuple[str, int] | Non
     return (index, limits[0]) if limits == (-place[""], n - place[""]) else None
 
 
-def _placed(call: Call, part: _Part) -> Mapping[str, Any] | None:
+def _placed(call: Call, part: _CopyNest) -> Mapping[str, Any] | None:
     """The parameters of a product whose result is a part of another array; None where it does not lie there in strides."""
     p, shape, steps = call.params, part.source.shape, part.source.element_strides
     if call.name != "gemm" or call.updates or "sized" in p or "c_start" in p or part.strides[-1] != 1:

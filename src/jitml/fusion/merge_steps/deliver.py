@@ -34,7 +34,7 @@ from jitml.kernels.program import Step
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _CopyKernel:
     """A kernel that does no more than copy all of an array into a window of another, which has the array's axes last.
 
     place: where the window is, along the axes before those. numbers: what this mentions.
@@ -68,7 +68,7 @@ def deliver(steps: Sequence[Step], step: Step, uses: Mapping[str, int]) -> list[
     return [*steps[:at], _delivering(maker, copy, beside=uses[copy.source.name] != 2), *steps[at + 1 :]]
 
 
-def _copied(kernel: Kernel) -> _Copy | None:
+def _copied(kernel: Kernel) -> _CopyKernel | None:
     """What a kernel copies, if that is all it does."""
     numbers = tuple(s for s in kernel.body if isinstance(s, Let))
     body: tuple[Stmt, ...] = kernel.body[len(numbers) :]
@@ -88,7 +88,7 @@ def _copied(kernel: Kernel) -> _Copy | None:
     inside = {loop.index for loop in loops}
     if not _visits_all(rest, x.shape, loops) or any(variables_of(e) & inside for e in at[:before]):
         return None
-    return _Copy(kernel, x, y, at[:before], numbers)
+    return _CopyKernel(kernel, x, y, at[:before], numbers)
 
 
 def _visits_all(at: Sequence[Expr], shape: Sequence[int], loops: Sequence[Loop]) -> bool:
@@ -121,7 +121,7 @@ def limits_of(loop: Loop, loops: Mapping[str, Loop]) -> tuple[int, int] | None:
     return (start, stop) if affine(end) == {chunks.index: 1, "": chunks.step} else None
 
 
-def _maker(steps: Sequence[Step], copy: _Copy) -> int | None:
+def _maker(steps: Sequence[Step], copy: _CopyKernel) -> int | None:
     """Where the kernel stands that makes what is copied, if it could as well store in the window, where nobody looks before."""
     for at in reversed(range(len(steps))):
         step = steps[at]
@@ -133,7 +133,7 @@ def _maker(steps: Sequence[Step], copy: _Copy) -> int | None:
     return None
 
 
-def _can_deliver(maker: Kernel, copy: _Copy) -> bool:
+def _can_deliver(maker: Kernel, copy: _CopyKernel) -> bool:
     source = copy.source.name
     (seen,) = (b for b in maker.params if b.name == source)
     stores = [s for s in walk(maker.body) if isinstance(s, Store) and s.buffer == source]
@@ -148,7 +148,7 @@ def _can_deliver(maker: Kernel, copy: _Copy) -> bool:
     )
 
 
-def _delivering(maker: Kernel, copy: _Copy, *, beside: bool) -> Kernel:
+def _delivering(maker: Kernel, copy: _CopyKernel, *, beside: bool) -> Kernel:
     """A kernel that stores in the window what it makes; where it made it too, if that is to be done `beside`."""
     (seen,) = (b for b in maker.params if b.name == copy.source.name)
     target = Buffer(copy.target.name, seen.dtype, (*copy.target.shape[: len(copy.place)], *seen.shape))

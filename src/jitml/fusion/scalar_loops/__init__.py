@@ -20,7 +20,7 @@ from jitml.fusion.scalar_loops import (
     random,  # noqa: F401
     regions,  # noqa: F401
 )
-from jitml.fusion.scalar_loops.body import Array, Body, Held, Lazy, Memories, rolled
+from jitml.fusion.scalar_loops.body import GraphBody, Held, Lazy, Memories, WholeMemory, rolled
 from jitml.fusion.scalar_loops.drop_proven_checks import without_proven
 from jitml.fusion.scalar_loops.drop_unused import without_unused
 from jitml.fusion.scalar_loops.forward_stores import with_recurrences
@@ -29,7 +29,7 @@ from jitml.fusion.scalar_loops.order import NotRolled, continued, is_single
 from jitml.fusion.scalar_loops.parallelize import with_threads
 from jitml.fusion.scalar_loops.vectorize import with_lanes
 from jitml.fusion.scalar_loops.windows import assign
-from jitml.fusion.scalar_loops.writer import Writer
+from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Store, add, mul, walk, walk_expressions
@@ -58,10 +58,10 @@ def roll(
         NotRolled: what stands in the way.
         UnknownSizeError: which size decides what a loop does, also of one that is written long after its rule has run.
     """
-    writer = Writer(b.name for b in (*reads, *writes))
+    writer = ScalarLoopWriter(b.name for b in (*reads, *writes))
     seen = _seen(reads)
     memories = Memories((*seen.values(), *writes), new_constant)
-    body = Body(writer, memories, {}, frozenset(b.name for b in writes), machine)
+    body = GraphBody(writer, memories, {}, frozenset(b.name for b in writes), machine)
     homes = _homes(node)
     operands: list[Held] = []
     updates: dict[str, str] = {}
@@ -72,19 +72,19 @@ def roll(
             ndim = len(seen[buffer.name].shape)
             operands.append(writer.let(writer.b.load(buffer.name, (Const(0),) * ndim, value.dtype)))
         elif k in homes:
-            operands.append(Array(writes[homes[k]].name, 0))
+            operands.append(WholeMemory(writes[homes[k]].name, 0))
             updates[writes[homes[k]].name] = buffer.name
         elif buffer == seen[buffer.name]:
-            operands.append(Array(buffer.name, 0))
+            operands.append(WholeMemory(buffer.name, 0))
         else:
             operands.append(_flat(body, buffer))
-    body.rooms = {out: Array(b.name, 0) for out, b in zip(node.outputs, writes, strict=True)}
+    body.rooms = {out: WholeMemory(b.name, 0) for out, b in zip(node.outputs, writes, strict=True)}
     rolled[node.op](body, node, operands)
     for out, buffer in zip(node.outputs, writes, strict=True):
         held = body.held[out]
         if isinstance(held, Scalar):
             writer.store(buffer.name, (Const(0),) * out.ndim, writer.expr(held))
-        elif not isinstance(held, Array) or held.memory != buffer.name:
+        elif not isinstance(held, WholeMemory) or held.memory != buffer.name:
             assign(body, buffer.name, out, held, [Const(0)] * out.ndim, [1] * out.ndim)
     kernel = Kernel(
         name,
@@ -106,7 +106,7 @@ def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:
     return seen
 
 
-def _flat(body: Body, buffer: Buffer) -> Lazy:
+def _flat(body: GraphBody, buffer: Buffer) -> Lazy:
     """An operand, element by element, in memory that is seen flat."""
 
     def at(index: Index) -> Scalar:

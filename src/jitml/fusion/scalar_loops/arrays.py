@@ -9,7 +9,7 @@ from typing import TypeAlias
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS, Reduction
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.scalar_loops.body import MOST_ELEMENTS, Body, Held, Lazy, rolled
+from jitml.fusion.scalar_loops.body import MOST_ELEMENTS, GraphBody, Held, Lazy, rolled
 from jitml.fusion.scalar_loops.order import NotRolled, is_single
 from jitml.fusion.scalar_loops.windows import reads_of
 from jitml.ir import ops
@@ -23,7 +23,7 @@ Reducible: TypeAlias = Callable[[Index, Index], Scalar]  # at an index of the re
 
 
 @rolled.rule(*REDUCTIONS)
-def roll_reduction(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_reduction(body: GraphBody, node: Node, operands: list[Held]) -> None:
     (x,), shape, axes = operands, node.inputs[0].shape, node.params["axes"]
     kept = [a for a in range(len(shape)) if a not in axes]
 
@@ -35,7 +35,7 @@ def roll_reduction(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.dot_general)
-def roll_dot_general(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_dot_general(body: GraphBody, node: Node, operands: list[Held]) -> None:
     (x, y), (xs, ys) = operands, (node.inputs[0].shape, node.inputs[1].shape)
     (xb, yb), (xc, yc) = node.params["batch"], node.params["contract"]
     xf, yf = free_axes(len(xs), xb, xc), free_axes(len(ys), yb, yc)
@@ -56,7 +56,7 @@ def roll_dot_general(body: Body, node: Node, operands: list[Held]) -> None:
     reduce(body, node, element, [xs[a] for a in xc], Reduction("add"))
 
 
-def reduce(body: Body, node: Node, element: Reducible, shape: Sequence[Size], reduction: Reduction) -> None:
+def reduce(body: GraphBody, node: Node, element: Reducible, shape: Sequence[Size], reduction: Reduction) -> None:
     """One cell for each element of the result."""
     out = node.output
     if prod(map(bound, (*shape, *out.shape))) > MOST_ELEMENTS:
@@ -81,7 +81,7 @@ def reduce(body: Body, node: Node, element: Reducible, shape: Sequence[Size], re
 
 
 @rolled.rule(ops.argmax, ops.argmin)
-def roll_position(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_position(body: GraphBody, node: Node, operands: list[Held]) -> None:
     """The first place of the extreme; the first nan is one."""
     (x,), out, axis = operands, node.output, node.params["axis"]
     dtype, fn = node.inputs[0].dtype, "gt" if node.op is ops.argmax else "lt"
@@ -113,7 +113,7 @@ def roll_position(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.reshape)
-def roll_reshape(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_reshape(body: GraphBody, node: Node, operands: list[Held]) -> None:
     """Axes of one element come and go, whatever the others are; the rest as elsewhere."""
     (x,), before, after = operands, node.inputs[0].shape, node.output.shape
     if isinstance(x, Scalar) or [n for n in before if n != 1] != [n for n in after if n != 1]:

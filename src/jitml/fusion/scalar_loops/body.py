@@ -18,7 +18,7 @@ import numpy as np
 from jitml.fusion.lower.points import Index, Point, Ranges, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.scalar_loops.order import NotRolled, in_order, is_single
-from jitml.fusion.scalar_loops.writer import Writer
+from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Graph, Node, Value
@@ -33,7 +33,7 @@ MOST_ELEMENTS = 16384  # of a window: longer ones are worth kernels of their own
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Array:
+class WholeMemory:
     """All of a memory, as it was at one time."""
 
     memory: str
@@ -49,7 +49,7 @@ class Lazy:
     work: float = 0.0
 
 
-Held: TypeAlias = Scalar | Array | Lazy
+Held: TypeAlias = Scalar | WholeMemory | Lazy
 
 
 class Memories:
@@ -65,28 +65,28 @@ class Memories:
         self.version = dict.fromkeys(self.buffers, 0)
         self._changes = 0
 
-    def add(self, buffer: Buffer) -> Array:
+    def add(self, buffer: Buffer) -> WholeMemory:
         self.buffers[buffer.name] = buffer
         return self.change(buffer.name)
 
-    def constant(self, value: np.ndarray[Any, Any]) -> Array:
+    def constant(self, value: np.ndarray[Any, Any]) -> WholeMemory:
         """A literal array."""
         buffer = self._new_constant(value)
         self.buffers[buffer.name] = buffer
         self.version[buffer.name] = 0
-        return Array(buffer.name, 0)
+        return WholeMemory(buffer.name, 0)
 
-    def change(self, name: str) -> Array:
+    def change(self, name: str) -> WholeMemory:
         """The memory after a store."""
         self._changes += 1
         self.version[name] = self._changes
-        return Array(name, self._changes)
+        return WholeMemory(name, self._changes)
 
     def is_current(self, name: str, version: int) -> bool:
         return self.version[name] == version
 
 
-class Extents:
+class SymExtents:
     """What each Sym is, as far as it has been bound."""
 
     def __init__(self, known: Mapping[Sym, Expr]) -> None:
@@ -101,7 +101,7 @@ class Extents:
         return Const(size)
 
 
-class Body:
+class GraphBody:
     """A graph on its way to statements.
 
     Args:
@@ -110,9 +110,9 @@ class Body:
     """
 
     def __init__(
-        self, writer: Writer, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str], machine: Machine
+        self, writer: ScalarLoopWriter, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str], machine: Machine
     ) -> None:
-        self.w, self.memories, self.sizes, self.owned, self.machine = writer, memories, Extents(sizes), set(owned), machine
+        self.w, self.memories, self.sizes, self.owned, self.machine = writer, memories, SymExtents(sizes), set(owned), machine
         self.b = writer.b
         self.ranges: Ranges = {}  # nothing that index maps could use
         self.axes: Mapping[str, Size] = {}
@@ -120,7 +120,7 @@ class Body:
         self.left: Counter[Value] = Counter()  # uses that are still to come
         self.uses: Counter[Value] = Counter()
         self.syms: frozenset[Sym] = frozenset()  # that sizes depend on
-        self.rooms: dict[Value, Array] = {}  # memory that a result must be in
+        self.rooms: dict[Value, WholeMemory] = {}  # memory that a result must be in
 
     def run(self, graph: Graph, operands: Sequence[Held]) -> list[Held]:
         """Write a graph's statements; returns how its outputs are held."""
@@ -156,7 +156,7 @@ class Body:
         work = WORK.get(node.op.name, 1.0) if node.op.is_pointwise else 0.0
         for v in node.inputs:
             held = self.held[v]
-            if isinstance(held, Array):
+            if isinstance(held, WholeMemory):
                 reads[held.memory] = held.version
             elif isinstance(held, Lazy):
                 reads |= held.reads
@@ -178,7 +178,7 @@ class Body:
 
     def element(self, held: Held, index: Sequence[Expr | Scalar], dtype: DType) -> Scalar:
         match held:
-            case Array(memory, version):
+            case WholeMemory(memory, version):
                 if not self.memories.is_current(memory, version):
                     raise NotRolled("an array is read as it was before an update")
                 return self.b.load(memory, tuple(index), dtype)
@@ -224,7 +224,7 @@ class Body:
             with self.w.loop(self.sizes.expr(shape[0])) as index:
                 self.over(shape[1:], write, (*before, index))
 
-    def scratch(self, value: Value) -> Array:
+    def scratch(self, value: Value) -> WholeMemory:
         """Memory for a value; it is this body's own."""
         shape = value.aval.bounds
         if prod(shape) > MOST_ELEMENTS:
@@ -233,7 +233,7 @@ class Body:
         self.owned.add(buffer.name)
         return self.memories.add(buffer)
 
-    def stored(self, value: Value, held: Held) -> Array:
+    def stored(self, value: Value, held: Held) -> WholeMemory:
         """The value in scratch."""
         if isinstance(held, Lazy) and held.work >= COSTLY and value.capacity >= MANY:
             raise NotRolled(f"costly functions of {value.capacity} elements")
@@ -253,13 +253,13 @@ class Body:
 
     def reads_now(self, held: Held, memory: str) -> bool:
         """Whether something depends on what a memory holds at present."""
-        if isinstance(held, Array):
+        if isinstance(held, WholeMemory):
             return held.memory == memory and self.memories.is_current(memory, held.version)
         return isinstance(held, Lazy) and self.memories.is_current(memory, held.reads.get(memory, -1))
 
-    def in_place(self, value: Value, held: Held) -> Array:
+    def in_place(self, value: Value, held: Held) -> WholeMemory:
         """The value's memory, to be written to; a copy where it is not ours."""
-        if isinstance(held, Array) and held.memory in self.owned:
+        if isinstance(held, WholeMemory) and held.memory in self.owned:
             if not self.memories.is_current(held.memory, held.version):
                 raise NotRolled("an array is updated that has been updated otherwise")
             self.about_to_change(held.memory)
@@ -271,5 +271,5 @@ def _reads_memory(scalar: Scalar) -> bool:
     return scalar.kind == "load" or any(map(_reads_memory, scalar.args))
 
 
-Rule: TypeAlias = Callable[[Body, Node, list[Held]], None]
+Rule: TypeAlias = Callable[[GraphBody, Node, list[Held]], None]
 rolled: RuleTable[Rule] = RuleTable("form in plain loops", "fusion/lower/rolled")

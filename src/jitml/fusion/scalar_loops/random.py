@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitml.fusion.lower.random import native_routine
-from jitml.fusion.scalar_loops.body import Body, Held, rolled
+from jitml.fusion.scalar_loops.body import GraphBody, Held, rolled
 from jitml.fusion.scalar_loops.order import NotRolled, is_single
 from jitml.ir import ops
 from jitml.ir.graph import Node
@@ -11,7 +11,7 @@ from jitml.kernels.ir import Draw
 
 
 @rolled.rule(ops.random)
-def roll_random(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_random(body: GraphBody, node: Node, operands: list[Held]) -> None:
     address, number = node.outputs
     routine = native_routine(node, body.machine)
     if routine is None or not is_single(number):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.scalar_loops.body import Array, Body, Held, rolled
+from jitml.fusion.scalar_loops.body import GraphBody, Held, WholeMemory, rolled
 from jitml.fusion.scalar_loops.order import NotRolled, continued, is_single, origin
 from jitml.fusion.scalar_loops.windows import assign, reads_of
 from jitml.ir import ops
@@ -19,14 +19,14 @@ _I64 = np.iinfo("int64")
 State = list[Held]  # of what a loop carries: cells and arrays
 
 
-def run_inside(body: Body, graph: Graph, state: State, operands: Sequence[Held]) -> list[Held]:
+def run_inside(body: GraphBody, graph: Graph, state: State, operands: Sequence[Held]) -> list[Held]:
     """Write a graph as part of a body's statements. It may write to the state's memories."""
-    owned = frozenset(held.memory for held in state if isinstance(held, Array))
-    return Body(body.w, body.memories, body.sizes.known, owned, body.machine).run(graph, operands)
+    owned = frozenset(held.memory for held in state if isinstance(held, WholeMemory))
+    return GraphBody(body.w, body.memories, body.sizes.known, owned, body.machine).run(graph, operands)
 
 
 @rolled.rule(ops.bind)
-def roll_bind(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_bind(body: GraphBody, node: Node, operands: list[Held]) -> None:
     """The size, clamped to its limits where it is not known to keep them, so that no access leaves its buffer."""
     sym: Sym = node.params["sym"]
     if sym not in body.syms:
@@ -43,7 +43,7 @@ def roll_bind(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.check)
-def roll_check(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_check(body: GraphBody, node: Node, operands: list[Held]) -> None:
     x, ok, *values = operands
     assert isinstance(ok, Scalar)
     shown = tuple(body.number(v) for v in values)
@@ -52,15 +52,15 @@ def roll_check(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.observe)
-def roll_observe(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_observe(body: GraphBody, node: Node, operands: list[Held]) -> None:
     (x,), (held,) = node.inputs, operands
-    if isinstance(held, Array):  # what is in memory has been computed
+    if isinstance(held, WholeMemory):  # what is in memory has been computed
         return
     body.over(x.shape, lambda index: body.w.add(Observe(body.w.expr(body.element(held, index, x.dtype)))))
 
 
 @rolled.rule(ops.loop)
-def roll_loop(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_loop(body: GraphBody, node: Node, operands: list[Held]) -> None:
     graph, count = node.params["body"], node.params["carried"]
     trip = body.number(operands[0])
     state, captured = enter(body, node, operands[1 : 1 + count], operands[1 + count :], node.inputs[1:])
@@ -71,7 +71,7 @@ def roll_loop(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.while_)
-def roll_while(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_while(body: GraphBody, node: Node, operands: list[Held]) -> None:
     graph, count = node.params["body"], node.params["carried"]
     state, captured = enter(body, node, operands[:count], operands[count:], node.inputs)
     with body.w.block() as test:
@@ -87,7 +87,7 @@ def roll_while(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 def enter(
-    body: Body, node: Node, carried: Sequence[Held], captured: Sequence[Held], values: Sequence[Value]
+    body: GraphBody, node: Node, carried: Sequence[Held], captured: Sequence[Held], values: Sequence[Value]
 ) -> tuple[State, list[Held]]:
     """What a loop starts from: a cell per number, memory of the body's own per array; and what it only reads."""
     state: State = []
@@ -97,30 +97,32 @@ def enter(
             continue
         array = body.in_place(value, held)
         state.append(body.stored(value, array) if _is_taken(array, state) else array)
-    written = {held.memory for held in state if isinstance(held, Array)}
+    written = {held.memory for held in state if isinstance(held, WholeMemory)}
     return state, [_kept(body, value, held, written) for value, held in zip(values[len(carried) :], captured, strict=True)]
 
 
-def _is_taken(array: Array, state: State) -> bool:
+def _is_taken(array: WholeMemory, state: State) -> bool:
     """Whether another part of the state lies in an array's memory."""
-    return any(isinstance(other, Array) and other.memory == array.memory for other in state)
+    return any(isinstance(other, WholeMemory) and other.memory == array.memory for other in state)
 
 
-def _kept(body: Body, value: Value, held: Held, written: set[str]) -> Held:
+def _kept(body: GraphBody, value: Value, held: Held, written: set[str]) -> Held:
     """Something a region reads, as it is now, whatever the region writes."""
     if isinstance(held, Scalar):
         return body.w.named(held)
-    if reads_of(held).keys() & written or (not isinstance(held, Array) and held.work > 0):
+    if reads_of(held).keys() & written or (not isinstance(held, WholeMemory) and held.work > 0):
         return body.stored(value, held)
     return held
 
 
-def carry(body: Body, outputs: Sequence[Value], state: State, results: Sequence[Held]) -> None:
+def carry(body: GraphBody, outputs: Sequence[Value], state: State, results: Sequence[Held]) -> None:
     """The end of an iteration: arrays are where they belong, cells take their new values, all at once."""
     cells = {held.value for held in state if isinstance(held, Scalar)}
-    memories = {held.memory for held in state if isinstance(held, Array)}
+    memories = {held.memory for held in state if isinstance(held, WholeMemory)}
     results = [
-        body.stored(value, result) if isinstance(held, Array) and reads_of(result).keys() & (memories - {held.memory}) else result
+        body.stored(value, result)
+        if isinstance(held, WholeMemory) and reads_of(result).keys() & (memories - {held.memory})
+        else result
         for value, held, result in zip(outputs, state, results, strict=True)
     ]
     updates: list[tuple[str, Scalar]] = []
@@ -130,7 +132,7 @@ def carry(body: Body, outputs: Sequence[Value], state: State, results: Sequence[
             if new is not held:
                 updates.append((held.value, new))
         else:
-            assert isinstance(held, Array)
+            assert isinstance(held, WholeMemory)
             settle(body, value, held, result)
     updates = [(name, body.w.let(new) if _names(new) & (cells - {name}) else new) for name, new in updates]
     for name, new in updates:
@@ -142,9 +144,9 @@ def _names(scalar: Scalar) -> set[str]:
     return own.union(*map(_names, scalar.args))
 
 
-def settle(body: Body, value: Value, target: Array, result: Held) -> None:
+def settle(body: GraphBody, value: Value, target: WholeMemory, result: Held) -> None:
     """See to it that an array ends up in its memory."""
-    if isinstance(result, Array) and result.memory == target.memory:
+    if isinstance(result, WholeMemory) and result.memory == target.memory:
         if not body.memories.is_current(result.memory, result.version):
             raise NotRolled("an array is handed on as it was before an update")
         return
@@ -153,15 +155,15 @@ def settle(body: Body, value: Value, target: Array, result: Held) -> None:
     body.memories.change(target.memory)
 
 
-def leave(body: Body, node: Node, state: State) -> None:
+def leave(body: GraphBody, node: Node, state: State) -> None:
     for value, held in zip(node.outputs, state, strict=True):
-        if isinstance(held, Array):
-            held = Array(held.memory, body.memories.version[held.memory])
+        if isinstance(held, WholeMemory):
+            held = WholeMemory(held.memory, body.memories.version[held.memory])
         body.held[value] = held
 
 
 @rolled.rule(ops.cond)
-def roll_cond(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_cond(body: GraphBody, node: Node, operands: list[Held]) -> None:
     which, *captured = operands
     assert isinstance(which, Scalar)
     condition = body.w.expr(which)
@@ -185,12 +187,12 @@ def roll_cond(body: Body, node: Node, operands: list[Held]) -> None:
         arms.append(arm)
     body.w.branch(condition, *arms)
     for held in state:
-        if isinstance(held, Array):
+        if isinstance(held, WholeMemory):
             body.memories.change(held.memory)
     leave(body, node, state)
 
 
-def _room(body: Body, node: Node, out: Value, captured: list[Held]) -> Array:
+def _room(body: GraphBody, node: Node, out: Value, captured: list[Held]) -> WholeMemory:
     """Where an array that a `cond` results in lies: where the operand does that both branches update, else in scratch."""
     if out in body.rooms:
         return body.rooms[out]

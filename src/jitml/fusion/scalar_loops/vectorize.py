@@ -34,7 +34,7 @@ SHORT = 8  # iterations that are not worth lanes with loops in them
 
 def with_lanes(kernel: Kernel) -> Kernel:
     """The kernel with its independent innermost loops marked `vector`."""
-    body = _Lanes({b.name: b for b in kernel.params}, accesses(kernel)).body(kernel.body, ())
+    body = _LaneWriter({b.name: b for b in kernel.params}, accesses(kernel)).body(kernel.body, ())
     return replace(kernel, body=body, optimize=any(map(_is_plain, walk(body))))
 
 
@@ -62,7 +62,7 @@ def _may_hold_lanes(loop: Loop) -> bool:
     return not inner or not (varies or is_short)
 
 
-class _Lanes:
+class _LaneWriter:
     def __init__(self, buffers: Mapping[str, Buffer], known: Accesses) -> None:
         self.buffers, self.known = dict(buffers), known
 

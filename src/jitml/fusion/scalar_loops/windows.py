@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.scalar_loops.body import Array, Body, Held, Lazy, rolled
+from jitml.fusion.scalar_loops.body import GraphBody, Held, Lazy, WholeMemory, rolled
 from jitml.fusion.scalar_loops.order import NotRolled, is_single
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
@@ -30,7 +30,7 @@ from jitml.kernels.ir import (
 
 def reads_of(held: Held) -> dict[str, int]:
     match held:
-        case Array(memory, version):
+        case WholeMemory(memory, version):
             return {memory: version}
         case Lazy(_, reads):
             return dict(reads)
@@ -38,7 +38,7 @@ def reads_of(held: Held) -> dict[str, int]:
 
 
 @rolled.rule(ops.dynamic_slice)
-def roll_dynamic_slice(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_dynamic_slice(body: GraphBody, node: Node, operands: list[Held]) -> None:
     x, dtype = operands[0], node.output.dtype
     starts = [body.number(s) for s in operands[1:]]
     steps: Sequence[int] = node.params["step"]
@@ -53,18 +53,18 @@ def roll_dynamic_slice(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.dynamic_update_slice)
-def roll_dynamic_update_slice(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_dynamic_update_slice(body: GraphBody, node: Node, operands: list[Held]) -> None:
     x, v, *starts = operands
     update_window(body, node, x, v, [body.number(s) for s in starts], node.params["step"])
 
 
 @rolled.rule(ops.update_slice)
-def roll_update_slice(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_update_slice(body: GraphBody, node: Node, operands: list[Held]) -> None:
     x, v = operands
     update_window(body, node, x, v, [Const(a) for a in node.params["start"]], node.params["step"])
 
 
-def update_window(body: Body, node: Node, x: Held, v: Held, starts: list[Expr], steps: Sequence[int]) -> None:
+def update_window(body: GraphBody, node: Node, x: Held, v: Held, starts: list[Expr], steps: Sequence[int]) -> None:
     """x with a window of it replaced by v."""
     if is_single(node.output):
         part = node.inputs[1].aval
@@ -77,7 +77,7 @@ def update_window(body: Body, node: Node, x: Held, v: Held, starts: list[Expr], 
     body.define(node.output, body.memories.change(target.memory))
 
 
-def assign(body: Body, memory: str, value: Value, held: Held, starts: Sequence[Expr], steps: Sequence[int]) -> None:
+def assign(body: GraphBody, memory: str, value: Value, held: Held, starts: Sequence[Expr], steps: Sequence[int]) -> None:
     """Store a value to a window; where one element is needed for another, all of it is computed before any is stored."""
     if any(type(n) is int and n == 0 for n in value.shape):
         return
@@ -91,7 +91,7 @@ def assign(body: Body, memory: str, value: Value, held: Held, starts: Sequence[E
     body.over(value.shape, write)
 
 
-def _clashes(body: Body, memory: str, value: Value, held: Held, starts: Sequence[Expr], steps: Sequence[int]) -> bool:
+def _clashes(body: GraphBody, memory: str, value: Value, held: Held, starts: Sequence[Expr], steps: Sequence[int]) -> bool:
     """Whether a store may hit what is read for another element of the window.
 
     Not if each load is of the very element that is then stored, along every axis that the window extends on, or is of
@@ -115,13 +115,13 @@ def _clashes(body: Body, memory: str, value: Value, held: Held, starts: Sequence
     return False
 
 
-def _never_zero(body: Body, gap: Expr) -> bool:
+def _never_zero(body: GraphBody, gap: Expr) -> bool:
     least, most = body.w.ranges.bounds(gap)
     return (least is not None and least > 0) or (most is not None and most < 0)
 
 
 @rolled.rule(ops.resize)
-def roll_resize(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_resize(body: GraphBody, node: Node, operands: list[Held]) -> None:
     body.held[node.output] = operands[0]
 
 
@@ -129,7 +129,7 @@ def roll_resize(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.gather)
-def roll_gather(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_gather(body: GraphBody, node: Node, operands: list[Held]) -> None:
     x, *indices = operands
     axis = node.params["axis"]
     if not all(map(is_single, node.inputs[1:])) or node.inputs[1].ndim:
@@ -148,7 +148,7 @@ def roll_gather(body: Body, node: Node, operands: list[Held]) -> None:
 
 
 @rolled.rule(ops.scatter)
-def roll_scatter(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_scatter(body: GraphBody, node: Node, operands: list[Held]) -> None:
     """In the order of the indices; all that is read is read before."""
     x, v, *indices = operands
     axis, depth, values = node.params["axis"], node.inputs[2].ndim, node.inputs[2:]
@@ -175,7 +175,7 @@ def roll_scatter(body: Body, node: Node, operands: list[Held]) -> None:
     body.define(node.output, body.memories.change(target.memory))
 
 
-def _places(body: Body, node: Node, x: Held, indices: list[Held], axis: int) -> list[Expr]:
+def _places(body: GraphBody, node: Node, x: Held, indices: list[Held], axis: int) -> list[Expr]:
     """Indices that may count from the end, checked, as offsets from the start."""
     places: list[Expr] = []
     for k, held in enumerate(indices):
@@ -186,7 +186,7 @@ def _places(body: Body, node: Node, x: Held, indices: list[Held], axis: int) -> 
     return places
 
 
-def _found(body: Body, node: Node, k: int, held: Held, index: Index) -> Expr:
+def _found(body: GraphBody, node: Node, k: int, held: Held, index: Index) -> Expr:
     """An index of an array of them that has been looked at; clamped all the same, since others may write to it meanwhile.
 
     One that cannot be negative counts from the start.
@@ -201,7 +201,7 @@ def _found(body: Body, node: Node, k: int, held: Held, index: Index) -> Expr:
     return body.w.index(body.w.let(body.b.index(clamped)))
 
 
-def _checked(body: Body, node: Node, index: Expr, n: Expr, axis: int) -> Expr:
+def _checked(body: GraphBody, node: Node, index: Expr, n: Expr, axis: int) -> Expr:
     low, high = Apply("ge", (index, 0 - n), BOOL), less(index, n)
     message = "index {} is out of bounds for axis {} with size {}"
     values = (index, Const(axis), n)
@@ -213,7 +213,7 @@ def _checked(body: Body, node: Node, index: Expr, n: Expr, axis: int) -> Expr:
     return body.w.index(body.w.let(body.b.index(wrapped)))
 
 
-def _check_all(body: Body, node: Node, values: Sequence[Value], indices: list[Held], axis: int) -> None:
+def _check_all(body: GraphBody, node: Node, values: Sequence[Value], indices: list[Held], axis: int) -> None:
     """Look at every index of arrays of them before any is used."""
     for k, (value, held) in enumerate(zip(values, indices, strict=True)):
         n = body.sizes.expr(node.inputs[0].shape[axis + k])
@@ -226,6 +226,6 @@ def _check_all(body: Body, node: Node, values: Sequence[Value], indices: list[He
 
 
 @rolled.rule(ops.empty)
-def roll_empty(body: Body, node: Node, operands: list[Held]) -> None:
+def roll_empty(body: GraphBody, node: Node, operands: list[Held]) -> None:
     """Scratch, whatever it holds."""
     body.define(node.output, body.scratch(node.output))

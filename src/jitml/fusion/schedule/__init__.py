@@ -10,15 +10,15 @@ of block sums, with blocks of a fixed size: more accurate than a straight sum, a
 from __future__ import annotations
 
 from jitml.fusion.schedule.columns import runs_down_columns, write_columns
-from jitml.fusion.schedule.nest import Nest, all_scalars
+from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.pointwise import write_points
 from jitml.fusion.schedule.rows import write_rows
 from jitml.fusion.schedule.tiny import is_tiny_inside, write_unrolled
 
-__all__ = ["Nest", "all_scalars", "write"]
+__all__ = ["GroupNest", "all_scalars", "write"]
 
 
-def write(nest: Nest) -> None:
+def write(nest: GroupNest) -> None:
     """Write one box of a group."""
     if not nest.points.reductions:
         write_points(nest)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.schedule.lanes import across
-from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, least, write_stores
+from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, all_scalars, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
 from jitml.kernels.ir import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
 from jitml.kernels.machine import SET_BYTES
@@ -16,7 +16,7 @@ from jitml.kernels.machine import SET_BYTES
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 
 
-def runs_down_columns(nest: Nest) -> bool:
+def runs_down_columns(nest: GroupNest) -> bool:
     """Whether memory is contiguous across the results rather than along what is reduced."""
     if not nest.outer or not nest.inner:
         return False
@@ -28,7 +28,7 @@ def runs_down_columns(nest: Nest) -> bool:
     return nest.extent(columns) >= 4 and nest.contiguous_along(columns, row) > nest.contiguous_along(row, columns)
 
 
-def write_columns(nest: Nest) -> None:
+def write_columns(nest: GroupNest) -> None:
     (step,), per_column = passes_of(nest)
     rows = nest.size(nest.inner)
     if rows <= ROW_BLOCK or (rows <= 3 * ROW_BLOCK and not _meet_in_cache(nest)):
@@ -37,7 +37,7 @@ def write_columns(nest: Nest) -> None:
         _write_long_columns(nest, step, per_column)
 
 
-def _meet_in_cache(nest: Nest) -> bool:
+def _meet_in_cache(nest: GroupNest) -> bool:
     """Whether the rows of something that is read lie so that one column of all of them is too much for the first cache."""
     for s in all_scalars(nest.points):
         steps = (nest.views.steps(s.value, s.places) or {}) if s.kind == "load" else {}
@@ -46,7 +46,7 @@ def _meet_in_cache(nest: Nest) -> bool:
     return False
 
 
-def _write_short_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -> None:
+def _write_short_columns(nest: GroupNest, step: Pass, per_column: Sequence[Stored]) -> None:
     """A vector of columns at a time, each summed straight down."""
     with across(nest, nest.outer, nest.inner):
         for r in nest.points.reductions:
@@ -56,7 +56,7 @@ def _write_short_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -
         write_stores(nest, per_column)
 
 
-def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) -> None:
+def _write_long_columns(nest: GroupNest, step: Pass, per_column: Sequence[Stored]) -> None:
     """Blocks of rows are added up in registers, then to a row of sums that stays in cache.
 
     Where there are many separate matrices (axes before the columns), or rows are to be taken in order, threads take those. Else
@@ -96,7 +96,7 @@ def _write_long_columns(nest: Nest, step: Pass, per_column: Sequence[Stored]) ->
         write_stores(nest, per_column)
 
 
-def _write_row_blocks(nest: Nest, step: Pass, sums: Sequence[str], at: tuple[Expr, ...], start: Expr, stop: Expr) -> None:
+def _write_row_blocks(nest: GroupNest, step: Pass, sums: Sequence[str], at: tuple[Expr, ...], start: Expr, stop: Expr) -> None:
     """Add up rows start:stop of every column into `sums[at]`, a block of rows in registers at a time."""
     w, rows, columns = nest.writer, nest.inner[0], nest.outer[-1]
     first, end = nest.span(columns)

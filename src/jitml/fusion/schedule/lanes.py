@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from jitml.fusion.schedule.nest import Nest, chunk_stop
+from jitml.fusion.schedule.nest import GroupNest, chunk_stop
 from jitml.fusion.schedule.views import Axis
 from jitml.kernels.ir import Expr, Kind
 
@@ -17,7 +17,7 @@ CHUNK = 512  # rows; threads take some multiple of them at once
 
 
 @contextmanager
-def across(nest: Nest, rows: Sequence[Axis], row: Sequence[Axis]) -> Iterator[None]:
+def across(nest: GroupNest, rows: Sequence[Axis], row: Sequence[Axis]) -> Iterator[None]:
     """Loops over rows of which the last is a vector; what is written inside is for one row, the loops over which are not begun.
 
     Threads share an axis that has steps enough for all of them, or chunks of the last one: that loop comes first.

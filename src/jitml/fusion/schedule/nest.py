@@ -10,7 +10,7 @@ from math import prod
 from jitml.fusion.grouping.scalarize import Points, Stored
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.views import Axis, Views
-from jitml.fusion.schedule.writer import Writer
+from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir.types import DType
 from jitml.kernels import metrics
 from jitml.kernels.ir import Apply, Const, Expr, Kind, add, as_expr, floor_divide
@@ -21,7 +21,7 @@ SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though the
 
 
 @dataclass
-class Nest:
+class GroupNest:
     """One box of a group on its way to loops.
 
     rows: the group's indices that are not reduced over. temporaries: partial results between two nests.
@@ -32,7 +32,7 @@ class Nest:
     rows: frozenset[str]
     machine: Machine
     sizes: Sizes
-    writer: Writer
+    writer: LoopWriter
     temporary: Callable[[DType, tuple[int, ...]], str]
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ def chunk_count(step: int, low: int, stop: Expr) -> Expr:
     return floor_divide(stop - low + (step - 1), step)
 
 
-def write_stores(nest: Nest, stores: Iterable[Stored]) -> None:
+def write_stores(nest: GroupNest, stores: Iterable[Stored]) -> None:
     stores = list(stores)
     for store, value in zip(stores, nest.writer.values([s.scalar for s in stores])):
         nest.writer.store(store.buffer, store.at, value)

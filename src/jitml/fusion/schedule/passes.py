@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jitml.fusion.grouping.scalarize import Reduced, Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.schedule.nest import Nest
+from jitml.fusion.schedule.nest import GroupNest
 from jitml.kernels.ir import Const, Expr, Kind, Let, Load, Store, Update, Var, is_ordered, variables_of, walk_expression
 
 
@@ -20,7 +20,7 @@ class Pass:
     stores: tuple[Stored, ...]
 
 
-def passes_of(nest: Nest) -> tuple[list[Pass], tuple[Stored, ...]]:
+def passes_of(nest: GroupNest) -> tuple[list[Pass], tuple[Stored, ...]]:
     """The passes over a row, in order, and the stores that happen once per row."""
     inside = {name for axis in nest.inner for name in axis.members}
     cells: dict[str, int] = {}
@@ -68,7 +68,7 @@ def in_order(r: Reduced) -> bool:
 
 
 def write_pass_at_point(
-    nest: Nest, step: Pass, staged: Sequence[Scalar], homes: Sequence[tuple[str, tuple[Expr, ...]]], cells: Sequence[str]
+    nest: GroupNest, step: Pass, staged: Sequence[Scalar], homes: Sequence[tuple[str, tuple[Expr, ...]]], cells: Sequence[str]
 ) -> None:
     w = nest.writer
     values = w.values([*staged, *(r.operand for r in step.reductions), *(s.scalar for s in step.stores)])
@@ -83,7 +83,7 @@ def write_pass_at_point(
         w.store(store.buffer, store.at, value)
 
 
-def _before_overwritten(nest: Nest, stores: Sequence[Stored], values: Sequence[Expr]) -> list[Expr]:
+def _before_overwritten(nest: GroupNest, stores: Sequence[Stored], values: Sequence[Expr]) -> list[Expr]:
     """The values to store; one that reads what waits in the output of an earlier store is named ahead of them all."""
     w, written, result = nest.writer, set[str](), []
     for store, value in zip(stores, values):
@@ -96,11 +96,11 @@ def _before_overwritten(nest: Nest, stores: Sequence[Stored], values: Sequence[E
     return result
 
 
-def write_updates(nest: Nest, step: Pass) -> None:
+def write_updates(nest: GroupNest, step: Pass) -> None:
     write_pass_at_point(nest, step, (), (), [r.cell for r in step.reductions])
 
 
-def write_sum_of_partials(nest: Nest, partial: Sequence[str], count: Expr, at: tuple[Expr, ...], kind: Kind) -> None:
+def write_sum_of_partials(nest: GroupNest, partial: Sequence[str], count: Expr, at: tuple[Expr, ...], kind: Kind) -> None:
     w = nest.writer
     for r in nest.points.reductions:
         w.cell(r.cell, identity(r))

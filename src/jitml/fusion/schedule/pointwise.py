@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from jitml.fusion.schedule.nest import SHORT_ROW, Nest, chunk_stop, write_stores
+from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, chunk_stop, write_stores
 from jitml.fusion.schedule.views import Axis
 from jitml.kernels.ir import Expr, Kind
 
@@ -12,7 +12,7 @@ TILE = 32  # elements on each side of a tile through which a transposed array is
 TINY = 2  # elements of a last axis that is written out, though its stores are strided then
 
 
-def write_points(nest: Nest) -> None:
+def write_points(nest: GroupNest) -> None:
     axes = nest.axes
     if not axes:
         write_stores(nest, nest.points.stores)
@@ -39,7 +39,7 @@ def write_points(nest: Nest) -> None:
             write_stores(nest, nest.points.stores)
 
 
-def _write_chunks(nest: Nest) -> None:
+def _write_chunks(nest: GroupNest) -> None:
     """Threads take chunks of the longest axis, which comes first; the rest runs inside a chunk."""
     w = nest.writer
     longest = max(nest.axes, key=nest.extent)
@@ -54,7 +54,7 @@ def _write_chunks(nest: Nest) -> None:
         write_stores(nest, nest.points.stores)
 
 
-def _write_across(nest: Nest, parallel: bool) -> None:
+def _write_across(nest: GroupNest, parallel: bool) -> None:
     """Vectors along the last axis but one; the last, which would fill no vector, is written out inside."""
     w = nest.writer
     *lead, wide, tiny = nest.axes
@@ -74,7 +74,7 @@ def _write_across(nest: Nest, parallel: bool) -> None:
         write_stores(nest, nest.points.stores)
 
 
-def _transposed_with(nest: Nest) -> Axis | None:
+def _transposed_with(nest: GroupNest) -> Axis | None:
     """The axis along which some load is contiguous while the last axis, along which is stored, jumps."""
     last = nest.axes[-1]
     if nest.extent(last) < TILE:
@@ -87,7 +87,7 @@ def _transposed_with(nest: Nest) -> Axis | None:
     return None
 
 
-def _write_tiles(nest: Nest, partner: Axis, parallel: bool) -> None:
+def _write_tiles(nest: GroupNest, partner: Axis, parallel: bool) -> None:
     w, last = nest.writer, nest.axes[-1]
     others = [a for a in nest.axes if a not in (partner, last)]
     low, high = nest.limits(partner)

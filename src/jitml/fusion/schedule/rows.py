@@ -15,7 +15,7 @@ from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.jam import jam
 from jitml.fusion.schedule.lanes import across
-from jitml.fusion.schedule.nest import SHORT_ROW, Nest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
+from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, all_scalars, chunk_count, chunk_stop, reachable, write_stores
 from jitml.fusion.schedule.passes import (
     Pass,
     identity,
@@ -27,7 +27,7 @@ from jitml.fusion.schedule.passes import (
     write_updates,
 )
 from jitml.fusion.schedule.views import Axis
-from jitml.fusion.schedule.writer import Writer
+from jitml.fusion.schedule.writer import LoopWriter
 from jitml.kernels import metrics
 from jitml.kernels.ir import Apply, Buffer, Expr, Kind, Load, Loop, Store, Update, Var, add, mul
 from jitml.kernels.machine import DENSE_STRIDE
@@ -39,7 +39,7 @@ TOGETHER = 8  # rows side by side: as many streams of memory
 ROWS = 64  # that are summed before their sums are used
 
 
-def write_rows(nest: Nest) -> None:
+def write_rows(nest: GroupNest) -> None:
     w, machine = nest.writer, nest.machine
     passes, per_row = passes_of(nest)
     if _are_lanes(nest, passes):
@@ -68,7 +68,7 @@ def write_rows(nest: Nest) -> None:
         write_stores(nest, per_row)
 
 
-def _are_lanes(nest: Nest, passes: Sequence[Pass]) -> bool:
+def _are_lanes(nest: GroupNest, passes: Sequence[Pass]) -> bool:
     """Whether vectors run across rows, each of them written out: rows too short to fill one, or little longer.
 
     What is stored along a row of more than `DENSE_STRIDE` elements is stored lane by lane then, which must be made up for: by
@@ -85,7 +85,7 @@ def _are_lanes(nest: Nest, passes: Sequence[Pass]) -> bool:
     return nest.size(nest.inner) <= most and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
 
 
-def _is_jammed(nest: Nest, passes: Sequence[Pass]) -> bool:
+def _is_jammed(nest: GroupNest, passes: Sequence[Pass]) -> bool:
     """Whether rows run side by side: products, each of one element after the other, or what loads the same for every row."""
     if len(passes) > 1 or not nest.inner:
         return False
@@ -94,7 +94,7 @@ def _is_jammed(nest: Nest, passes: Sequence[Pass]) -> bool:
     return rows >= TOGETHER if any(map(in_order, step.reductions)) else rows >= 4 * TOGETHER and _shares_loads(nest, step)
 
 
-def _shares_loads(nest: Nest, step: Pass) -> bool:
+def _shares_loads(nest: GroupNest, step: Pass) -> bool:
     """Whether rows are sums of cheap terms of which some are the same in every row: a matrix times a vector."""
     row, along = nest.outer[-1].name, nest.inner[-1].name
     steps = [s for s in nest.load_steps() if s is not None and s.get(along)]
@@ -102,7 +102,7 @@ def _shares_loads(nest: Nest, step: Pass) -> bool:
     return 0 < shared < len(steps) <= 3 and not step.stores and work_of(r.operand for r in step.reductions) < COSTLY
 
 
-def _jam_last(w: Writer) -> None:
+def _jam_last(w: LoopWriter) -> None:
     """Put the rows of the loop that was written last side by side."""
     statements = w.levels[-1].block.statements
     loop = statements[-1]
@@ -111,7 +111,7 @@ def _jam_last(w: Writer) -> None:
         statements[-1:] = together
 
 
-def _write_row(nest: Nest, passes: Sequence[Pass]) -> None:
+def _write_row(nest: GroupNest, passes: Sequence[Pass]) -> None:
     plan = Plan(passes)
     for k, step in enumerate(passes):
         for r in step.reductions:
@@ -121,7 +121,7 @@ def _write_row(nest: Nest, passes: Sequence[Pass]) -> None:
         _write_pass(nest, step, staged, homes, nest.inner, None)
 
 
-def _write_row_of_lanes(nest: Nest, passes: Sequence[Pass]) -> None:
+def _write_row_of_lanes(nest: GroupNest, passes: Sequence[Pass]) -> None:
     """One element after the other, written out: what a later pass computes again is the same value, kept in registers."""
     for step in passes:
         for r in step.reductions:
@@ -153,14 +153,14 @@ class Plan:
             self.last |= dict.fromkeys(reachable(_roots(step), self.last), k)
 
 
-def _is_worth_vectors(nest: Nest, per_row: Sequence[Stored]) -> bool:
+def _is_worth_vectors(nest: GroupNest, per_row: Sequence[Stored]) -> bool:
     """Whether what is made of each row's sums, one number a row, takes long beside the sums: an exponential, say."""
     if not nest.outer or nest.extent(nest.outer[-1]) < 2 * SHORT_ROW or not SHORT_ROW // 2 < nest.size(nest.inner) <= LONG_ROW:
         return False
     return work_of(s.scalar for s in per_row) >= COSTLY
 
 
-def _write_block_of_rows(nest: Nest, passes: Sequence[Pass], per_row: Sequence[Stored], kind: Kind, grain: int) -> None:
+def _write_block_of_rows(nest: GroupNest, passes: Sequence[Pass], per_row: Sequence[Stored], kind: Kind, grain: int) -> None:
     """The sums of a few rows first, then what is made of them, in vectors."""
     w, rows = nest.writer, nest.outer[-1]
     first, stop = nest.span(rows)
@@ -183,7 +183,7 @@ def _write_block_of_rows(nest: Nest, passes: Sequence[Pass], per_row: Sequence[S
             write_stores(nest, per_row)
 
 
-def _to_stage(nest: Nest, now: int, plan: Plan) -> list[Scalar]:
+def _to_stage(nest: GroupNest, now: int, plan: Plan) -> list[Scalar]:
     """What a later pass over the row would compute again at a price: the topmost such scalars."""
     if not nest.inner:
         return []
@@ -203,7 +203,7 @@ def _roots(step: Pass) -> list[Scalar]:
 
 
 def _write_pass(
-    nest: Nest,
+    nest: GroupNest,
     step: Pass,
     staged: Sequence[Scalar],
     homes: Sequence[tuple[str, tuple[Expr, ...]]],
@@ -238,7 +238,7 @@ def _write_pass(
         w.stage(s, Load(buffer, at, s.dtype))
 
 
-def _stage_home(nest: Nest, s: Scalar, now: int, plan: Plan) -> tuple[str, tuple[Expr, ...]]:
+def _stage_home(nest: GroupNest, s: Scalar, now: int, plan: Plan) -> tuple[str, tuple[Expr, ...]]:
     """Where a staged scalar waits for later passes: where it is stored anyway, in an output that will replace it when
     it has been read for the last time, or in a row of scratch."""
     w = nest.writer
@@ -259,7 +259,7 @@ def _stage_home(nest: Nest, s: Scalar, now: int, plan: Plan) -> tuple[str, tuple
     return name, tuple(Var(axis.name) for axis in nest.inner)
 
 
-def _write_partial_rows(nest: Nest, step: Pass, per_row: Sequence[Stored]) -> None:
+def _write_partial_rows(nest: GroupNest, step: Pass, per_row: Sequence[Stored]) -> None:
     """A few long rows: threads sum chunks of a fixed size, and a second nest sums their sums."""
     w, first = nest.writer, nest.inner[0]
     (low, high), stop = nest.limits(first), nest.stop(first)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from jitml.fusion.schedule.nest import SHORT_ROW, Nest, write_stores
+from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, write_stores
 from jitml.fusion.schedule.passes import identity, passes_of, write_updates
 from jitml.kernels.ir import Kind
 
 MOST_UNROLLED = 64  # points of a loop's body that are written out
 
 
-def is_tiny_inside(nest: Nest) -> bool:
+def is_tiny_inside(nest: GroupNest) -> bool:
     """Whether each step of the first loop is a handful of short sums (3 by 3 products): too short for vectors."""
     if not nest.outer or not nest.inner or len(passes_of(nest)[0]) > 1:
         return False
@@ -20,7 +20,7 @@ def is_tiny_inside(nest: Nest) -> bool:
     return bool(rest) and short and nest.extent(first) > SHORT_ROW and nest.size(nest.axes) <= MOST_UNROLLED * nest.extent(first)
 
 
-def write_unrolled(nest: Nest) -> None:
+def write_unrolled(nest: GroupNest) -> None:
     """One loop, and inside it straight code."""
     w, (step,), per_row = nest.writer, *passes_of(nest)
     parallel = nest.time > nest.machine.parallel_ns

@@ -28,7 +28,7 @@ class _Level:
     named: list[Scalar] = field(default_factory=list)
 
 
-class Writer:
+class LoopWriter:
     """Writes the body of one kernel.
 
     Args:

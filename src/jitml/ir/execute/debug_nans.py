@@ -103,7 +103,7 @@ _MOVES = frozenset(
 
 
 @dataclass(frozen=True)
-class Origin:
+class NonFiniteOrigin:
     """Where what is not finite was made.
 
     Args:
@@ -113,7 +113,7 @@ class Origin:
     message: str
     source: Source | None
     is_wrong: bool
-    infinity: Origin | None = None
+    infinity: NonFiniteOrigin | None = None
 
     def error(self) -> NonFiniteError:
         remedy = ""
@@ -128,7 +128,7 @@ class Watcher:
     """Looks at the results of each node, and remembers of elements that are not finite which node they come from."""
 
     def __init__(self) -> None:
-        self._origins: list[Origin | None] = [None]  # None: of an argument, or a constant; as far as is known
+        self._origins: list[NonFiniteOrigin | None] = [None]  # None: of an argument, or a constant; as far as is known
         self._overflows: dict[Node, int] = {}
         # The numbers of those, for each element of an array that has such elements.
         self._marks: dict[int, tuple[ref[Array], Array]] = {}
@@ -206,20 +206,20 @@ class Watcher:
             marks = np.where(wrong, self._add(self._origin(node, operands, result, wrong, cause)), marks)
         return marks
 
-    def _add(self, origin: Origin) -> int:
+    def _add(self, origin: NonFiniteOrigin) -> int:
         self._origins.append(origin)
         return len(self._origins) - 1
 
     def _origin(
         self, node: Node, operands: Sequence[Array], result: Array, wrong: Array, cause: int, *, is_wrong: bool = True
-    ) -> Origin:
+    ) -> NonFiniteOrigin:
         source = node.source if node.source is not None and node.source.file else None
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         told = [_told(x[place] if x.shape == result.shape else x) for x in operands]
         role = (source.role if source is not None else "") or f"result of {node.op}"
         at = (f" at {list(place)}" if place else "") + _iteration(role)
         message = f"the {role} is {_told(result[place])}{at}: {node.op}({', '.join(told)})"
-        return Origin(message, source, is_wrong, self._origins[cause])
+        return NonFiniteOrigin(message, source, is_wrong, self._origins[cause])
 
 
 def _turn(node: Node, results: Sequence[Array]) -> None:

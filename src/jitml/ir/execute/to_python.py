@@ -63,7 +63,7 @@ def straight(graph: Graph, owned: Owned = frozenset()) -> Run:
     runs = _known.setdefault(graph, {})
     kind = (owned, _meter.get() is not None)
     if kind not in runs:
-        runs[kind] = _Writer(graph, owned).function()
+        runs[kind] = _GraphToPython(graph, owned).function()
     return runs[kind]
 
 
@@ -78,7 +78,7 @@ _REDUCE: dict[Op, np.ufunc] = {
 }
 
 
-class _Writer:
+class _GraphToPython:
     """Writes the source of one graph."""
 
     def __init__(self, graph: Graph, owned: Owned) -> None:
@@ -238,11 +238,11 @@ def _resolved(op: Op, params: Any, sizes: dict[Sym, int], *args: Any) -> Any:
 # ------------------------------------------------------------------------------------------ ops with a way of their own
 
 
-def _full(w: _Writer, node: Node) -> None:
+def _full(w: _GraphToPython, node: Node) -> None:
     w.thin[node.output] = w._name(node.output.dtype.type(node.params["value"]))
 
 
-def _broadcast(w: _Writer, node: Node) -> None:
+def _broadcast(w: _GraphToPython, node: Node) -> None:
     (x,), axes = node.inputs, node.params["axes"]
     if x in w.thin and not w.makers[x].inputs:
         w.thin[node.output] = w.thin[x]
@@ -257,49 +257,49 @@ def _broadcast(w: _Writer, node: Node) -> None:
     w.held.add(w._whole(source))
 
 
-def _method(pattern: Callable[[Node], str]) -> Callable[[_Writer, Node], None]:
-    def write(w: _Writer, node: Node) -> None:
+def _method(pattern: Callable[[Node], str]) -> Callable[[_GraphToPython, Node], None]:
+    def write(w: _GraphToPython, node: Node) -> None:
         w._set(node.output, f"{w._whole(node.inputs[0])}{pattern(node)}")
 
     return write
 
 
-def _slice(w: _Writer, node: Node) -> None:
+def _slice(w: _GraphToPython, node: Node) -> None:
     p = node.params
     w._set(node.output, f"{w._whole(node.inputs[0])}[{w._name(tuple(map(slice, p['start'], p['stop'], p['step'])))}]")
 
 
-def _reduce(w: _Writer, node: Node) -> None:
+def _reduce(w: _GraphToPython, node: Node) -> None:
     reduce = w._name(_REDUCE[node.op].reduce)
     w._set(node.output, f"{reduce}({w._whole(node.inputs[0])}, {node.params['axes']}, {w._name(node.output.dtype)})")
 
 
-def _nothing(w: _Writer, node: Node) -> None:
+def _nothing(w: _GraphToPython, node: Node) -> None:
     """Of a node that is there for floating-point errors, which nobody hears of."""
 
 
-def _same(w: _Writer, node: Node) -> None:
+def _same(w: _GraphToPython, node: Node) -> None:
     w._set(node.output, w._whole(node.inputs[0]))
 
 
-def _convert(w: _Writer, node: Node) -> None:
+def _convert(w: _GraphToPython, node: Node) -> None:
     if node.inputs[0].dtype.kind == "c":  # NumPy would warn of imaginary parts that are lost
         w._call(node)
         return
     w._set(node.output, f"{w._whole(node.inputs[0])}.astype({w._name(node.output.dtype)})")
 
 
-def _gather(w: _Writer, node: Node) -> None:
+def _gather(w: _GraphToPython, node: Node) -> None:
     x, *indices = map(w._whole, node.inputs)
     w._set(node.output, f"{x}[{', '.join([':'] * node.params['axis'] + indices)}]")
 
 
-def _concat(w: _Writer, node: Node) -> None:
+def _concat(w: _GraphToPython, node: Node) -> None:
     parts = "".join(f"{w._whole(v)}, " for v in node.inputs)
     w._set(node.output, f"{w._name(np.concatenate)}(({parts}), {node.params['axis']})")
 
 
-def _dot(w: _Writer, node: Node) -> None:
+def _dot(w: _GraphToPython, node: Node) -> None:
     """Vectors and matrices as `np.dot` has them; outer products; the rest as rows by columns."""
     (x, y), (xb, yb), (xc, yc) = node.inputs, node.params["batch"], node.params["contract"]
     if not xb and max(x.ndim, y.ndim) <= 2 and len(xc) <= 1 and x.dtype.kind in "fc":
@@ -322,7 +322,7 @@ def _dot(w: _Writer, node: Node) -> None:
     w._set(node.output, product if shape == (*batch, rows, columns) else f"{product}.reshape({shape})")
 
 
-def _viewed(w: _Writer, x: Value, perm: tuple[int, ...], shape: tuple[int, ...]) -> str:
+def _viewed(w: _GraphToPython, x: Value, perm: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """Its axes in another order, then in another shape."""
     code = w._whole(x)
     if perm != tuple(range(x.ndim)):
@@ -330,11 +330,11 @@ def _viewed(w: _Writer, x: Value, perm: tuple[int, ...], shape: tuple[int, ...])
     return code if shape == tuple(x.shape[a] for a in perm) else f"{code}.reshape({shape})"
 
 
-def _empty(w: _Writer, node: Node) -> None:
+def _empty(w: _GraphToPython, node: Node) -> None:
     w._set(node.output, f"{w._name(np.empty)}({node.output.shape}, {w._name(node.output.dtype)})")
 
 
-def _update(w: _Writer, node: Node) -> None:
+def _update(w: _GraphToPython, node: Node) -> None:
     """`x[place] = v`, into `x` itself if nobody else sees it."""
     if not node.output.ndim:
         w._call(node)
@@ -359,7 +359,7 @@ def _update(w: _Writer, node: Node) -> None:
         w.lines.append(f"{into}[{place}] = {w._whole(v)}")
 
 
-def _place(w: _Writer, starts: Sequence[Value | int], part: Value, step: Sequence[int], whole: Value) -> str:
+def _place(w: _GraphToPython, starts: Sequence[Value | int], part: Value, step: Sequence[int], whole: Value) -> str:
     """A window as an index; nothing is computed of what is known, and axes at the end that it has all of are left out."""
     axes = []
     for k, (a, n, s, most) in enumerate(zip(starts, part.shape, step, whole.shape)):
@@ -377,13 +377,13 @@ def _place(w: _Writer, starts: Sequence[Value | int], part: Value, step: Sequenc
     return ", ".join(axes)
 
 
-def _window(w: _Writer, node: Node) -> None:
+def _window(w: _GraphToPython, node: Node) -> None:
     x, starts = node.inputs[0], node.inputs[1:]
     place = _place(w, starts, node.output, node.params["step"], x) if starts else "()"
     w._set(node.output, f"{w._whole(x)}[{place}]{'.copy()' if node in w.in_place.copied else ''}")
 
 
-def _loop(w: _Writer, node: Node) -> None:
+def _loop(w: _GraphToPython, node: Node) -> None:
     given = frozenset(k + 1 for k in w.in_place.given[node])
     body, carried = w._name(straight(node.params["body"], given)), node.params["carried"]
     trip, captured = w._whole(node.inputs[0]), [w._whole(v) for v in node.inputs[1 + carried :]]
@@ -392,7 +392,7 @@ def _loop(w: _Writer, node: Node) -> None:
     w.lines.append(f"for i in range(int({trip})): {state}= {body}({arguments})")
 
 
-def _while(w: _Writer, node: Node) -> None:
+def _while(w: _GraphToPython, node: Node) -> None:
     test, body = w._name(straight(node.params["test"])), w._name(straight(node.params["body"], w.in_place.given[node]))
     carried = node.params["carried"]
     captured = [w._whole(v) for v in node.inputs[carried:]]
@@ -401,7 +401,7 @@ def _while(w: _Writer, node: Node) -> None:
     w.lines.append(f"while {test}({arguments})[0]: {state}= {body}({arguments})")
 
 
-def _cond(w: _Writer, node: Node) -> None:
+def _cond(w: _GraphToPython, node: Node) -> None:
     then, orelse = (w._name(straight(node.params[name], w.in_place.given[node])) for name in ("then", "orelse"))
     which, *operands = map(w._whole, node.inputs)
     arguments = ", ".join(operands)
@@ -411,7 +411,7 @@ def _cond(w: _Writer, node: Node) -> None:
     w.lines.append(f"{state}= {then}({arguments}) if {which} else {orelse}({arguments})")
 
 
-def _state(w: _Writer, node: Node, initial: Sequence[Value]) -> str:
+def _state(w: _GraphToPython, node: Node, initial: Sequence[Value]) -> str:
     """Variables for what is carried, set; as the target of an assignment."""
     copied = w.in_place.given[node] - w.in_place.moved[node]
     for k, (v, x) in enumerate(zip(node.outputs, initial)):
@@ -419,11 +419,11 @@ def _state(w: _Writer, node: Node, initial: Sequence[Value]) -> str:
     return "".join(f"{name}, " for name in _held(w, node)) or "_ "
 
 
-def _held(w: _Writer, node: Node) -> list[str]:
+def _held(w: _GraphToPython, node: Node) -> list[str]:
     return [w.code[v] for v in node.outputs]
 
 
-_WRITERS: dict[Op, Callable[[_Writer, Node], None]] = {
+_WRITERS: dict[Op, Callable[[_GraphToPython, Node], None]] = {
     **dict.fromkeys(_REDUCE, _reduce),
     ops.full: _full,
     ops.broadcast: _broadcast,

@@ -132,7 +132,7 @@ def _set_effects(effects: list[Callable[[], None]] | None) -> None:
 preserve(lambda: _POSTPONED.effects, _set_effects)
 
 
-class _Made(threading.local):
+class _MadeByThread(threading.local):
     """What running programs have made, by thread: nothing else knows of it but by its address."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class _Made(threading.local):
                 del self._objects[address]
 
 
-MADE = _Made()
+MADE = _MadeByThread()
 preserve(lambda: len(MADE.generators), lambda mark: MADE.generators.__delitem__(slice(mark, None)))
 
 

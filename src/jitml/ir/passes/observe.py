@@ -25,10 +25,10 @@ def observe_errors(graph: Graph) -> Graph:
     `x / y` whose result is dropped or overwritten, or of which only a part is read, would not be computed at all here. Errors
     that `np.errstate` ignores are no reason. One reverse sweep, with what is demanded of each value.
     """
-    return _Sweep(graph, range(len(graph.outputs))).graph()
+    return _DemandSweep(graph, range(len(graph.outputs))).graph()
 
 
-class _Sweep:
+class _DemandSweep:
     """The sweep over one graph.
 
     Args:
@@ -90,7 +90,7 @@ class _Sweep:
         """A region with its bodies swept: they make what is needed of its results, from what is in memory then."""
         used = [k for k, v in enumerate(node.outputs) if not self.of(v).is_nothing]
         wanted = used if node.op is ops.cond else needed(Parts.of(node), used)
-        sweeps = {name: _Sweep(body, [0] if name == "test" else wanted) for name, body in node.bodies.items()}
+        sweeps = {name: _DemandSweep(body, [0] if name == "test" else wanted) for name, body in node.bodies.items()}
         after = replace(node, params={**node.params, **{name: sweep.graph() for name, sweep in sweeps.items()}})
         if not any(self.of(node.outputs[k]).is_sure for k in used) and is_heard(node):
             for k in used:

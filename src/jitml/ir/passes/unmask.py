@@ -43,7 +43,7 @@ def _put_back(node: Node, producers: Producers) -> Value | None:
     made = producers.get(places)
     if made is None or made.op is not ops.iota or mask.shape != x.shape:
         return None
-    whole = _Whole(mask, producers).of(v)
+    whole = _WholeValues(mask, producers).of(v)
     return None if whole is None else ops.select(mask, whole, x)
 
 
@@ -52,7 +52,7 @@ def _summed(node: Node, producers: Producers) -> Value | None:
     mask = _mask_of(x, producers)
     if mask is None or x.dtype == BOOL:
         return None
-    whole = _Whole(mask, producers).of(x)
+    whole = _WholeValues(mask, producers).of(x)
     if whole is None:
         return None
     return ops.reduce_sum(ops.select(mask, whole, ops.full(value=0, shape=mask.shape, dtype=x.dtype)), axes=(0,))
@@ -73,7 +73,7 @@ def _mask_of(x: Value, producers: Producers) -> Value | None:
     return None
 
 
-class _Whole:
+class _WholeValues:
     """Values over picked elements, computed for all elements."""
 
     def __init__(self, mask: Value, producers: Producers) -> None:

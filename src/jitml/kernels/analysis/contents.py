@@ -10,7 +10,7 @@ from jitml.kernels.ir import Expr, Load, Store, Var, walk_expression
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownContents:
     """What is known of buffers' contents: those that a check has looked at, and the range of integers and truths (None: any).
 
     made_of: of numbers, the buffers that they come from in the end.
@@ -22,19 +22,19 @@ class Known:
     made_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     ended: bool = False
 
-    def without(self, written: Collection[str]) -> Known:
+    def without(self, written: Collection[str]) -> KnownContents:
         """What is still known when something has been written of which nothing is."""
         made_of = {name: of for name, of in self.made_of.items() if name not in written and of.isdisjoint(written)}
-        return Known(self.checked - set(written), {**self.values, **dict.fromkeys(written)}, made_of)
+        return KnownContents(self.checked - set(written), {**self.values, **dict.fromkeys(written)}, made_of)
 
 
-NOTHING = Known()
+NOTHING = KnownContents()
 
 
-class Contents:
+class BufferContents:
     """The same while the statements of a kernel are gone through. `origins`: the buffers that a variable's value depends on."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownContents) -> None:
         self.values = dict(known.values)
         self.origins: dict[str, frozenset[str]] = {}
         self._checked = set(known.checked)
@@ -43,8 +43,8 @@ class Contents:
         self.ended = known.ended
 
     @property
-    def known(self) -> Known:
-        return Known(frozenset(self._checked), self.values, self._made_of, self.ended)
+    def known(self) -> KnownContents:
+        return KnownContents(frozenset(self._checked), self.values, self._made_of, self.ended)
 
     def check(self, condition: Expr) -> None:
         """A check has looked at all that its condition depends on."""

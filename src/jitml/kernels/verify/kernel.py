@@ -16,7 +16,7 @@ from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.ir.ops.regions import exception_named
 from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_inexact, is_integer
 from jitml.kernels.analysis.affine_sums import within
-from jitml.kernels.analysis.contents import NOTHING, Contents, Known
+from jitml.kernels.analysis.contents import NOTHING, BufferContents, KnownContents
 from jitml.kernels.analysis.monotone import Cells
 from jitml.kernels.analysis.races import races
 from jitml.kernels.analysis.ranges import Ranges
@@ -49,7 +49,7 @@ from jitml.kernels.ir import (
 from jitml.kernels.text.printer import show_expr
 
 
-def verify(kernel: Kernel, known: Known = NOTHING) -> Known:
+def verify(kernel: Kernel, known: KnownContents = NOTHING) -> KnownContents:
     """Check a kernel, given what is known before it; returns what is known after it.
 
     Raises:
@@ -63,9 +63,9 @@ def verify(kernel: Kernel, known: Known = NOTHING) -> Known:
 
 
 class _Verifier:
-    def __init__(self, kernel: Kernel, known: Known) -> None:
+    def __init__(self, kernel: Kernel, known: KnownContents) -> None:
         self.kernel = kernel
-        self.contents = Contents(known)
+        self.contents = BufferContents(known)
         self.ranges = Ranges(self.contents.values)
         self.buffers: dict[str, Buffer] = {}
         self.dtypes: dict[str, DType] = {}  # of every variable in scope

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from jitml.errors import VerificationError
 from jitml.ir.types import BOOL, I64, dtype_name
-from jitml.kernels.analysis.contents import NOTHING, Known
+from jitml.kernels.analysis.contents import NOTHING, KnownContents
 from jitml.kernels.ir import Buffer, Kernel
 from jitml.kernels.program import KernelProgram, Region
 from jitml.kernels.text.printer import show_buffer
 from jitml.kernels.verify.kernel import verify
 
 
-def verify_program(program: KernelProgram, known: Known = NOTHING) -> KernelProgram:
+def verify_program(program: KernelProgram, known: KnownContents = NOTHING) -> KernelProgram:
     """Check every kernel of a program, and that its buffers are declared and written before they are read.
 
     Args:
@@ -95,7 +95,7 @@ def _are_alike(x: Buffer, y: Buffer) -> bool:
     return x.dtype == y.dtype and x.size == y.size
 
 
-def _with_sizes(known: Known, program: KernelProgram, written: Collection[str]) -> Known:
+def _with_sizes(known: KnownContents, program: KernelProgram, written: Collection[str]) -> KnownContents:
     """What holds a size is within its limits where a store does not say more: whoever bound it has seen to that."""
     sizes = {
         s.buffer: (s.low, s.high)
@@ -105,7 +105,7 @@ def _with_sizes(known: Known, program: KernelProgram, written: Collection[str]) 
     return replace(known, values={**known.values, **sizes}) if sizes else known
 
 
-def verify_region(region: Region, program: KernelProgram, known: Known) -> None:
+def verify_region(region: Region, program: KernelProgram, known: KnownContents) -> None:
     """Check that the bodies fit the buffers around them, and the bodies themselves.
 
     Of a buffer that the region writes, a body knows nothing; of the index, that it counts.
@@ -141,7 +141,7 @@ def verify_region(region: Region, program: KernelProgram, known: Known) -> None:
         inside = dict(zip(body.inputs, arguments))
         verify_program(
             body,
-            Known(
+            KnownContents(
                 frozenset(inner for inner, outer in inside.items() if outer in checked),
                 {inner: values.get(outer) for inner, outer in inside.items()},
             ),

@@ -15,23 +15,23 @@ from jitml.trace.rewrite.protocol import OpenType
 from jitml.trace.values.boxing import laid_out, read, scalar, view
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call, implements
-from jitml.trace.values.tracers import Traced, TracedArray
+from jitml.trace.values.tracers import TracedArray, Tracer
 from jitml.trace.values.type_unions import doubt_of
 
 
-def _part(op: Op, x: Traced) -> Any:
+def _part(op: Op, x: Tracer) -> Any:
     """x.real or x.imag of complex numbers."""
     return view(x, op) if isinstance(x, TracedArray) else scalar(op(read(x)))
 
 
 @implements(np.ndarray.real)
-def real_part(x: Traced) -> Any:
+def real_part(x: Tracer) -> Any:
     """Of real numbers: themselves."""
     return _part(ops.real, x) if is_complex(x.dtype) else x
 
 
 @implements(np.ndarray.imag)
-def imag_part(x: Traced) -> Any:
+def imag_part(x: Tracer) -> Any:
     """Of real numbers: zeros that cannot be written."""
     if is_complex(x.dtype):
         return _part(ops.imag, x)
@@ -51,7 +51,7 @@ def _of_anything(name: str, val: Any) -> Any:
     """np.real and np.imag: the attribute, where there is one."""
     if doubt_of(val) is not None:
         raise OpenType(val)
-    if isinstance(val, (Traced, TracedNumber, int, float, complex, np.generic)):
+    if isinstance(val, (Tracer, TracedNumber, int, float, complex, np.generic)):
         return getattr(val, name)
     return getattr(as_array(val), name)
 

@@ -17,8 +17,8 @@ from jitml.numpy.support.arguments import astype as converted
 from jitml.numpy.support.arguments import not_compiled, one_element, reshape_value, value_of, without_imaginary
 from jitml.trace.host_calls.array_ownership import own_arrays
 from jitml.trace.host_calls.held_memory import read_only
-from jitml.trace.lists.traced_list import Stack
-from jitml.trace.record.guards import Const
+from jitml.trace.lists.traced_list import TracedList
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.storage.index_maps import Reinterpreted, reinterpret
 from jitml.trace.storage.storage import Storage
@@ -40,7 +40,7 @@ from jitml.trace.values.boxing import (
 )
 from jitml.trace.values.kinds import Kind
 from jitml.trace.values.registry import call, implements
-from jitml.trace.values.tracers import Traced
+from jitml.trace.values.tracers import Tracer
 
 
 @implements(np.ndarray.view)
@@ -64,7 +64,7 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
 @implements(np.frombuffer)
 def frombuffer(buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None) -> Any:
     """A view of an array's elements in one row."""
-    if not isinstance(buffer, Traced):
+    if not isinstance(buffer, Tracer):
         return _of_buffer(buffer, np.dtype(dtype), operator.index(count), operator.index(offset))
     if not isinstance(buffer, TracedArray):
         not_compiled("frombuffer", "of a NumPy scalar, whose bytes compiled programs do not know", "Take an array.")
@@ -88,7 +88,7 @@ def _of_buffer(buffer: Any, dtype: np.dtype[Any], count: int, offset: int) -> An
     if place is None or not box[0].flags.writeable:
         own_arrays(box)
         return box.pop()
-    options = (place, Const(dtype), Const(count), Const(offset))
+    options = (place, HostConst(dtype), HostConst(count), HostConst(offset))
     slot = trace.host.compute(np.frombuffer, options, f"np.frombuffer({trace.host.name(place)})")
     return read_only(lift(box[0], slot)[...])
 
@@ -104,15 +104,15 @@ def tolist(x: TracedArray) -> Any:
     """A list of Python's numbers, in one dimension, that is too long to be known one by one."""
     wide = {"b": BOOL, "f": F64, "i": I64}[x.dtype.kind]
     numbers = fresh(converted(read(x), wide))
-    stack = Stack((), optree.treespec_leaf(), [Kind("number", Aval((), wide))], [numbers])
+    stack = TracedList((), optree.treespec_leaf(), [Kind("number", Aval((), wide))], [numbers])
     active_trace().root.own[id(stack)] = stack
     return stack
 
 
 @implements(np.ndarray.astype)
 def astype(
-    x: Traced, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool | None = True
-) -> Traced:
+    x: Tracer, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool | None = True
+) -> Tracer:
     """x in another dtype; of a scalar another scalar."""
     target = np.dtype(dtype)
     if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]  # casting's literals are checked by NumPy
@@ -126,7 +126,7 @@ def astype(
 
 
 @implements(np.ndarray.flatten)
-def flatten(x: Traced, order: str = "C") -> TracedArray:
+def flatten(x: Tracer, order: str = "C") -> TracedArray:
     """A copy in one dimension."""
     order = "C" if order is None else named_order(order)
     if not isinstance(x, TracedArray):

@@ -47,7 +47,7 @@ from jitml.numpy.support.arguments import (
     with_axis,
 )
 from jitml.numpy.support.versions import SHIFTS_ARE_CUT
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import user_source
 from jitml.trace.storage.strides import joined_strides
 from jitml.trace.symbolic.broadcasting import (
@@ -120,7 +120,7 @@ def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[An
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    if type(arrays) is Stack and (whole := arrays.whole()) is not None and out is None and dtype is None:
+    if type(arrays) is TracedList and (whole := arrays.whole()) is not None and out is None and dtype is None:
         require_at_least(whole.shape[0], 1, "need at least one array to stack")
         along = one_axis(axis, whole.ndim)
         result = fresh(read(call(np.moveaxis, fresh(whole), 0, along)))

@@ -29,7 +29,7 @@ from jitml.trace.values.registry import implements
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LabelledTerm:
     """A value with a label for each axis."""
 
     value: Value
@@ -110,7 +110,7 @@ def einsum(
     if is_plain and result and set(result) == set(labels[0]):
         return _view(operands[1], labels[0], result)
     values = [fitted(v, [sizes[label] for label in ls]) for v, ls in zip(values, labels)]
-    terms = [_distinct(Term(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
+    terms = [_distinct(LabelledTerm(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
     with nullcontext() if optimize and DOT_WARNS else unheard():  # NumPy does not look
         while len(terms) > 1:
             first, second, *rest = terms
@@ -121,7 +121,7 @@ def einsum(
             ]
         last = _summed(terms[0], set(result))
     if not optimize and len(values) > 1 and set("".join(labels)) == set(result) and is_inexact(target):
-        last = Term(last.value + 0, last.labels)  # NumPy adds products to zeros: none of them is -0.0
+        last = LabelledTerm(last.value + 0, last.labels)  # NumPy adds products to zeros: none of them is -0.0
     return finish(_arranged(last, result, sizes), None, out, len(result))
 
 
@@ -164,7 +164,7 @@ def _without_ones(value: Value, labels: str, sizes: dict[str, int]) -> Value:
     return reshape_value(value, [size for label, size in zip(labels, value.shape) if not _stretches(label, size, sizes)])
 
 
-def _distinct(term: Term) -> Term:
+def _distinct(term: LabelledTerm) -> LabelledTerm:
     """Repeated labels of one operand as its diagonal."""
     value, labels = term.value, term.labels
     while repeated := next((c for c in labels if labels.count(c) > 1), None):
@@ -173,25 +173,29 @@ def _distinct(term: Term) -> Term:
         insist_equal(value.shape[one], value.shape[two])
         value = diagonal_values(value, 0, one, two)
         labels = labels[:one] + labels[one + 1 : two] + labels[two + 1 :] + repeated
-    return Term(value, labels)
+    return LabelledTerm(value, labels)
 
 
-def _summed(term: Term, needed: set[str]) -> Term:
+def _summed(term: LabelledTerm, needed: set[str]) -> LabelledTerm:
     axes = tuple(n for n, label in enumerate(term.labels) if label not in needed)
-    return Term(reduce_values(ops.reduce_sum, term.value, axes), "".join(c for c in term.labels if c in needed)) if axes else term
+    return (
+        LabelledTerm(reduce_values(ops.reduce_sum, term.value, axes), "".join(c for c in term.labels if c in needed))
+        if axes
+        else term
+    )
 
 
-def _product(x: Term, y: Term, needed: set[str]) -> Term:
+def _product(x: LabelledTerm, y: LabelledTerm, needed: set[str]) -> LabelledTerm:
     shared = [c for c in x.labels if c in y.labels]
     batch = [c for c in shared if c in needed]
     contracted = [c for c in shared if c not in needed]
     places = tuple((tuple(map(t.labels.index, batch)), tuple(map(t.labels.index, contracted))) for t in (x, y))
     value = dot_values(x.value, y.value, (places[0][1], places[1][1]), (places[0][0], places[1][0]))
     free = [c for t in (x, y) for c in t.labels if c not in shared]
-    return Term(value, "".join(batch + free))
+    return LabelledTerm(value, "".join(batch + free))
 
 
-def _arranged(term: Term, result: str, sizes: dict[str, int]) -> Value:
+def _arranged(term: LabelledTerm, result: str, sizes: dict[str, int]) -> Value:
     order = [c for c in result if c in term.labels]
     perm = tuple(map(term.labels.index, order))
     value = ops.transpose(term.value, perm=perm) if list(perm) != sorted(perm) else term.value

@@ -21,7 +21,7 @@ from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.lists.sequences import Range
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.regions.identity import is_one
 from jitml.trace.regions.select import Ternary
@@ -54,14 +54,14 @@ _FEW = 4  # numbers that are sorted without a call of the library
 
 @implements(builtins.len)
 def length(x: Any, /) -> Any:
-    if type(x) in (Stack, Growing, Probe, OpenList):
+    if type(x) in (TracedList, Growing, Probe, OpenList):
         return x.length()
     if type(x) is Range:
         return of_size(x.trip)
     return x.shape[0] if type(x) is TracedArray and x.ndim else len(x)
 
 
-def _of_stack(function: Callable[..., Any], stack: Stack, *args: Any, **kwargs: Any) -> Any:
+def _of_stack(function: Callable[..., Any], stack: TracedList, *args: Any, **kwargs: Any) -> Any:
     """A function of a list that a loop has filled: of the array of its items, where it does the same to that."""
     is_of_rows = function is sum and stack.is_plain and not stack.flags[0]
     array = stack.rows_as_array() if is_of_rows else stack.numbers()
@@ -103,7 +103,7 @@ def _first_types(flags: Mapping[type, TracedArray], items: TracedArray, best: An
 
 
 def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    if len(args) == 1 and type(args[0]) is Stack:
+    if len(args) == 1 and type(args[0]) is TracedList:
         return _of_stack(function, *args, **kwargs)
     if len(args) == 1 and type(args[0]) is TracedArray and args[0].ndim == 1 and not kwargs:
         return _extreme_of_array(function, args[0])
@@ -254,7 +254,7 @@ def _power(function: Callable[..., Any], base: Any, exp: Any, mod: Any = None) -
 
 
 def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    if args and type(args[0]) is Stack:
+    if args and type(args[0]) is TracedList:
         return _of_stack(function, *args, **kwargs)
     if len(args) != 1 or kwargs or type(args[0]) is not TracedArray or not args[0].ndim:
         return _added_up(*args, **kwargs) if COMPENSATES else function(*args, **kwargs)
@@ -267,7 +267,7 @@ def _added_up(items: Iterable[Any], /, start: Any = 0) -> Any:
 
 
 def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:
-    if args and type(args[0]) is Stack:
+    if args and type(args[0]) is TracedList:
         return _of_stack(function, *args)
     if len(args) != 1 or type(args[0]) is not TracedArray or args[0].ndim != 1:
         return function(*args)

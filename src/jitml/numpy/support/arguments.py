@@ -21,7 +21,7 @@ from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_flo
 from jitml.numpy.support.versions import ONE_ELEMENT_IS_A_NUMBER
 from jitml.trace.lists.number_lists import array_of_numbers
 from jitml.trace.lists.sequences import Range
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import unsupported, user_source
 from jitml.trace.regions.per_type import as_type
 from jitml.trace.symbolic.broadcasting import common_sizes, insist_at_least, never_equal, require_sizes, stretch
@@ -98,7 +98,7 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         return astype(x.as_value(), dtype) if x.kind is complex else x.as_value(dtype)
     if isinstance(x, (Value, np.ndarray)) or is_traced(x):
         return astype(read(x), dtype)
-    if type(x) is Stack and (whole := x.whole()) is not None:
+    if type(x) is TracedList and (whole := x.whole()) is not None:
         return astype(whole, dtype)
     if type(x) is Range:
         insist_at_least(x.trip, 1)  # of no numbers NumPy makes an array of no float64

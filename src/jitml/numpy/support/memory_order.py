@@ -26,7 +26,7 @@ from jitml.trace.record.recording import outside_trace
 from jitml.trace.storage.strides import Ints, largest_stride, lying_like, small_layout, surely_contiguous
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, layout_of
 from jitml.trace.values.registry import after_call, full_name
-from jitml.trace.values.tracers import Traced
+from jitml.trace.values.tracers import Tracer
 
 Array = np.ndarray[Any, Any]
 
@@ -41,7 +41,7 @@ _CLASSES = ("numpy", "builtins")
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _ArgumentWay:
     """How to stand for arguments.
 
     Args:
@@ -55,8 +55,8 @@ class _Way:
     number: int | None = None
 
 
-_WAYS = tuple(_Way(most, is_index) for most in (4, 32, None) for is_index in (False, True))
-_WAYS += (_Way(32, number=3), _Way(None, number=3))
+_WAYS = tuple(_ArgumentWay(most, is_index) for most in (4, 32, None) for is_index in (False, True))
+_WAYS += (_ArgumentWay(32, number=3), _ArgumentWay(None, number=3))
 
 _Order = tuple[Ints, Ints]  # axes, outermost in memory first, and the lengths that they had
 _KNOWN: dict[Any, tuple[_Order | None, ...] | None] = {}
@@ -79,7 +79,7 @@ def _lay_out_as_numpy_does(function: Callable[..., Any], result: Any, args: tupl
         return
     # Sizes that the program finds are told by a result that has none of them: what broadcasts to it is as long.
     lengths = sorted({n for x in made for n in x.sizes if isinstance(n, int) and n > 1})
-    for way in (*_WAYS, *map(_Way, lengths)):
+    for way in (*_WAYS, *map(_ArgumentWay, lengths)):
         orders = _orders(function, leaves, spec, way)
         if orders is None or len(orders) != len(results):
             continue
@@ -97,7 +97,9 @@ def _tells(order: _Order, sizes: Ints) -> bool:
     return len(axes) == len(sizes) and all(n > 1 or bound(size) < 2 for n, size in zip(lengths, sizes))
 
 
-def _orders(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: _Way) -> tuple[_Order | None, ...] | None:
+def _orders(
+    function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: _ArgumentWay
+) -> tuple[_Order | None, ...] | None:
     """Of each result that is an array; None if the function does not take stand-ins."""
     key = (function, spec, way, *(_kind(x, way) for x in leaves)) if all(map(_is_plain, leaves)) else None
     known: Any = _KNOWN.get(key, _MISSING)
@@ -113,11 +115,11 @@ def _orders(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way:
 
 
 def _is_plain(leaf: Any) -> bool:
-    kinds = (Traced, TracedNumber, int, float, complex, str, type, np.dtype, slice)
+    kinds = (Tracer, TracedNumber, int, float, complex, str, type, np.dtype, slice)
     return type(leaf) is np.ndarray or isinstance(leaf, kinds)
 
 
-def _kind(leaf: Any, way: _Way) -> Any:
+def _kind(leaf: Any, way: _ArgumentWay) -> Any:
     """What of a plain leaf its stand-in depends on."""
     if _has_contents(leaf):
         return leaf.dtype, leaf.shape, leaf.tobytes()
@@ -159,10 +161,10 @@ def _is_users(leaf: Any) -> bool:
         return getattr(np, leaf.__name__, None) is not leaf
     if isinstance(leaf, type):
         return leaf.__module__.split(".")[0] not in _CLASSES
-    return callable(leaf) and not isinstance(leaf, (Traced, TracedNumber)) and not _is_told(leaf)
+    return callable(leaf) and not isinstance(leaf, (Tracer, TracedNumber)) and not _is_told(leaf)
 
 
-def _shown(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: _Way) -> Sequence[Any] | None:
+def _shown(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: _ArgumentWay) -> Sequence[Any] | None:
     """What the function makes of stand-ins; None if it does not take them."""
     arrays = [x for x in leaves if type(x) in (TracedArray, np.ndarray)]
     sizes = [[min(bound(n), way.most or bound(n)) for n in layout_of(x)[0]] for x in arrays]
@@ -179,7 +181,7 @@ def _shown(function: Callable[..., Any], leaves: Sequence[Any], spec: Any, way: 
     return shown if isinstance(shown, tuple) or type(shown) is list else (shown,)
 
 
-def _stands_for(leaf: Any, way: _Way) -> Any:
+def _stands_for(leaf: Any, way: _ArgumentWay) -> Any:
     if type(leaf) is TracedArray or (type(leaf) is np.ndarray and not _has_contents(leaf)):
         return _stand_in(leaf, way)
     if type(leaf) is TracedNumber:
@@ -187,10 +189,10 @@ def _stands_for(leaf: Any, way: _Way) -> Any:
         return leaf.kind(3 if way.number is None else way.number) if is_open else leaf.concrete
     if isinstance(leaf, slice):
         return slice(*(_stands_for(x, way) for x in (leaf.start, leaf.stop, leaf.step)))
-    return leaf.dtype.type(1) if isinstance(leaf, Traced) else leaf
+    return leaf.dtype.type(1) if isinstance(leaf, Tracer) else leaf
 
 
-def _stand_in(x: TracedArray | Array, way: _Way) -> Array:
+def _stand_in(x: TracedArray | Array, way: _ArgumentWay) -> Array:
     """An array that lies in memory as another one does."""
     small = lying_like(*layout_of(x), x.dtype, way.most)
     if way.is_index and x.dtype.kind in "iu":

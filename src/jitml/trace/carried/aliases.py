@@ -10,14 +10,16 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 from jitml.ir.graph import Value
-from jitml.trace.carried.memory import Carried, Memory
+from jitml.trace.carried.memory import Carried, CarriedMemory
 from jitml.trace.speculation.modes import Decider
-from jitml.trace.storage.storage import Case, Origin, Storage
+from jitml.trace.storage.storage import AliasOrigin, Case, Storage
 from jitml.trace.symbolic.booleans import Truth, all_of, choose
 from jitml.trace.values.aliases import is_known, left_behind, link, of_either, of_some_iteration, origin_of, others, possible
 from jitml.trace.values.boxing import TracedArray
 
-Target = Origin | Storage  # a Storage: what a name was before the loop; as an item, whatever that name is as the iteration begins
+Target = (
+    AliasOrigin | Storage
+)  # a Storage: what a name was before the loop; as an item, whatever that name is as the iteration begins
 Item = tuple[Truth, Target | None]
 
 
@@ -29,7 +31,7 @@ class Remains:
     doubts: storages at the end, and what they may share memory with in a way that is not followed.
     """
 
-    def __init__(self, memory: Memory, least: int) -> None:
+    def __init__(self, memory: CarriedMemory, least: int) -> None:
         self.memory = memory
         self.body = memory.loop.body
         self.decider = memory.loop.decider
@@ -60,7 +62,7 @@ class Remains:
         is_made = end.storage.trace is self.body.trace
         return [(test, self._item(end, origin)) for test, origin in (others(end) if is_made else possible(end))]
 
-    def _item(self, end: TracedArray, origin: Origin) -> Target | None:
+    def _item(self, end: TracedArray, origin: AliasOrigin) -> Target | None:
         storage = origin.storage()
         if storage is None:
             return None
@@ -90,7 +92,7 @@ class Remains:
         return target, len(self.carried) - 1
 
     def _targets(self, item: Target | None) -> list[Target]:
-        return [item] if isinstance(item, Origin) else [target for target, _ in self._flags(item)]
+        return [item] if isinstance(item, AliasOrigin) else [target for target, _ in self._flags(item)]
 
     def _flags(self, item: Target | None) -> list[tuple[Target, Value]]:
         return self.flags.get(item, []) if isinstance(item, Storage) else []
@@ -100,7 +102,7 @@ class Remains:
         holds: Truth = False
         for test, item in reversed(items):
             known = next((flag for other, flag in self._flags(item) if other == target), None)
-            holds = choose(test, isinstance(item, Origin) and item == target if known is None else known, holds)
+            holds = choose(test, isinstance(item, AliasOrigin) and item == target if known is None else known, holds)
         return holds
 
     def finish(self, values: Sequence[Value]) -> None:
@@ -118,7 +120,7 @@ class Remains:
             storage.may_be(other, self.decider, overlaps=True)
 
     def _cases(self, target: Target, holds: Value) -> list[Case]:
-        if isinstance(target, Origin):
+        if isinstance(target, AliasOrigin):
             return [Case(holds, target)]
         before, now, _ = self.memory.known[target]
         # What iterations write is in the memory that names hand on; the old one, which nobody else sees, is as it was.
@@ -164,7 +166,7 @@ def _distinct(targets: Sequence[Target], decider: Decider) -> list[Target]:
         known = next((n for n, other in enumerate(found) if other == target), None)
         if known is None:
             found.append(target)
-        elif isinstance(target, Origin) and isinstance(other := found[known], Origin):
+        elif isinstance(target, AliasOrigin) and isinstance(other := found[known], AliasOrigin):
             found[known] = of_either(other, target, decider)
     return found
 

@@ -1,4 +1,4 @@
-"""How is the body of a region recorded?  `Body`: an inner trace that can be left and taken up again, until it is a graph.
+"""How is the body of a region recorded?  `RegionBody`: an inner trace that can be left and taken up again, until it is a graph.
 
 While a body is recorded, storages from around it hold values of the body: the first read gives it an input for what they held
 (`Storage.load`). Leaving it puts back what they hold outside.
@@ -18,7 +18,7 @@ from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import TRUTH
 
 
-class Body:
+class RegionBody:
     """A recording inside the current one, of a construct that `decider` has traced in another way."""
 
     def __init__(self, decider: Decider) -> None:

@@ -1,8 +1,9 @@
 """What of a dict or a list that a loop's body changes?  Its items are carried, as if each had a name.
 
-`Contents` puts into the very object what an iteration begins with, so that everyone who has the object sees it, puts back what
-was there when a pass ends, and after the loop puts in the results. Which objects these are shows while the body is recorded. One
-that the body has made shows again in each pass, as another one, so that the passes do not settle and the loop is not captured.
+`CarriedContents` puts into the very object what an iteration begins with, so that everyone who has the object sees it, puts back
+what was there when a pass ends, and after the loop puts in the results. Which objects these are shows while the body is recorded.
+One that the body has made shows again in each pass, as another one, so that the passes do not settle and the loop is not
+captured.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jitml.errors import UnsupportedError
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.list_buffers import Probe
 from jitml.trace.carried.lists import ListName
-from jitml.trace.carried.memory import Demotable, Memory
+from jitml.trace.carried.memory import CarriedMemory, Demotable
 from jitml.trace.carried.outer_lists import OpenList, undecided
 from jitml.trace.carried.variables import Name
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
@@ -30,14 +31,14 @@ _MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is 
 _LATEST_PASS = 3
 
 
-class _Region(Protocol):
-    body: Body
-    contents: Contents
+class _ContainerRegion(Protocol):
+    body: RegionBody
+    contents: CarriedContents
     passes: int
 
 
 @dataclass
-class _Changed:
+class _ChangedContainer:
     """A container that was there before the loop, with a name for each item."""
 
     obj: Any
@@ -66,7 +67,7 @@ class _Changed:
 
 
 @dataclass
-class _Appended(_Changed):
+class _Appended(_ChangedContainer):
     """A list from outside that the body appends to, with one name for what is added."""
 
     def put(self, items: list[Any]) -> None:
@@ -91,11 +92,11 @@ def _open(obj: Any) -> None:
         known.again()
 
 
-class Contents:
+class CarriedContents:
     """Of all dicts and lists that the body of one loop changes."""
 
     def __init__(self) -> None:
-        self._all: dict[int, _Changed] = {}
+        self._all: dict[int, _ChangedContainer] = {}
         self.is_new = False  # whether the pass has found an object that it did not begin with
 
     @property
@@ -117,11 +118,11 @@ class Contents:
         names = [Name(f"{type(obj).__name__} {len(self._all)}, item {key!r}", item) for key, item in items.items()]
         for name in names:
             name.is_carried = False  # this pass has begun without it
-        self._all[id(obj)] = _Changed(obj, list(items), names)
+        self._all[id(obj)] = _ChangedContainer(obj, list(items), names)
         self.is_new = True
         return True
 
-    def append_to(self, obj: OpenList, body: Body, memory: Memory) -> None:
+    def append_to(self, obj: OpenList, body: RegionBody, memory: CarriedMemory) -> None:
         """Carry what is about to be appended to a list."""
         if type(obj.tail) is Probe and id(obj) not in self._all:  # of a loop around this one, which takes a first look
             obj.tail.is_inner = True
@@ -137,7 +138,7 @@ class Contents:
             if type(changed) is _Appended:
                 changed.names[0].prepare(loop, is_whole=is_whole)
 
-    def begin(self, body: Body, memory: Memory) -> None:
+    def begin(self, body: RegionBody, memory: CarriedMemory) -> None:
         """The objects hold what an iteration begins with."""
         self.is_new = False
         for changed in self._all.values():
@@ -177,7 +178,7 @@ def effect(obj: Any) -> None:
         return
     if type(obj) is OpenList:  # it sees for itself what is appended to it
         return
-    region: _Region | None = trace.root.open[-1] if trace.root.open else None
+    region: _ContainerRegion | None = trace.root.open[-1] if trace.root.open else None
     contents = getattr(region, "contents", None)
     if region is not None and contents is not None and region.body.trace is trace and region.passes <= _LATEST_PASS:
         if contents.take(obj):
@@ -224,4 +225,4 @@ def gone_through(x: Any) -> Any:
     return x
 
 
-__all__ = ["Contents", "effect", "gone_through", "iterators_among", "kept"]
+__all__ = ["CarriedContents", "effect", "gone_through", "iterators_among", "kept"]

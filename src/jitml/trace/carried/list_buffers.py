@@ -4,7 +4,7 @@ The memory is set aside before the loop.
 
 The conversion writes `ys.append(y)` as `ys = __jm.push(ys, y)`, for lists that nothing but the name holds (`list_ops.py`). In the
 first pass over a body such a name is a `Probe`, which sees what is appended; then memory is made for it, and the name is a
-`Growing`: a number, the count, that branches and loops carry as they carry others. After the loop the list is a `Stack`.
+`Growing`: a number, the count, that branches and loops carry as they carry others. After the loop the list is a `TracedList`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64
 from jitml.trace.carried.memory import Demotable
 from jitml.trace.lists.row_aliasing import changeable, has_twice, mark_copied, require_new
-from jitml.trace.lists.traced_list import Stack, holds, put_row
+from jitml.trace.lists.traced_list import TracedList, holds, put_row
 from jitml.trace.record.pytree import NAMESPACE
 from jitml.trace.record.recording import Trace, active_trace, unsupported, user_source
 from jitml.trace.speculation.modes import Decider, Site
@@ -32,7 +32,7 @@ from jitml.trace.storage.storage import CHANGED_ITEM, Storage
 from jitml.trace.storage.strides import kept_strides
 from jitml.trace.symbolic.sizes import named, number, value_of_size
 from jitml.trace.values.boxing import TracedArray, fresh, read
-from jitml.trace.values.kinds import Held, Kind, join, take_apart
+from jitml.trace.values.kinds import HeldValue, Kind, join, take_apart
 from jitml.trace.values.numbers import TracedNumber, of_size, size_of
 from jitml.trace.values.ragged import MOST_ELEMENTS
 from jitml.trace.values.type_unions import types_of
@@ -212,20 +212,20 @@ class Growing:
             return count
         return TracedNumber.of_value(active_trace(), ops.sub(read(count), read(self.first)))
 
-    def _stack(self) -> Stack:
+    def _stack(self) -> TracedList:
         count = self.count
         if type(count) is TracedNumber and count.size is None:
             count = of_size(_between(read(count), self.columns.rows))
         first = of_size(_between(read(self.first), self.columns.rows)) if self.columns.is_queue else 0
         return self._all().part(slice(first, count))
 
-    def _all(self) -> Stack:
+    def _all(self) -> TracedList:
         """All rows."""
-        stack = Stack(self.columns.head, self.columns.spec, self.columns.kinds, self.columns.arrays)
+        stack = TracedList(self.columns.head, self.columns.spec, self.columns.kinds, self.columns.arrays)
         stack.flags, stack.site = self.columns.flags, self.columns.site
         return stack
 
-    def finished(self) -> Stack:
+    def finished(self) -> TracedList:
         """The list after the loop."""
         self.columns.close()
         stack = self._stack()
@@ -353,7 +353,7 @@ def _keeps(leaf: Any, kind: Kind, known: Collection[type]) -> bool:
     return holds(leaf, kind) and types_of(leaf) - {kind.which} <= set(known)
 
 
-def _common(items: Sequence[Held]) -> list[Kind] | None:
+def _common(items: Sequence[HeldValue]) -> list[Kind] | None:
     if not items or any(held.spec != items[0].spec for held in items):
         return None
     kinds: list[Kind] = []

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitml.ir.graph import Value
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.list_buffers import Growing, Probe, columns_for
-from jitml.trace.carried.memory import Demotable, Memory
-from jitml.trace.carried.types import Types
-from jitml.trace.carried.variables import Name, Outcome
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.carried.memory import CarriedMemory, Demotable
+from jitml.trace.carried.types import CarriedTypes
+from jitml.trace.carried.variables import CarriedOutcome, Name
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace
 from jitml.trace.speculation.modes import Decider, Mode, Site
@@ -45,7 +45,7 @@ class ListName(Name):
         self.entry = entry
         self.held = take_apart(entry)
         self.kinds = [SIZE for _ in self.held.leaves]
-        self.types = [Types({int}) for _ in self.kinds]
+        self.types = [CarriedTypes({int}) for _ in self.kinds]
         self.is_carried = True
         self.direction = 0 if entry.columns.is_popped else 1
 
@@ -68,7 +68,7 @@ class ListName(Name):
         self.probe = None
         self._grow(Growing(columns, count))
 
-    def begin(self, body: Body, memory: Memory) -> None:
+    def begin(self, body: RegionBody, memory: CarriedMemory) -> None:
         if type(self.entry) is not Growing:
             count = SIZE.show(body.trace.builder.add_input(SIZE.aval))
             self.start = self.probe = Probe(self.entry, memory.loop, count, self.taken)
@@ -105,9 +105,9 @@ class ListName(Name):
     def _is_changed(probe: Probe) -> bool:
         return bool(probe.items) or probe.is_popped
 
-    def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+    def outcome(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
         if self.probe is not None:
-            return Outcome([], lambda _: self.probe.before if self.probe is not None else self.entry)
+            return CarriedOutcome([], lambda _: self.probe.before if self.probe is not None else self.entry)
         columns = self.entry.columns
         for storage, writes in columns.pushed.items():
             if storage.writes != writes:
@@ -119,7 +119,7 @@ class ListName(Name):
             memory.loop.demote(self._error(_CHANGED), Mode.PLAIN)
         if self.rate:
             count = of_size(self.entry.count + self.rate * memory.loop.trip)
-            made = Outcome([], lambda _: Growing(columns, count))
+            made = CarriedOutcome([], lambda _: Growing(columns, count))
         else:
             made = super().outcome(end, body, site, least, memory)
         show = made.show
@@ -151,7 +151,7 @@ def _size(growing: Growing) -> Any:
 
 def name_of(name: str, value: Any, direction: int, grows: Sequence[str]) -> Name:
     """What a loop keeps of a name that holds a value as it begins."""
-    is_list = type(value) in (list, deque, Growing) or (type(value) is Stack and type(value.rows) is int)
+    is_list = type(value) in (list, deque, Growing) or (type(value) is TracedList and type(value.rows) is int)
     is_alone = is_list and name in grows and id(value) not in active_trace().root.shared
     return ListName(name, value) if is_alone else Name(name, value, direction)
 

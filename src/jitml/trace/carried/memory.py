@@ -1,6 +1,7 @@
 """Which memory do arrays have that go from one iteration to the next?  New memory in each pass, with their contents.
 
-That is right as long as nobody else sees the memory that a name stood for before: `Memory` checks it for all names of a loop.
+That is right as long as nobody else sees the memory that a name stood for before: `CarriedMemory` checks it for all names of a
+loop.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 
 from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import user_source
 from jitml.trace.speculation.modes import Decider, Mode, Site
@@ -32,7 +33,7 @@ class Demotable(Protocol):
     source: Any
     born: int
     mode: Mode
-    body: Body
+    body: RegionBody
     trip: Any
     index: Value
     extents: Any
@@ -60,7 +61,7 @@ class Carried:
         return cls(lambda: as_value(before()), start, as_value(end))
 
 
-class Memory:
+class CarriedMemory:
     """New memory for the arrays that names bring into an iteration: right as long as nobody else sees the old one."""
 
     def __init__(self, loop: Demotable) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from jitml.trace.carried.list_buffers import Growing, Probe
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.speculation.modes import decisions
@@ -40,7 +40,7 @@ class OpenList:
         self.name = name
         self.value = value
         self.item = item
-        self.done: list[Stack] = []  # what loops have added
+        self.done: list[TracedList] = []  # what loops have added
         self.tail: Any = []  # what has been added since; in a loop that appends a Probe or a Growing, after it a Stack
         if slot is not None:
             trace.host.require_type(slot, list)
@@ -68,7 +68,7 @@ class OpenList:
 
     def begin(self) -> Any:
         """What a loop that is about to append begins with."""
-        if type(self.tail) is Stack:
+        if type(self.tail) is TracedList:
             self.done.append(self.tail)
             self.tail = []
         return [*self.tail] if type(self.tail) is list else self.tail

@@ -1,4 +1,4 @@
-"""Which sizes change from one iteration to the next?  `Extents`: those of the arrays that a loop carries, each a size of its own.
+"""Carried sizes: `CarriedExtents` are those of the arrays that a loop carries, each a size of its own that iterations may change.
 
 `x = x[keep]` in a loop: the array is carried in memory of its largest size (`ragged.py`), its true size beside it as an i64[].
 Axes whose sizes were one before the loop, and are one at the end of each iteration, share an `Extent`, so that what the body
@@ -16,7 +16,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound, limits
 from jitml.ir.graph import Value
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.memory import Demotable
 from jitml.trace.record.recording import unsupported, user_source
 from jitml.trace.speculation.paths import Limit, limit
@@ -46,7 +46,7 @@ class Extent:
     now: Size = 0  # in that body as it begins; after the loop, the last one
     after: Size = 0  # in that body at its end
 
-    def begin(self, body: Body) -> None:
+    def begin(self, body: RegionBody) -> None:
         self.start = body.trace.builder.add_input(SIZE.aval)
         self.now = body.trace.bind(self.start, self.low, self.high)
 
@@ -85,7 +85,7 @@ class Varying(Kind):
 
 
 @dataclass
-class Seen:
+class SeenShapes:
     """What a pass has shown of one array: the shapes before the loop and at the end of the body, and where to put its kind."""
 
     entry: Kind
@@ -94,7 +94,7 @@ class Seen:
 
 
 @dataclass
-class Extents:
+class CarriedExtents:
     """All that a loop carries of sizes.
 
     `loop.trip` says how often the loop runs at most, if that is known.
@@ -102,14 +102,14 @@ class Extents:
 
     loop: Demotable
     by_axis: dict[Axis, Extent] = field(default_factory=dict)
-    _seen: dict[tuple[str, int], Seen] = field(default_factory=dict)
+    _seen: dict[tuple[str, int], SeenShapes] = field(default_factory=dict)
 
     @property
     def all(self) -> list[Extent]:
         """Each once."""
         return list(dict.fromkeys(self.by_axis.values()))
 
-    def begin(self, body: Body) -> None:
+    def begin(self, body: RegionBody) -> None:
         for extent in self.all:
             extent.begin(body)
 
@@ -118,7 +118,7 @@ class Extents:
         is_carried = any((name, n, axis) in self.by_axis for axis in range(entry.aval.ndim))
         if end is None or not (is_carried or entry.aval.shape != end.aval.shape) or not self._fit(entry, end):
             return False
-        self._seen[name, n] = Seen(entry, end, put)
+        self._seen[name, n] = SeenShapes(entry, end, put)
         return True
 
     def _fit(self, entry: Kind, end: Kind) -> bool:
@@ -184,4 +184,4 @@ class Extents:
         return True
 
 
-__all__ = ["Extent", "Extents", "Varying"]
+__all__ = ["CarriedExtents", "Extent", "Varying"]

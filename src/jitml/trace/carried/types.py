@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.graph import Value
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.speculation.modes import Decider
 from jitml.trace.values.kinds import Kind
 from jitml.trace.values.type_unions import doubt, is_exact, is_of, types_of
 
 
 @dataclass
-class Types:
+class CarriedTypes:
     """What is known, pass by pass, of the types of a number that a loop carries.
 
     known: those that it may have. flags: of all but its own, as the body begins the truth of it.
@@ -33,7 +33,7 @@ class Types:
     settles: bool = True
     is_strict: bool = False
 
-    def begin(self, start: Value, kind: Kind, body: Body, decider: Decider) -> None:
+    def begin(self, start: Value, kind: Kind, body: RegionBody, decider: Decider) -> None:
         """A pass begins: the number may be of any of these types."""
         self.flags = {which: body.truth() for which in self.known - {kind.which}}
         self.dtype = kind.aval.dtype

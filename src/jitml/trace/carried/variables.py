@@ -18,11 +18,11 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.induction_limits import ask_for_limits, counted, furthest
-from jitml.trace.carried.memory import Carried, Demotable, Memory
+from jitml.trace.carried.memory import Carried, CarriedMemory, Demotable
 from jitml.trace.carried.sizes import Varying
-from jitml.trace.carried.types import Types, settles
+from jitml.trace.carried.types import CarriedTypes, settles
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.rewrite.protocol import OURS, UNDEF
 from jitml.trace.speculation.modes import Decider, Mode, Site, decisions
@@ -30,7 +30,7 @@ from jitml.trace.symbolic.booleans import Truth, as_value
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.kinds import (
     FLAG,
-    Held,
+    HeldValue,
     Kind,
     by_leaves,
     is_filled,
@@ -57,7 +57,7 @@ class Name:
         self.name = name
         self.direction = direction  # of an int that the loop counts with
         self.furthest: int | None = None  # where iterations leave it at most, if an array is as long
-        self.first: Held | None = None  # as the body has bound it, before it was known that it does
+        self.first: HeldValue | None = None  # as the body has bound it, before it was known that it does
         self.chance: Truth = True  # and the truth of that it has
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
         self.may_be_none = False  # the same, or is None (`optional.py`)
@@ -71,7 +71,7 @@ class Name:
         self.may_be_none = type(self.entry) is Perhaps
         if type(self.entry) is Perhaps:
             self.entry, self.there = chances(self.entry)
-        self.held: Held | None = None if self.entry is UNDEF else take_apart(self.entry)
+        self.held: HeldValue | None = None if self.entry is UNDEF else take_apart(self.entry)
         self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
         first = self.kinds[0] if self.held is not None and self.held.spec.is_leaf() and self.kinds else None
@@ -87,7 +87,7 @@ class Name:
         self.is_unsure = type(entry) is Unsure
         self.truth: Value | None = None
         self.presence: Value | None = None  # the same for what is perhaps None
-        self.types = [Types(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
+        self.types = [CarriedTypes(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
 
     def _enter_as(self, entry: Any) -> None:
         """With something else in the place of None, or of nothing, and bound where it was."""
@@ -117,7 +117,7 @@ class Name:
             missing[key] = placeholder(leaf, kind, self.unseen)
         return missing[key]
 
-    def begin(self, body: Body, memory: Memory) -> None:
+    def begin(self, body: RegionBody, memory: CarriedMemory) -> None:
         """What the name holds as a pass begins."""
         if not self.is_carried or self.held is None:
             self.start = False if self.is_flag and self.kinds and self.kinds[0] == FLAG else self.given
@@ -204,7 +204,7 @@ class Name:
             return None
         return widest(before, after, (self.held.leaves[n], end))
 
-    def _finds_limit(self, end: Any, body: Body) -> bool:
+    def _finds_limit(self, end: Any, body: RegionBody) -> bool:
         """Whether the pass has made an array that is as long as what the loop counts with, and shows how far it counts."""
         if self.direction and self.furthest is None and ask_for_limits(body.trace.builder.nodes):
             self.furthest = furthest(end, self.direction)
@@ -215,7 +215,7 @@ class Name:
         """Whether the error says that the name is not bound, which it is not before the first iteration."""
         return self.entry is UNDEF and not self.is_flag and f"'{self.name}'" in str(error)
 
-    def _is_first_seen(self, end: Any, body: Body) -> bool:
+    def _is_first_seen(self, end: Any, body: RegionBody) -> bool:
         """Whether the body may bind the name: then the next pass carries it, and whether it is there."""
         if type(end) is not Unsure:
             return False
@@ -223,7 +223,7 @@ class Name:
         self._see_first(what_is_there(end.value), end.bound, body)
         return True
 
-    def _see_first(self, end: Any, chance: Truth, body: Body) -> None:
+    def _see_first(self, end: Any, chance: Truth, body: RegionBody) -> None:
         self.first = take_all_apart(end)
         self.chance = chance
         self.unseen = _inner_syms(self.first, body)
@@ -242,7 +242,7 @@ class Name:
     def _is_made(self) -> bool:
         return self.entry is UNDEF or self.is_flag
 
-    def _may_join(self, n: int, joined: Kind, body: Body) -> bool:
+    def _may_join(self, n: int, joined: Kind, body: RegionBody) -> bool:
         """Whether the first iteration, with a Python number, computes what it would with a number of the other type."""
         before = self.kinds[n]
         if joined == before:
@@ -276,13 +276,13 @@ class Name:
         apart = take_all_apart if self._is_made else take_apart
         return [leaf for leaf in apart(self._chances(x)[0]).leaves if type(leaf) is TracedArray]
 
-    def outcome(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+    def outcome(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
         """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
         if self._is_made:
             return self._made(end, body, site, least, memory)
         if not self.is_carried:
             kept = by_leaves(self.given, end, partial(memory.kept, least))
-            return Outcome([], lambda _: kept)
+            return CarriedOutcome([], lambda _: kept)
         assert self.held is not None
         end, bound = parts(end)
         end, there = self._chances(end)
@@ -295,9 +295,9 @@ class Name:
             made.carry_truth(self.bound, self.truth, bound, partial(unsure, self.name))
         return made
 
-    def _made(self, end: Any, body: Body, site: Site, least: int, memory: Memory) -> Outcome:
+    def _made(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
         if end is UNDEF or same(self.start, end):
-            return Outcome([], lambda _: self.entry)
+            return CarriedOutcome([], lambda _: self.entry)
         is_unsure = type(end) is Unsure
         end, there = self._chances(bound(end))
         ends = take_all_apart(end)
@@ -308,7 +308,7 @@ class Name:
         is_ragged, holds_made = bool(_inner_syms(ends, body)), body.has_made(ends.others)
         may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged or holds_made)
         if may_be_lost and not decisions().wants(self.name, site):
-            return Outcome([], lambda _: UNDEF)
+            return CarriedOutcome([], lambda _: UNDEF)
         if holds_made:
             memory.loop.demote(self._error("is an object that each iteration makes anew"), Mode.PLAIN)
         for leaf in ends.leaves:
@@ -338,7 +338,7 @@ class Name:
             outcome.carry_truth(False, body.truth(), True, partial(unsure, self.name))
         return outcome
 
-    def _handed(self, ends: Held, body: Body, memory: Memory) -> Held:
+    def _handed(self, ends: HeldValue, body: RegionBody, memory: CarriedMemory) -> HeldValue:
         """Of a name whose arrays have sizes that the body alone knows."""
         made = handed(ends, body.parent)
         inside = {sym for kind in made.kinds if kind is not None for sym in kind.aval.syms if not _is_outer(sym, body)}
@@ -350,7 +350,7 @@ class Name:
 
 
 @dataclass
-class Outcome:
+class CarriedOutcome:
     """What a loop carries for a name, and how its value is made from the results."""
 
     carried: list[Carried]
@@ -377,12 +377,12 @@ class Outcome:
 def _outcome(
     befores: Sequence[Any],
     starts: Sequence[Value | None],
-    ends: Held,
+    ends: HeldValue,
     kinds: Sequence[Kind | None],
     flags: Sequence[dict[type, Value]],
-    memory: Memory,
+    memory: CarriedMemory,
     least: int,
-) -> Outcome:
+) -> CarriedOutcome:
     carried: list[Carried] = []
     places: list[int | None] = []
     told: list[dict[type, int]] = []
@@ -430,7 +430,7 @@ def _outcome(
                 leaves.append(shown(before, leaf, kind, results[place], types, doubted))
         return ends.rebuild(leaves)
 
-    return Outcome(carried, show)
+    return CarriedOutcome(carried, show)
 
 
 def _array(before: Any) -> TracedArray | None:
@@ -490,11 +490,11 @@ def _none(kind: Kind, decider: Decider) -> Any:
     return kind.show(value)
 
 
-def _is_outer(sym: Sym, body: Body) -> bool:
+def _is_outer(sym: Sym, body: RegionBody) -> bool:
     return body.parent.sees(body.trace.root.sizes[sym])
 
 
-def _inner_syms(held: Held, body: Body) -> set[Sym]:
+def _inner_syms(held: HeldValue, body: RegionBody) -> set[Sym]:
     """The sizes that the body alone knows."""
     inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
     return inside.intersection(sym for kind in held.kinds if kind is not None for sym in kind.aval.syms)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Protocol
 
 from jitml.trace.environment.loads import load
 from jitml.trace.environment.unseen_reads import is_read_unseen
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, is_users_class
 from jitml.trace.values.boxing import TracedArray
@@ -129,7 +129,7 @@ def holder_of(trace: Trace, obj: Any, name: str) -> Any:
             return None
         if is_users_class(cls):
             text = f"whether {cls.__name__} itself has {name!r}"
-            trace.host.require(load(trace, has_own, Const(cls), name, text), False)
+            trace.host.require(load(trace, has_own, HostConst(cls), name, text), False)
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from jitml.trace.effects.attributes import HookProtocol, has_own, is_gone
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import load, observe, place_of
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, is_users_class, unsupported
 
@@ -48,7 +48,7 @@ def by_super(hooks: HookProtocol, obj: Any, name: str) -> Any:
         return getattr(obj, name)
     member: Any = vars(holder)[name]
     if isinstance(member, (FunctionType, staticmethod, classmethod, property, functools.cached_property)):
-        place = load(trace, _own_member, Const(holder), name, f"{holder.__name__}.{name}")
+        place = load(trace, _own_member, HostConst(holder), name, f"{holder.__name__}.{name}")
         trace.host.require_same(place, member)  # whatever it is called through
     if owner is not kind and isinstance(member, property) and type(member.fget) is FunctionType:
         return hooks.convert(member.fget)(owner)
@@ -93,7 +93,7 @@ def _constant(hooks: HookProtocol, classes: Sequence[type], name: str) -> Any:
     for cls in classes[: classes.index(holder)]:
         if _is_outside(hooks.trace, cls):
             text = f"whether {cls.__name__} itself has {name!r}"
-            hooks.trace.host.require(load(hooks.trace, has_own, Const(cls), name, text), False)
+            hooks.trace.host.require(load(hooks.trace, has_own, HostConst(cls), name, text), False)
     return hooks.attr(holder, name)
 
 

@@ -83,12 +83,12 @@ class _Instance(Build):
         return made
 
 
-class _Cell(Build):
+class _MadeCell(Build):
     def __call__(self, parts: Sequence[Any]) -> Any:
         return CellType(*parts)
 
 
-class _Function(Build):
+class _MadeFunction(Build):
     """`fixed`: code, globals, names and texts, and whether each cell is one of the parts, or has the function itself.
 
     Behind the cells come defaults, those of keywords, and attributes.
@@ -110,7 +110,7 @@ class _Function(Build):
         return made
 
 
-class _Method(Build):
+class _MadeMethod(Build):
     """`fixed`: a function of the object's class, or the name of a method that is written in C."""
 
     def __call__(self, parts: Sequence[Any]) -> Any:
@@ -129,7 +129,7 @@ class _Partial(Build):
         return functools.partial(function, *args, **kwargs)
 
 
-class _View(Build):
+class _MadeView(Build):
     """`fixed`: which view of a dict it is; an empty name is a `MappingProxyType`."""
 
     def __call__(self, parts: Sequence[Any]) -> Any:
@@ -137,7 +137,7 @@ class _View(Build):
         return getattr(parts[0], kind)() if kind else MappingProxyType(parts[0])
 
 
-class _Copy(Build):
+class _MadeCopy(Build):
     """`fixed`: an object of a library's, as it is at the end of a call, and what copies of it share."""
 
     def __eq__(self, other: object) -> bool:
@@ -171,7 +171,7 @@ def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
         return x
     match x:
         case CellType():
-            return Made(_Cell(), [settle(content) for content in _contents(x)])
+            return Made(_MadeCell(), [settle(content) for content in _contents(x)])
         case FunctionType():
             return _made_function(trace, x, settle)
         case MethodType():
@@ -179,14 +179,14 @@ def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
         case functools.partial() if type(x) is functools.partial:
             return Made(_Partial(), [settle(part) for part in (x.func, x.args, dict(x.keywords))])
         case BuiltinFunctionType() if is_bound(x) and isinstance(x.__self__, (list, dict, set, deque)):
-            return Made(_Method(x.__name__), [settle(x.__self__)])
+            return Made(_MadeMethod(x.__name__), [settle(x.__self__)])
         case MappingProxyType():
-            return Made(_View(""), [settle(behind(x))])
+            return Made(_MadeView(""), [settle(behind(x))])
     if is_view(x):
-        return Made(_View(type(x).__name__.rpartition("_")[2]), [settle(behind(x))])
+        return Made(_MadeView(type(x).__name__.rpartition("_")[2]), [settle(behind(x))])
     if _is_copied(trace, x):
         generators = [part for part in parts_of([x], _nothing) if is_generator(part)]
-        return Made(_Copy(copy.deepcopy(x, {id(part): part for part in generators}), generators), [])
+        return Made(_MadeCopy(copy.deepcopy(x, {id(part): part for part in generators}), generators), [])
     if type(x) in QUEUES and id(x) not in trace.places:
         return Made(_Queue(type(x), x.maxsize, x.unfinished_tasks), [settle(x.queue)])
     if is_made_instance(trace, x):
@@ -285,7 +285,7 @@ def _made_function(trace: Trace, x: FunctionType, settle: Settle) -> Any:
     require_untraced(tuple(texts.values()), _WHAT)
     others = [settle(cell) for cell, is_other in zip(own, are_others) if is_other]
     rest = [settle(part) for part in (x.__defaults__, x.__kwdefaults__, dict(vars(x)))]
-    return Made(_Function(code, Space(x.__globals__), texts, are_others), [*others, *rest])
+    return Made(_MadeFunction(code, Space(x.__globals__), texts, are_others), [*others, *rest])
 
 
 def _made_method(x: MethodType, settle: Settle) -> Any:
@@ -293,7 +293,7 @@ def _made_method(x: MethodType, settle: Settle) -> Any:
     kind: Any = owner if isinstance(owner, type) else type(owner)
     found = inspect.getattr_static(kind, getattr(function, "__name__", ""), None)
     if function is found or function is getattr(found, "__func__", None):
-        return Made(_Method(function), [settle(owner)])
+        return Made(_MadeMethod(function), [settle(owner)])
     return Made(_BoundTo(), [settle(function), settle(owner)])
 
 

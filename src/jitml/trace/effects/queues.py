@@ -16,7 +16,7 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects import queue_methods as methods
 from jitml.trace.effects.attributes import HookProtocol
 from jitml.trace.environment.loads import load
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.threads import others_run
 from jitml.trace.values.boxing import is_traced
 
@@ -89,7 +89,7 @@ def _require_alone(hooks: HookProtocol, q: Any) -> None:
     if others_run():
         hooks.refuse_write(q)
     trace = hooks.trace
-    trace.host.require(load(trace, _runs_alone, Const(None), None, "no other thread in the user's code"), True)
+    trace.host.require(load(trace, _runs_alone, HostConst(None), None, "no other thread in the user's code"), True)
 
 
 def _runs_alone(_: None, __: None) -> bool:

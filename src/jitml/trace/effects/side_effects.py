@@ -53,7 +53,7 @@ _MISSING = object()
 State = tuple[Any, ...] | None  # None where nobody can see it
 
 
-class Watch:
+class EffectWatch:
     """What a call can reach that is older than the region's body, and how it is before the call.
 
     Args:
@@ -94,7 +94,7 @@ def watched(call: Callable[..., Any], function: Any) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
         owner = getattr(function, "__self__", None)
-        watch = Watch((*called_by(function), *given), (x for x in (owner, *given) if isinstance(x, _CONTAINERS[:-1])))
+        watch = EffectWatch((*called_by(function), *given), (x for x in (owner, *given) if isinstance(x, _CONTAINERS[:-1])))
         try:
             result = call(*args, **kwargs)
         except Exception:
@@ -219,4 +219,4 @@ def differ(before: State, after: State) -> bool:
     )
 
 
-__all__ = ["LOOKERS", "Watch", "members", "own_parts", "watched"]
+__all__ = ["LOOKERS", "EffectWatch", "members", "own_parts", "watched"]

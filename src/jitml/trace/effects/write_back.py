@@ -1,7 +1,7 @@
 """What becomes of a list, a dict or an object from outside that the function changes?  It changes after the call has succeeded.
 
 The function gets copies of the caller's lists, dicts, dataclasses and registered containers, and of those that it finds in
-globals, closures and attributes; what it has done to a copy shows when it is compared with what was in it (`Watched`). An
+globals, closures and attributes; what it has done to a copy shows when it is compared with what was in it (`TrackedCopy`). An
 object's attributes are kept apart while the function is traced (`Trace.stored`). What is new comes out as further results, and
 is put where it belongs.
 """
@@ -25,7 +25,7 @@ from jitml.trace.environment.equality_guards import require_form
 from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
 from jitml.trace.environment.outer_names import SetNames
 from jitml.trace.environment.sets import difference
-from jitml.trace.environment.tracked_copies import Watched, entries, watch_copy
+from jitml.trace.environment.tracked_copies import TrackedCopy, entries, watch_copy
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS
@@ -110,7 +110,7 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
         copied = OpenList(trace, None, name, original, copied.__getitem__)
     if not isinstance(original, tuple):
         before = () if type(copied) is OpenList else entries(copied)
-        watch_copy(trace, Watched(copied, original, find, name, before))
+        watch_copy(trace, TrackedCopy(copied, original, find, name, before))
     return copied
 
 
@@ -135,7 +135,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     changes: list[Change] = []
     values: list[Any] = []
     moving: set[str] = set()
-    changed: list[Watched] = []
+    changed: list[TrackedCopy] = []
     for watched in list(trace.watched.values()):
         _require_same_state(watched)
         found = _difference(watched)
@@ -173,7 +173,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     return changes, values
 
 
-def _require_same_state(watched: Watched) -> None:
+def _require_same_state(watched: TrackedCopy) -> None:
     """The attributes of a list or dict of the user's own class are not watched."""
     if type(watched.copy) is OpenList or not isinstance(watched.copy, CONTAINERS):
         return
@@ -186,7 +186,7 @@ def _require_same_state(watched: Watched) -> None:
         )
 
 
-def _difference(watched: Watched) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
+def _difference(watched: TrackedCopy) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
     """How the caller's own becomes like the copy, the values that this takes, and keys of numbers that are replaced."""
     if not watched.is_changed():
         return None
@@ -283,7 +283,7 @@ class _Extend:
             list.extend(target, items)
 
 
-def require_alone(trace: Trace, changed: Sequence[Watched]) -> None:
+def require_alone(trace: Trace, changed: Sequence[TrackedCopy]) -> None:
     """Nothing else that the function has got is one of these very containers: its copy would not have changed."""
     mine = {id(watched.original): watched for watched in changed}
     others = [watched for watched in trace.watched.values() if mine.get(id(watched.original)) is not watched]

@@ -22,7 +22,7 @@ from jitml.trace.environment.overlap import enter_together, groups
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.environment.understood import Way, is_array, way_of
 from jitml.trace.host_calls.generators import from_outside, is_generator
-from jitml.trace.record.guards import IMMUTABLE, Const, Slot
+from jitml.trace.record.guards import IMMUTABLE, HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import count_leaves, flatten
@@ -54,7 +54,7 @@ class Static:
         return repr(self.value)
 
 
-class Fixed:
+class Unchanging:
     """What jitml has made and nobody changes, a pullback say, which holds what no converted code loads: a variant for each."""
 
     __slots__ = ()
@@ -178,9 +178,9 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is
         host.require(slot, leaf)
         return leaf.value
     if kind is Callee:
-        _see_function(recording, leaf.function, host.compute(getattr, (slot, Const("function")), name), name)
+        _see_function(recording, leaf.function, host.compute(getattr, (slot, HostConst("function")), name), name)
         return leaf.function
-    if isinstance(leaf, (type, Fixed)):
+    if isinstance(leaf, (type, Unchanging)):
         host.require_same(slot, leaf)
         return leaf
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range, *IMMUTABLE)):
@@ -211,7 +211,7 @@ def _see_function(recording: Trace, function: Any, place: Slot, name: str) -> No
     host = recording.host
 
     def part(attribute: str) -> Slot:
-        return host.compute(getattr, (place, Const(attribute)), name)
+        return host.compute(getattr, (place, HostConst(attribute)), name)
 
     if isinstance(function, Transformed):
         _see_function(recording, function.__wrapped__, part("__wrapped__"), name)
@@ -221,7 +221,7 @@ def _see_function(recording: Trace, function: Any, place: Slot, name: str) -> No
     elif type(function) is functools.partial:
         given = [("args", n, value) for n, value in enumerate(function.args)]
         for attribute, key, value in (*given, *(("keywords", key, value) for key, value in function.keywords.items())):
-            item = host.compute(operator.getitem, (part(attribute), Const(key)), name)
+            item = host.compute(operator.getitem, (part(attribute), HostConst(key)), name)
             (host.require if type(value) in (bool, int, float, complex, str) else host.require_same)(item, value)
         _see_function(recording, function.func, part("func"), name)
     elif type(function) is FunctionType and not is_library(function):

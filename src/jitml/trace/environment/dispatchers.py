@@ -22,7 +22,7 @@ from jitml.trace.environment.understood import PLAIN, Way, is_iterator, way_of
 from jitml.trace.host_calls.callbacks import is_converted_inside
 from jitml.trace.host_calls.library_state import home_package, unchanging
 from jitml.trace.host_calls.objects import TracedObject, original_of
-from jitml.trace.record.guards import Const, Slot
+from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.record.recording import Trace, outside_trace, unsupported
@@ -58,7 +58,7 @@ def chosen(trace: Trace, dispatch: Callable[[Any], Any], name: str, args: tuple[
 def chosen_for(trace: Trace, dispatch: Callable[[Any], Any], name: str, cls: type) -> Any:
     """The same for a class."""
     found = dispatch(cls)
-    trace.host.require_same(trace.host.compute(dispatch, (Const(cls),), f"{name} for {cls.__name__}"), found)
+    trace.host.require_same(trace.host.compute(dispatch, (HostConst(cls),), f"{name} for {cls.__name__}"), found)
     return found
 
 
@@ -140,7 +140,7 @@ def host_step(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[s
     operands = [_operand(trace, x) for x in leaves]
     if None in operands:
         return None
-    call = _Call(function, spec)
+    call = _StructuredCall(function, spec)
     given = [original_of(x) if type(x) is not TracedNumber else x.concrete for x in leaves]
     require_shown(trace, function, function.__name__, given)
     slots = tuple(x for x in operands if x is not None)
@@ -157,17 +157,17 @@ def host_step(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[s
     return value, trace.host.compute(call, slots, text)
 
 
-def _operand(trace: Trace, x: Any) -> Slot | Const | None:
+def _operand(trace: Trace, x: Any) -> Slot | HostConst | None:
     if type(x) is TracedNumber:
         return x.slot
     if not is_traced(x) and isinstance(x, PLAIN):
-        return Const(x)
+        return HostConst(x)
     if id(x) in trace.places:
         return trace.places[id(x)]
-    return Const(x) if type(x) is not TracedObject and not is_traced(x) and way_of(x) is Way.ITSELF else None
+    return HostConst(x) if type(x) is not TracedObject and not is_traced(x) and way_of(x) is Way.ITSELF else None
 
 
-class _Call:
+class _StructuredCall:
     """A call with arguments of a structure."""
 
     def __init__(self, function: Any, spec: Any) -> None:

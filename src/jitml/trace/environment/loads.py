@@ -28,14 +28,14 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.environment import sets
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form, require_value
-from jitml.trace.environment.tracked_copies import Watched, entries, met, slots_of, watch_copy
+from jitml.trace.environment.tracked_copies import TrackedCopy, entries, met, slots_of, watch_copy
 from jitml.trace.environment.understood import PLAIN, Way, is_iterator, is_view, way_of
-from jitml.trace.host_calls.addresses import Outer
+from jitml.trace.host_calls.addresses import OuterObject
 from jitml.trace.host_calls.call import call_on_host
 from jitml.trace.host_calls.generators import TracedGenerator, from_outside
 from jitml.trace.host_calls.objects import TracedObject, method_of, original_of
 from jitml.trace.record.containers import kind_of_container, to_count, to_list, to_load
-from jitml.trace.record.guards import Const, Slot
+from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import Trace, home_of, unsupported
@@ -66,11 +66,11 @@ def place_of(trace: Trace, obj: Any) -> Slot | None:
     return slot
 
 
-def load(trace: Trace, function: Callable[..., Any], base: Slot | Const, key: Any, name: str) -> Slot:
+def load(trace: Trace, function: Callable[..., Any], base: Slot | HostConst, key: Any, name: str) -> Slot:
     """The slot of `function(base, key)`: loaded once in the host program, however often the function asks."""
-    memo = (function, id(base.value) if isinstance(base, Const) else base, isinstance(base, Const), key)
+    memo = (function, id(base.value) if isinstance(base, HostConst) else base, isinstance(base, HostConst), key)
     if memo not in trace.loaded:
-        trace.loaded[memo] = trace.host.compute(function, (base, Const(key)), name)
+        trace.loaded[memo] = trace.host.compute(function, (base, HostConst(key)), name)
     return trace.loaded[memo]
 
 
@@ -132,7 +132,7 @@ def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
 def require_decimal_context(trace: Trace) -> None:
     """What decimal numbers are rounded to, and when they raise, is as it is now."""
     name = "the context of decimal numbers"
-    trace.host.require(load(trace, _decimal_context, Const(None), None, name), _decimal_context(None, None))
+    trace.host.require(load(trace, _decimal_context, HostConst(None), None, name), _decimal_context(None, None))
 
 
 def _decimal_context(_: None, __: None) -> str:
@@ -201,9 +201,9 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     items = functools.partial(_items_of, trace, value, slot, name)
     length = functools.partial(_length_of, trace, value, slot, name)
     attribute = functools.partial(_attribute_of, trace, slot, name)
-    seen = TracedObject(call_on_host, None, value, type(value), (), Outer(value, slot, address, items, length, attribute))
+    seen = TracedObject(call_on_host, None, value, type(value), (), OuterObject(value, slot, address, items, length, attribute))
     _compare(trace, seen, slot)
-    trace.at_run_time[id(value)] = Lent(slot, seen)
+    trace.at_run_time[id(value)] = LentObject(slot, seen)
     trace.places[id(value)] = trace.places[id(seen)] = slot
     trace.kept += [value, seen]
     _know(trace, seen, slot)
@@ -337,7 +337,7 @@ def require_all_different(trace: Trace) -> None:
 def require_unset(trace: Trace, slot: Slot, name: str) -> None:
     """An object has no attribute of this name itself."""
     text = f"{trace.host.name(slot)}.{name} is not set"
-    trace.host.require(trace.host.compute(_has_unset, (slot, Const(name)), text), True)
+    trace.host.require(trace.host.compute(_has_unset, (slot, HostConst(name)), text), True)
 
 
 def _has_unset(obj: Any, name: str) -> bool:
@@ -371,7 +371,7 @@ def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name
         else:
             trace.host.require_type(slot, set)
             _require_members(trace, value, slot, name)
-            watch_copy(trace, Watched(seen, value, lambda: slot, name, entries(seen)))
+            watch_copy(trace, TrackedCopy(seen, value, lambda: slot, name, entries(seen)))
             known = seen
         trace.containers[slot] = known
         trace.kept.append(known)
@@ -422,7 +422,7 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if not isinstance(value, tuple) or any(after is not before for (_, after), (_, before) in zip(seen, items)):
         result = with_items(value, seen)
     if result is not value and not isinstance(value, tuple):
-        watch_copy(trace, Watched(result, value, lambda: slot, name, entries(result)))
+        watch_copy(trace, TrackedCopy(result, value, lambda: slot, name, entries(result)))
     trace.containers[slot] = result
     trace.places[id(result)] = slot
     trace.kept.append(result)
@@ -436,14 +436,14 @@ def _open_list(trace: Trace, value: list[Any], slot: Slot, name: str) -> OpenLis
         return number_stand_in(trace, found, place, text) if is_number(found) else observe(trace, found, place, text)
 
     result = OpenList(trace, slot, name, value, item)
-    watch_copy(trace, Watched(result, value, lambda: slot, name, ()))
+    watch_copy(trace, TrackedCopy(result, value, lambda: slot, name, ()))
     trace.places[id(result)] = slot
     trace.containers[slot] = result
     return result
 
 
 @dataclass(frozen=True)
-class Lent:
+class LentObject:
     """An object that is taken at run time: where the host program has it, and what the function sees of it."""
 
     slot: Slot

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from jitml.trace.environment.loads import load, observe
 from jitml.trace.environment.outer_names import owner_of, refuse
 from jitml.trace.environment.unseen_reads import names_in_code
-from jitml.trace.record.guards import Const, Slot
+from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace
 from jitml.trace.values.boxing import is_traced
@@ -31,12 +31,12 @@ def is_made_plainly(cls: type) -> bool:
     return type(cls) is type and new is vars(object)["__new__"] and is_users
 
 
-def base_of(trace: Trace, function: FunctionType) -> Slot | Const:
+def base_of(trace: Trace, function: FunctionType) -> Slot | HostConst:
     """What the host program takes a function's code and defaults from: this very function, or the one it is given."""
-    return trace.callees.get(function, Const(function))
+    return trace.callees.get(function, HostConst(function))
 
 
-class Names:
+class NameHooks:
     """The hooks of names; `accesses.Accesses` has them too."""
 
     __slots__ = ("convert", "function", "trace")
@@ -65,15 +65,15 @@ class Names:
         if name in function.__code__.co_freevars:
             return load(self.trace, getattr, self.cell(name), "cell_contents", name)
         if name in function.__globals__:
-            return load(self.trace, operator.getitem, Const(function.__globals__), name, name)
+            return load(self.trace, operator.getitem, HostConst(function.__globals__), name, name)
         return None
 
-    def cell(self, name: str) -> Slot | Const:
+    def cell(self, name: str) -> Slot | HostConst:
         """The cell of a closure variable."""
         function = self.function
         number = function.__code__.co_freevars.index(name)
         if function not in self.trace.callees:
-            return Const((function.__closure__ or ())[number])
+            return HostConst((function.__closure__ or ())[number])
         base, cells = self.trace.callees[function], f"{function.__name__}.__closure__"
         closure = load(self.trace, getattr, base, "__closure__", cells)
         return load(self.trace, operator.getitem, closure, number, f"{cells}[{number}]")

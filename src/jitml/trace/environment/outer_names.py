@@ -8,11 +8,11 @@ from __future__ import annotations
 from types import CellType, FunctionType
 from typing import Any, NoReturn
 
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.recording import active_trace, unsupported
 
 
-class Outer:
+class OuterNames:
     """Stands on the left where a global or nonlocal name is assigned: `__jm.outer.name = value`."""
 
     __slots__ = ("_hooks",)
@@ -30,8 +30,8 @@ class Outer:
             refuse(name)
         hooks.effect(_Binding())
         if id(owner) not in trace.places:
-            cell = hooks.cell(name) if isinstance(owner, CellType) else Const(owner)
-            trace.places[id(owner)] = trace.host.hold(cell.value, name) if isinstance(cell, Const) else cell
+            cell = hooks.cell(name) if isinstance(owner, CellType) else HostConst(owner)
+            trace.places[id(owner)] = trace.host.hold(cell.value, name) if isinstance(cell, HostConst) else cell
             trace.kept.append(owner)
             trace.spaces[id(owner)] = owner
         trace.stored[id(owner), name] = value
@@ -75,4 +75,4 @@ def refuse(name: str) -> NoReturn:
     unsupported(f"the jitted function assigns the global or nonlocal name {name!r}", "Return the value instead.")
 
 
-__all__ = ["Outer", "SetNames", "owner_of", "refuse"]
+__all__ = ["OuterNames", "SetNames", "owner_of", "refuse"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from jitml.trace.environment.loads import load, observe, place_of
 from jitml.trace.environment.understood import PLAIN
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.recording import Trace, home_of, refuse_environ, unsupported
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.registry import full_name
@@ -58,7 +58,7 @@ def asked(trace: Trace, function: Any) -> Callable[..., Any] | None:
 def _subclasses(trace: Trace, cls: type) -> list[type]:
     """`cls.__subclasses__()`"""
     found = _subclasses_of(cls)
-    trace.host.require(trace.host.compute(_subclasses_of, (Const(cls),), f"{cls.__name__}.__subclasses__()"), found)
+    trace.host.require(trace.host.compute(_subclasses_of, (HostConst(cls),), f"{cls.__name__}.__subclasses__()"), found)
     return [*found]
 
 
@@ -100,7 +100,7 @@ def _error_state(trace: Trace) -> dict[str, str]:
 
 def _reaction(trace: Trace, key: str) -> str:
     """What NumPy does at the call about errors of a kind."""
-    slot = load(trace, _reaction_to, Const(None), key, f"np.geterr()[{key!r}]")
+    slot = load(trace, _reaction_to, HostConst(None), key, f"np.geterr()[{key!r}]")
     trace.host.require(slot, trace.root.error_kinds[key])
     return trace.root.error_kinds[key]
 
@@ -115,7 +115,7 @@ def _found(trace: Trace, function: Callable[[], Any], name: str) -> Any:
     def ask(_: None, __: None) -> Any:
         return function()
 
-    return observe(trace, function(), trace.host.compute(ask, (Const(None), Const(None)), f"{name}()"), f"{name}()")
+    return observe(trace, function(), trace.host.compute(ask, (HostConst(None), HostConst(None)), f"{name}()"), f"{name}()")
 
 
 def _of_logger(trace: Trace, function: MethodType, *args: Any, **kwargs: Any) -> Any:
@@ -124,7 +124,7 @@ def _of_logger(trace: Trace, function: MethodType, *args: Any, **kwargs: Any) ->
     if any(is_traced(x) or not isinstance(x, PLAIN) for x in given):
         unsupported(f"{full_name(function)} is called with what is made in the jitted function")
     place, text = place_of(trace, function.__self__), f"{full_name(function)}({', '.join(map(repr, given))})"
-    logger = Const(function.__self__) if place is None else place
+    logger = HostConst(function.__self__) if place is None else place
     slot = load(trace, _ask, logger, (function.__name__, args, (*kwargs.items(),)), text)
     return observe(trace, function(*args, **kwargs), slot, text)
 
@@ -140,4 +140,4 @@ def _of_environ(trace: Trace, name: str, *args: Any, **kwargs: Any) -> Any:
         refuse_environ()
     text = f"os.environ.{name}({', '.join(map(repr, given))})"
     value = getattr(os.environ, name)(*args, **kwargs)
-    return observe(trace, value, load(trace, _ask, Const(os.environ), (name, args, (*kwargs.items(),)), text), text)
+    return observe(trace, value, load(trace, _ask, HostConst(os.environ), (name, args, (*kwargs.items(),)), text), text)

@@ -51,7 +51,7 @@ _PLAIN = {int, float, str, bool, type(None), bytes, complex, np.float64, np.int6
 
 
 @dataclass(frozen=True)
-class Part:
+class SnapshotPart:
     """A part of the outside.
 
     Args:
@@ -82,7 +82,7 @@ class Snapshot:
     """
 
     def __init__(self, roots: Iterable[tuple[Any, str]]) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[SnapshotPart] = []
         self.seen: dict[int, Any] = {}  # what has been reached, by id
         self.arrays: dict[int, np.ndarray[Any, Any]] = {}
         self.names: set[str] = set()  # that code mentions
@@ -111,12 +111,12 @@ class Snapshot:
             for part in self._parts:
                 part.references.take_back(part.before, is_left)
 
-    def changed(self) -> Part | None:
+    def changed(self) -> SnapshotPart | None:
         """The first part that is not as it was."""
         return next((part for part in self._parts if part.change()), None)
 
     def _keep(self, name: str, references: References, keys: Sequence[str] = ()) -> None:
-        self._parts.append(Part(name, references, references.look(), tuple(keys)))
+        self._parts.append(SnapshotPart(name, references, references.look(), tuple(keys)))
 
     def _reach(self, x: Any, name: str) -> None:
         kind: Any = type(x)
@@ -178,16 +178,16 @@ def unchanged(snapshot: Snapshot) -> Iterator[None]:
         yield
     except (Exception, Restart) as error:
         if part := snapshot.changed():
-            raise Changed(part) from error
+            raise ChangedOutside(part) from error
         raise
     if part := snapshot.changed():
-        raise Changed(part)
+        raise ChangedOutside(part)
 
 
-class Changed(UnsupportedError):
+class ChangedOutside(UnsupportedError):
     """Something outside has changed, by code that is not converted."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: SnapshotPart) -> None:
         super().__init__(
             f"{part.change()} is changed by code that runs only once, while the function is traced, and not at every call",
             remedy="What has changed stays so. If it was another thread, or a cache that is filled now, call again. What Python "
@@ -197,7 +197,7 @@ class Changed(UnsupportedError):
         self.part = part
 
 
-def find_line(part: Part, attempt: Callable[[], object]) -> Source | None:
+def find_line(part: SnapshotPart, attempt: Callable[[], object]) -> Source | None:
     """The first of the user's lines that changes this part, found by running all over again, slowly."""
     found: list[Source] = []
     latest: list[Source] = []
@@ -255,4 +255,4 @@ def _mentioned(code: CodeType) -> frozenset[str]:
     return frozenset(code.co_names).union(texts, *(_mentioned(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 
-__all__ = ["Changed", "Snapshot", "find_line"]
+__all__ = ["ChangedOutside", "Snapshot", "find_line"]

@@ -15,7 +15,7 @@ from jitml.trace.record.recording import Trace
 
 
 @dataclass(frozen=True)
-class Watched:
+class TrackedCopy:
     """A copy of a container from outside, and what was in it: keys and items.
 
     Args:
@@ -57,20 +57,20 @@ def slots_of(cls: type) -> Iterator[str]:
         yield from (name for name, member in vars(base).items() if isinstance(member, MemberDescriptorType))
 
 
-def met(trace: Trace, value: Any) -> Watched | None:
+def met(trace: Trace, value: Any) -> TrackedCopy | None:
     """What is known of a container, or a record, that has been met elsewhere."""
-    known: Watched | None = trace.copies.get(id(value))
+    known: TrackedCopy | None = trace.copies.get(id(value))
     return known
 
 
-def watch_copy(trace: Trace, watched: Watched) -> None:
+def watch_copy(trace: Trace, watched: TrackedCopy) -> None:
     """Compare a copy with what it was, when the function has ended."""
     trace.watched[id(watched.copy)] = watched
     trace.copies.setdefault(id(watched.original), watched)
 
 
 def watch_no_more(trace: Trace, copied: Any) -> None:
-    watched: Watched = trace.watched.pop(id(copied))
+    watched: TrackedCopy = trace.watched.pop(id(copied))
     original = id(watched.original)
     if trace.copies.get(original) is watched:
         del trace.copies[original]

@@ -74,7 +74,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class UnderstoodRow:
     """What is done with the values of some types.
 
     covers: whether it is this row's, if no earlier one has it.
@@ -131,55 +131,55 @@ def _has_attributes(x: Any) -> bool:
 
 
 TABLE = (
-    Row(
+    UnderstoodRow(
         Way.ARRAY, "arrays", is_array,
         "class, dtype, shape, strides, what it shares memory with", "at each call", "in place, when the call has succeeded",
         "as a new array", "as an array that the program has", "itself, or a view of it",
     ),
-    Row(
+    UnderstoodRow(
         Way.GENERATOR, "generators of random numbers", is_generator,
         "class", "at each call, draw by draw", "drawing advances it", "refused", "at run time, to what draws", "itself",
     ),
-    Row(
+    UnderstoodRow(
         Way.VALUE, "numbers, text, None, dtypes, dates and other values that never change", lambda x: isinstance(x, PLAIN),
         "by value; numbers that are arguments, or change often, by type", "as a constant or an operand", "never", "itself",
         "itself", "itself",
     ),
-    Row(
+    UnderstoodRow(
         Way.ITEMS, "lists, tuples, dicts, deques, and classes made of them", _has_items,
         "type, length or keys, and each item by its own row", "item by item", "on a copy, written back in the end",
         "item by item", "a copy of its items", "the caller's own",
     ),
-    Row(
+    UnderstoodRow(
         Way.CONTENTS, "sets, bytearrays, `array.array`, memoryviews", lambda x: isinstance(x, HELD),
         "all that it holds, by value", "as a constant", "sets: on a copy, written back in the end; others: refused",
         "as a constant", "as a constant", "sets: the caller's own; others: refused",
     ),
-    Row(
+    UnderstoodRow(
         Way.PARTS, "methods of objects, partials, views of dicts, `MappingProxyType`",
         lambda x: type(x) in (functools.partial, MethodType, MappingProxyType) or is_view(x) or is_bound(x),
         "what it is made of, each part by its own row", "through its parts", "through its parts", "through its parts",
         "made anew of its parts", "itself",
     ),
-    Row(
+    UnderstoodRow(
         Way.ITSELF, "functions, classes, modules, jitted functions, patterns, streams and other code", _is_code,
         "by identity; of functions that are converted also their code and all that they load", "never changes", "refused",
         "itself", "itself", "itself",
     ),
-    Row(
+    UnderstoodRow(
         Way.ATTRIBUTES, "objects of the user's classes and of Python's", _has_attributes,
         "by identity, arguments by class; attributes as they are loaded", "attribute by attribute",
         "attributes are set when the call has succeeded; what is in queues, too, and threads that wait are woken",
         "attribute by attribute",
         "if all of its state is in attributes: that is compared at each call; else refused", "itself",
     ),
-    Row(
+    UnderstoodRow(
         Way.COMPARED, "polynomials of NumPy's",
         is_polynomial,
         "by identity, and all that they hold by value", "as a constant", "arrays that they hold, in place", "as a constant",
         "as a constant", "itself",
     ),
-    Row(
+    UnderstoodRow(
         Way.RUN_TIME, "everything else: objects of libraries, masked arrays, weak references, context variables", lambda x: True,
         "by class", "at run time, of the object of this call; attributes and constant items before the program starts",
         "attributes are set when the call has succeeded; what a method changes is refused", "at run time",
@@ -188,7 +188,7 @@ TABLE = (
 )  # fmt: skip
 
 
-def row_of(x: Any) -> Row:
+def row_of(x: Any) -> UnderstoodRow:
     """The row that covers a value."""
     return next(row for row in TABLE if row.covers(x))
 

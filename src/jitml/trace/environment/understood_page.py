@@ -23,7 +23,7 @@ A test finds every file that holds a constant, guards one, or calls something wh
 
 
 @dataclass(frozen=True)
-class Place:
+class ConstantPlace:
     """A file in which values become constants, and the rows that say how these stay true."""
 
     file: str
@@ -33,71 +33,87 @@ class Place:
 
 _ALL = tuple(Way)
 PLACES = (
-    Place("trace/environment/arguments.py", "lets arguments in: static ones and what jitml has made by value or identity", _ALL),
-    Place("trace/environment/names.py", "loads globals, cells and defaults by name at each call", _ALL),
-    Place(
+    ConstantPlace(
+        "trace/environment/arguments.py", "lets arguments in: static ones and what jitml has made by value or identity", _ALL
+    ),
+    ConstantPlace("trace/environment/names.py", "loads globals, cells and defaults by name at each call", _ALL),
+    ConstantPlace(
         "trace/environment/loads.py",
         "lets a value in as its row says; keys of dicts, and objects that came in unseen, are held",
         _ALL,
     ),
-    Place("trace/hooks/attributes.py", "loads attributes, items and what modules keep; members of classes by identity", _ALL),
-    Place("trace/environment/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
-    Place(
+    ConstantPlace(
+        "trace/hooks/attributes.py", "loads attributes, items and what modules keep; members of classes by identity", _ALL
+    ),
+    ConstantPlace("trace/environment/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
+    ConstantPlace(
         "trace/environment/process_state.py",
         "asks NumPy's settings and the environment before the program starts",
         (Way.VALUE, Way.ITEMS),
     ),
-    Place(
+    ConstantPlace(
         "trace/effects/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)
     ),
-    Place(
+    ConstantPlace(
         "trace/effects/inheritance.py", "asks whether a class itself has what another one gives it", (Way.ATTRIBUTES, Way.ITSELF)
     ),
-    Place("trace/speculation/exceptions.py", "asks whether a name that was missing is there", (Way.VALUE,)),
-    Place("dispatch/eager.py", "runs transforms outside of the trace where what they are given is not traced", (Way.ITSELF,)),
-    Place("trace/effects/write_back.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
-    Place("trace/environment/equality_guards.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)),
-    Place("trace/record/loaded_modules.py", "asks which modules there are", (Way.ITSELF,)),
-    Place("trace/effects/queues.py", "asks whether other threads run before the program starts", (Way.ATTRIBUTES,)),
-    Place("trace/hooks/copying.py", "loads what `copy.copy` reads: attributes, and which there are", (Way.ATTRIBUTES,)),
-    Place(
+    ConstantPlace("trace/speculation/exceptions.py", "asks whether a name that was missing is there", (Way.VALUE,)),
+    ConstantPlace(
+        "dispatch/eager.py", "runs transforms outside of the trace where what they are given is not traced", (Way.ITSELF,)
+    ),
+    ConstantPlace("trace/effects/write_back.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
+    ConstantPlace(
+        "trace/environment/equality_guards.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)
+    ),
+    ConstantPlace("trace/record/loaded_modules.py", "asks which modules there are", (Way.ITSELF,)),
+    ConstantPlace("trace/effects/queues.py", "asks whether other threads run before the program starts", (Way.ATTRIBUTES,)),
+    ConstantPlace("trace/hooks/copying.py", "loads what `copy.copy` reads: attributes, and which there are", (Way.ATTRIBUTES,)),
+    ConstantPlace(
         "trace/environment/unseen_reads.py",
         "compares what code that is not converted reads",
         (Way.ATTRIBUTES, Way.COMPARED, Way.ITEMS),
     ),
-    Place("trace/environment/class_guards.py", "compares the functions of classes of the user's", (Way.ITSELF, Way.ATTRIBUTES)),
-    Place("trace/hooks/convert.py", "converts functions: their code, and globals of those that are arguments", (Way.ITSELF,)),
-    Place(
+    ConstantPlace(
+        "trace/environment/class_guards.py", "compares the functions of classes of the user's", (Way.ITSELF, Way.ATTRIBUTES)
+    ),
+    ConstantPlace(
+        "trace/hooks/convert.py", "converts functions: their code, and globals of those that are arguments", (Way.ITSELF,)
+    ),
+    ConstantPlace(
         "trace/environment/dispatchers.py",
         "asks dispatchers, caches and unknown libraries before the program starts",
         (Way.ITSELF, Way.RUN_TIME),
     ),
-    Place("trace/hooks/callees.py", "guards whether an object has an attribute", (Way.ATTRIBUTES,)),
-    Place(
+    ConstantPlace("trace/hooks/callees.py", "guards whether an object has an attribute", (Way.ATTRIBUTES,)),
+    ConstantPlace(
         "trace/hooks/unconverted_calls.py",
         "calls the standard library, NumPy and SciPy while tracing, on what rows have let in",
         (Way.VALUE, Way.COMPARED),
     ),
-    Place(
+    ConstantPlace(
         "trace/host_calls/call.py",
         "tries host calls out; numbers, text and None among their results are compared at run time",
         (Way.RUN_TIME,),
     ),
-    Place("trace/host_calls/objects.py", "holds an object of a library that is a key: it is this one", (Way.RUN_TIME,)),
-    Place("trace/record/recording.py", "makes inputs of numbers", (Way.VALUE,)),
-    Place("trace/record/guards.py", "the host program itself: constants are operands of its steps", _ALL),
-    Place("trace/values/numbers.py", "guards a number by value where Python needs it", (Way.VALUE,)),
-    Place("trace/symbolic/constants.py", "guards numbers of which a condition depends", (Way.VALUE,)),
-    Place("dispatch/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)),
-    Place("trace/hooks/formatting.py", "guards what texts show of objects", (Way.VALUE, Way.ATTRIBUTES)),
-    Place("trace/environment/overlap.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
-    Place("trace/host_calls/generators.py", "holds generators that came in unseen", (Way.GENERATOR,)),
-    Place("trace/values/boxing.py", "holds arrays that came in unseen, and reads them at each call", (Way.ARRAY,)),
-    Place("autograd/api/custom.py", "loads the rules of functions that have some", (Way.ITSELF,)),
-    Place("autograd/arguments/attributes.py", "loads attributes of objects that are differentiated", (Way.ATTRIBUTES,)),
-    Place("numpy/support/memory_order.py", "calls NumPy on small arrays that lie like the operands", (Way.ARRAY,)),
-    Place("numpy/arrays/methods.py", "has arrays on the memory of other objects made at each call", (Way.CONTENTS, Way.RUN_TIME)),
-    Place("numpy/reductions/closeness.py", "guards whether arrays overlap", (Way.ARRAY,)),
+    ConstantPlace("trace/host_calls/objects.py", "holds an object of a library that is a key: it is this one", (Way.RUN_TIME,)),
+    ConstantPlace("trace/record/recording.py", "makes inputs of numbers", (Way.VALUE,)),
+    ConstantPlace("trace/record/guards.py", "the host program itself: constants are operands of its steps", _ALL),
+    ConstantPlace("trace/values/numbers.py", "guards a number by value where Python needs it", (Way.VALUE,)),
+    ConstantPlace("trace/symbolic/constants.py", "guards numbers of which a condition depends", (Way.VALUE,)),
+    ConstantPlace(
+        "dispatch/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)
+    ),
+    ConstantPlace("trace/hooks/formatting.py", "guards what texts show of objects", (Way.VALUE, Way.ATTRIBUTES)),
+    ConstantPlace("trace/environment/overlap.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
+    ConstantPlace("trace/host_calls/generators.py", "holds generators that came in unseen", (Way.GENERATOR,)),
+    ConstantPlace("trace/values/boxing.py", "holds arrays that came in unseen, and reads them at each call", (Way.ARRAY,)),
+    ConstantPlace("autograd/api/custom.py", "loads the rules of functions that have some", (Way.ITSELF,)),
+    ConstantPlace("autograd/arguments/attributes.py", "loads attributes of objects that are differentiated", (Way.ATTRIBUTES,)),
+    ConstantPlace("numpy/support/memory_order.py", "calls NumPy on small arrays that lie like the operands", (Way.ARRAY,)),
+    ConstantPlace(
+        "numpy/arrays/methods.py", "has arrays on the memory of other objects made at each call", (Way.CONTENTS, Way.RUN_TIME)
+    ),
+    ConstantPlace("numpy/reductions/closeness.py", "guards whether arrays overlap", (Way.ARRAY,)),
 )
 
 

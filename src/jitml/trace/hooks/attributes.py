@@ -1,4 +1,4 @@
-"""What happens when converted code loads or stores an attribute or an item?  `Accesses`, the hooks planted there.
+"""What happens when converted code loads or stores an attribute or an item?  `AttributeHooks`, the hooks planted there.
 
 What comes from outside is entered in the host program and guarded (`loads.py`); arrays become tracers; properties and
 `__getitem__` of the user's classes are converted. Stores into what came from outside are refused.
@@ -27,8 +27,8 @@ from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.dispatchers import chosen
 from jitml.trace.environment.loads import load, observe, observe_changing, place_of, require_unset
-from jitml.trace.environment.names import Names
-from jitml.trace.environment.outer_names import Outer
+from jitml.trace.environment.names import NameHooks
+from jitml.trace.environment.outer_names import OuterNames
 from jitml.trace.environment.process_state import from_environ
 from jitml.trace.environment.tracked_copies import entries, watch_no_more
 from jitml.trace.environment.understood import PLAIN, Way, way_of
@@ -39,7 +39,7 @@ from jitml.trace.host_calls.effects import STREAMS
 from jitml.trace.host_calls.generators import TracedGenerator
 from jitml.trace.host_calls.objects import TracedObject, arrays_apart, attribute_of, method_of, original_of, outer_of
 from jitml.trace.host_calls.staleness import is_computed, is_of_its_memory, require_unchanged
-from jitml.trace.record.guards import Const, Slot
+from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library, is_sparse
 from jitml.trace.record.loaded_modules import found_in, modules_of
 from jitml.trace.record.pytree import is_record
@@ -56,7 +56,7 @@ _IN_PLACE = frozenset(f"__i{name.strip('_')}__" for name in vars(operator) if f"
 _CONSTANT = {"numpy", "scipy", "math", "cmath", "jitml"}  # modules that nobody changes
 
 
-class Accesses(Names):
+class AttributeHooks(NameHooks):
     """The hooks of attributes and subscripts; `calls.Hooks` has them too."""
 
     __slots__ = ()
@@ -268,7 +268,7 @@ class Accesses(Names):
 
     def _require_member(self, cls: type, name: str, member: object) -> None:
         """A class still has this method or property."""
-        self.trace.host.require_same(load(self.trace, getattr, Const(cls), name, f"{cls.__name__}.{name}"), member)
+        self.trace.host.require_same(load(self.trace, getattr, HostConst(cls), name, f"{cls.__name__}.{name}"), member)
 
     def _module_attr(self, module: ModuleType, name: str) -> Any:
         if module is sys and name in STREAMS:
@@ -283,7 +283,7 @@ class Accesses(Names):
             if home in _CONSTANT or way_of(value) is Way.ITSELF:
                 return lift(value) if type(value) is np.ndarray else value
         text = f"{module.__name__}.{name}"
-        return observe(self.trace, value, load(self.trace, getattr, Const(module), name, text), text)
+        return observe(self.trace, value, load(self.trace, getattr, HostConst(module), name, text), text)
 
     def imported(self, value: Any, name: str, module: str, level: int) -> Any:
         """`from module import name` has given this."""
@@ -440,9 +440,9 @@ class Accesses(Names):
         return cls
 
     @property
-    def outer(self) -> Outer:
+    def outer(self) -> OuterNames:
         """What stands on the left where a global or nonlocal name is about to be bound."""
-        return Outer(self)
+        return OuterNames(self)
 
 
 def _is_changeable(module: ModuleType) -> bool:

@@ -42,7 +42,7 @@ _UNARY: dict[str, Callable[..., Any]] = {"neg": operator.neg, "pos": operator.po
 REPEATED = (list, tuple, str, bytes, bytearray, deque)  # whose `+` and `*` wait until other operands have been asked
 
 
-class Operators(Asking):
+class OperatorHooks(Asking):
     """The hooks of operators; `calls.Hooks` has them too."""
 
     __slots__ = ()

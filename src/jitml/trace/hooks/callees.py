@@ -44,9 +44,9 @@ from jitml.trace.hooks.stores import Outside
 from jitml.trace.hooks.unconverted_calls import OutsideCalls, close_lists
 from jitml.trace.hooks.user_methods import users_method
 from jitml.trace.host_calls.effects import effect_of
-from jitml.trace.host_calls.generators import Draw, maker, method_of
+from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
 from jitml.trace.host_calls.objects import TracedObject
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.fp_errors import ErrorState
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_called, is_library, is_scipys, makes_sparse
@@ -163,7 +163,7 @@ class Callees(OutsideCalls):
     def _draw(self, function: Any) -> Any:
         """What makes generators of random numbers, or draws from one."""
         found = method_of(self.trace, function) or maker(function)
-        found = function if found is None and isinstance(function, Draw) else found
+        found = function if found is None and isinstance(function, MethodDraw) else found
         return None if found is None else functools.partial(self._of_ours, found)
 
     def _of_ours(self, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -377,7 +377,7 @@ class Callees(OutsideCalls):
         close_lists([target])
         self.grow(target)
         self.unseen_inside(target, *args, methods=("__lt__", "__le__", "__gt__", "__ge__"))
-        if type(target) is Stack:
+        if type(target) is TracedList:
             return target.change(function, *args, **kwargs)
         return function(target, *args, **kwargs)
 

@@ -24,7 +24,7 @@ from jitml.trace.hooks.operators import SPECIAL
 from jitml.trace.hooks.unconverted_calls import is_ours
 from jitml.trace.hooks.user_methods import users_method
 from jitml.trace.host_calls.objects import TracedObject
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.libraries import is_library
 from jitml.trace.regions import drivers
 from jitml.trace.regions.identity import is_one
@@ -95,7 +95,7 @@ class Hooks(Callees):
     def filled(self, items: Any) -> Any:
         """What the truth of such a list depends on."""
         items = bound(items)
-        return items.length() > 0 if type(items) in (Growing, Probe, Stack) else items
+        return items.length() > 0 if type(items) in (Growing, Probe, TracedList) else items
 
     def is_same(self, x: Any, y: Any) -> Any:
         """`x is y`, one of them True or False: Python's bools are the same where they are equal."""

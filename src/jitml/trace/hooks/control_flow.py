@@ -18,7 +18,7 @@ import numpy as np
 from jitml.interrupts import pass_on
 from jitml.trace.regions import drivers
 from jitml.trace.rewrite.induction import Directions
-from jitml.trace.rewrite.protocol import UNDEF, Choice, Driver, Names, Operand, Values
+from jitml.trace.rewrite.protocol import UNDEF, BooleanOperand, ConditionalExpression, Driver, Names, Values
 from jitml.trace.speculation.exceptions import require_known_sizes, require_missing, require_numpys_own
 from jitml.trace.speculation.modes import Mode, Site
 from jitml.trace.values.boxing import is_traced
@@ -210,11 +210,11 @@ class Steering:
         place = drivers.here()
         return drivers.while_(names, values, counters, grows, place) or PlainWhile(place)
 
-    def and_(self, left: Any) -> Operand:
+    def and_(self, left: Any) -> BooleanOperand:
         taken = self._known_truth(left)
         return drivers.operand(left, False) if taken is None else Plain(left, taken)
 
-    def or_(self, left: Any) -> Operand:
+    def or_(self, left: Any) -> BooleanOperand:
         taken = self._known_truth(left)
         return drivers.operand(left, True) if taken is None else Plain(left, not taken)
 
@@ -223,7 +223,7 @@ class Steering:
         truth = self.true(left)
         return _outcome(left) if truth is left else bool(truth)
 
-    def choice(self, test: Any) -> Choice:
+    def choice(self, test: Any) -> ConditionalExpression:
         test = self.true(test)
         taken = _outcome(test)
         return drivers.choice(test) if taken is None else THEN if taken else ELSE

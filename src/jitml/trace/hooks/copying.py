@@ -20,7 +20,7 @@ from jitml.trace.environment.loads import load, place_of
 from jitml.trace.hooks.operators import Specials
 from jitml.trace.hooks.user_methods import static
 from jitml.trace.host_calls.array_ownership import own_arrays
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.values.boxing import is_traced, lift
@@ -160,7 +160,7 @@ class Copies(Specials):
         for key in _slots(type(x)):
             is_set = hasattr(x, key)
             if slot is not None and (id(x), key) not in self.trace.stored:
-                has = self.trace.host.compute(hasattr, (slot, Const(key)), f"hasattr({self.trace.host.name(slot)}, {key!r})")
+                has = self.trace.host.compute(hasattr, (slot, HostConst(key)), f"hasattr({self.trace.host.name(slot)}, {key!r})")
                 self.trace.host.require(has, is_set)
             names += [key] if is_set or (id(x), key) in self.trace.stored else []
         return {name: self.attr(x, name) for name in names if not is_gone(self.trace, x, name)}

@@ -1,7 +1,7 @@
 """What does an object look like in a text?  As its `__str__`, `__repr__` or `__format__` say, which see tracers as helpers do.
 
 Objects whose class leaves this to a library are written while the function is traced; that they look like this is checked at
-every call. In lists and dicts `Written` stands for an object.
+every call. In lists and dicts `WrittenObject` stands for an object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import optree
 
 from jitml.trace.environment.loads import place_of
 from jitml.trace.hooks.user_methods import Asking
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import NAMESPACE, flatten
 from jitml.trace.record.recording import home_of, unsupported
@@ -36,7 +36,7 @@ _CONTAINERS = (list, tuple, dict, deque)
 _PERCENT = re.compile(r"%(?:\((?P<key>[^)]*)\))?[-#0 +]*(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<kind>.)")
 
 
-class Written:
+class WrittenObject:
     """An object as it has written itself."""
 
     __slots__ = ("as_repr", "as_str")
@@ -56,7 +56,7 @@ class Written:
 
 
 _REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
-_REGISTER(Written, lambda x: ((x.as_str, x.as_repr), None), lambda _, parts: Written(*parts), namespace=NAMESPACE)
+_REGISTER(WrittenObject, lambda x: ((x.as_str, x.as_repr), None), lambda _, parts: WrittenObject(*parts), namespace=NAMESPACE)
 
 
 def shown(hooks: Asking, x: Any) -> Any:
@@ -89,7 +89,7 @@ def shown_twice(hooks: Asking, x: Any) -> Any:
         return _copied(hooks, x, ())
     as_repr = _as_repr(hooks, x)
     is_other = isinstance(x, BaseException) or _is_users(_member(x, "__str__"))
-    return Written(_as_str(hooks, x) if is_other else as_repr, as_repr)
+    return WrittenObject(_as_str(hooks, x) if is_other else as_repr, as_repr)
 
 
 def shown_in_percent(hooks: Asking, template: Any, values: Any) -> Any:
@@ -138,7 +138,7 @@ def shown_in_braces(hooks: Asking, template: str, args: tuple[Any, ...], kwargs:
 def _is_object(x: Any) -> bool:
     """Whether a value is not one that every text shows in the same way."""
     kind = type(x)
-    if is_traced(x) or isinstance(x, (*_CONSTANT, TracedText, Written)) or kind in _CONTAINERS:
+    if is_traced(x) or isinstance(x, (*_CONSTANT, TracedText, WrittenObject)) or kind in _CONTAINERS:
         return isinstance(x, BaseException) and (_is_users(_member(x, "__str__")) or _holds_traced(x))
     return not home_of(kind).startswith("jitml.") and not (isinstance(x, tuple) and hasattr(x, "_fields") and not _has_users(x))
 
@@ -206,7 +206,7 @@ def _fixed(hooks: Asking, x: Any, function: Callable[..., str], *given: Any) -> 
         if hooks.trace.is_changed(x) and _member(x, "__repr__") is not object.__repr__:
             unsupported(f"{name} is changed, and then written by code that is not converted", "Write what it holds.")
         hooks.trace.host.require(
-            hooks.trace.host.compute(function, (slot, *map(Const, given)), f"{function.__name__}({name})"), result
+            hooks.trace.host.compute(function, (slot, *map(HostConst, given)), f"{function.__name__}({name})"), result
         )
     return result
 
@@ -220,7 +220,7 @@ def _copied(hooks: Asking, x: Any, around: tuple[int, ...]) -> Any:
     def item(part: Any) -> Any:
         if _is_object(part):
             as_repr = _as_repr(hooks, part)
-            return Written(as_repr, as_repr)
+            return WrittenObject(as_repr, as_repr)
         return _copied(hooks, part, inside)
 
     kind: Any = type(x)

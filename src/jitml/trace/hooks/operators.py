@@ -23,7 +23,7 @@ from jitml.trace.environment.class_guards import require_none_registered
 from jitml.trace.environment.loads import require_unset
 from jitml.trace.environment.process_state import in_environ
 from jitml.trace.environment.unseen_reads import guard_librarys
-from jitml.trace.hooks.binary_operators import BINARY, COMPARE, REPEATED, Operators
+from jitml.trace.hooks.binary_operators import BINARY, COMPARE, REPEATED, OperatorHooks
 from jitml.trace.hooks.user_methods import EQUALITY, ORDER, PLAIN, kind_of, named, parts_of, static, users_method
 from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.record.recording import home_of, is_users_class, unsupported
@@ -81,7 +81,7 @@ class FreshRows:
         return next(self.rows)
 
 
-class Specials(Operators):
+class Specials(OperatorHooks):
     """The hooks of what asks special methods; `calls.Hooks` has them too."""
 
     __slots__ = ()

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.environment.names import Names
+from jitml.trace.environment.names import NameHooks
 from jitml.trace.environment.outer_names import refuse
 from jitml.trace.environment.unseen_reads import guard_librarys, guard_state, names_in, outer_values, run_unseen
-from jitml.trace.hooks.attributes import Accesses
+from jitml.trace.hooks.attributes import AttributeHooks
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.recording import home_of
@@ -84,7 +84,7 @@ def named(x: Any) -> str:
     return f"numpy.{cls.__name__}" if cls.__module__ == "numpy" else cls.__name__
 
 
-class Asking(Accesses):
+class Asking(AttributeHooks):
     """Hooks that guard what is called out of sight; `calls.Hooks` has them too."""
 
     __slots__ = ()
@@ -108,7 +108,7 @@ class Asking(Accesses):
 
     def _guard_outer(self, function: FunctionType, names: frozenset[str]) -> None:
         """What a function that runs out of sight loads by name."""
-        hooks = Names(self.trace, function, self.convert)
+        hooks = NameHooks(self.trace, function, self.convert)
         for name, value in outer_values(function).items():
             self.trace.read_unseen.add(name)
             if any(key == name and owner in self.trace.spaces for owner, key in self.trace.stored):

@@ -16,15 +16,15 @@ from jitml.trace.record.pytree import NAMESPACE
 from jitml.trace.values.numbers import TracedNumber
 
 
-class Address(int):
+class ObjectAddress(int):
     """Where an object lies; each class of objects has one of its own, so that another one is another result."""
 
     kind: ClassVar[type]
 
 
 @functools.lru_cache(maxsize=1024)
-def address_of_a(kind: Any) -> type[Address]:
-    return type("Address", (Address,), {"kind": kind})
+def address_of_a(kind: Any) -> type[ObjectAddress]:
+    return type("Address", (ObjectAddress,), {"kind": kind})
 
 
 @dataclass(frozen=True)
@@ -72,23 +72,23 @@ _register(Located, Located.parts, Located.build, namespace=NAMESPACE)
 
 
 @dataclass(frozen=True)
-class Lent(Located):
+class LentAddress(Located):
     """The same of an object from outside, which lives as long as the call."""
 
     @staticmethod
     def build(_: None, parts: Any) -> Any:
-        return generator_at(parts[0]) if type(parts[0]) is int else Lent(*parts)
+        return generator_at(parts[0]) if type(parts[0]) is int else LentAddress(*parts)
 
 
-_register(Lent, Lent.parts, Lent.build, namespace=NAMESPACE)
+_register(LentAddress, LentAddress.parts, LentAddress.build, namespace=NAMESPACE)
 
 
 def is_located(x: Any) -> bool:
-    return type(x) in (Located, Lent)
+    return type(x) in (Located, LentAddress)
 
 
 @dataclass
-class Outer:
+class OuterObject:
     """An object from outside, of which the program has another one in each call.
 
     original: what it is in the call that is traced; its attributes are loaded from there.

@@ -27,10 +27,10 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
-from jitml.trace.host_calls.addresses import Address, Pointer, is_located
+from jitml.trace.host_calls.addresses import ObjectAddress, Pointer, is_located
 from jitml.trace.host_calls.array_ownership import own_arrays
 from jitml.trace.host_calls.callbacks import (
-    Watched,
+    WatchedCallback,
     calls_back,
     nothing_drawn,
     own_objects,
@@ -40,19 +40,19 @@ from jitml.trace.host_calls.callbacks import (
 from jitml.trace.host_calls.library_state import unchanging
 from jitml.trace.host_calls.objects import (
     METHODS_IN_PLACE,
-    Handing,
+    AddressGiver,
     OfObjects,
     TracedObject,
     handed,
     holds_traced,
     is_object,
 )
-from jitml.trace.host_calls.output_arguments import Written, is_very, may_be_stored, says_that_it_writes
+from jitml.trace.host_calls.output_arguments import WritingCall, is_very, may_be_stored, says_that_it_writes
 from jitml.trace.host_calls.staleness import give
 from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete import address_of, examples_of, remember
 from jitml.trace.record.libraries import is_called, is_of_numpy, is_scipys, makes_sparse
-from jitml.trace.record.object_state import State, parts_of
+from jitml.trace.record.object_state import ObjectState, parts_of
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
 from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported, user_source
 from jitml.trace.record.user_code import caller
@@ -94,7 +94,7 @@ _WHY_NOT = "Move this call out of the jitted function, or write it with function
 
 
 @dataclass(frozen=True)
-class _Form:
+class _ArgumentForm:
     """The structure of arguments, whose leaves are arrays and numbers of these kinds, or fixed values."""
 
     spec: optree.PyTreeSpec
@@ -151,7 +151,7 @@ def _leaving_own(method: Any, name: str) -> Iterator[None]:
     """A method of an object that there is once for all calls, for it was made of constants, leaves that as it is."""
     owner = getattr(method, "__self__", None)
     is_one = is_object(owner) and not isinstance(owner, ModuleType | type | np.ufunc) and not is_traced(owner)
-    state = State(owner) if is_one else None
+    state = ObjectState(owner) if is_one else None
     yield
     if state is not None and not state.is_of(owner):
         unsupported(
@@ -169,7 +169,7 @@ def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kw
     give(name, (function, *leaves))
     if calls_back(leaves):
         require_nothing_pending(name, [x for x in leaves if not is_traced(x)])
-        function, (args, kwargs) = Watched(function, name, own_objects(leaves)), with_plain_functions((args, kwargs))
+        function, (args, kwargs) = WatchedCallback(function, name, own_objects(leaves)), with_plain_functions((args, kwargs))
     if says_that_it_writes(kwargs) and may_be_stored(leaves):
         return _written(name, function, args, kwargs)
     if not any(type(leaf) is TracedObject for leaf in flatten((args, kwargs))[0]):
@@ -179,7 +179,7 @@ def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kw
             if not attempt.undo():
                 raise
         except _Writes as error:
-            if isinstance(function, Written | Watched) or not may_be_stored(leaves) or not attempt.undo():
+            if isinstance(function, WritingCall | WatchedCallback) or not may_be_stored(leaves) or not attempt.undo():
                 unsupported(error.message, error.remedy)
             return _written(name, function, args, kwargs)
     return handed(partial(record, ops.host_call, name), call_on_host, function, args, kwargs)
@@ -188,7 +188,7 @@ def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kw
 def _written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same of a function that writes into its arguments."""
     leaves, _ = flatten((args, kwargs))
-    writing = Written(function, name, leaves)
+    writing = WritingCall(function, name, leaves)
     return writing.store(_recorded(name, writing, (args, kwargs), {}), leaves)
 
 
@@ -247,7 +247,7 @@ def record(
     run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
     orders = examples
     arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
-    makes = makes or any(issubclass(kind, Address) for kind in foreseen.kinds)
+    makes = makes or any(issubclass(kind, ObjectAddress) for kind in foreseen.kinds)
     given: Any = (args, kwargs)
     leaves = optree.tree_leaves(given, is_leaf=is_located, namespace=NAMESPACE)
     addresses = {read(x.address) for x in leaves if is_located(x)}
@@ -274,7 +274,7 @@ def _is_of_elements(function: Callable[..., Any]) -> bool:
     return function is np.i0 or (isinstance(function, np.ufunc) and function.signature is None)
 
 
-def _shape_of_all(function: Callable[..., Any], args: Sequence[Any], form: _Form) -> Sizes | None:
+def _shape_of_all(function: Callable[..., Any], args: Sequence[Any], form: _ArgumentForm) -> Sizes | None:
     """The shape of each result of a function of elements, where it holds sizes that only the running program knows."""
     if not _is_of_elements(function) or any(isinstance(x, (list, tuple)) for x in args) or len(args) != len(form.kinds):
         return None  # an output, or what is an array to NumPy alone
@@ -329,7 +329,7 @@ def _is_known(function: Any) -> bool:
     return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or is_called(function) or makes_sparse(function)
 
 
-def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Form, list[Value]]:
+def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_ArgumentForm, list[Value]]:
     """The form of the arguments, and the values among them."""
     leaves, spec = flatten((args, kwargs))
     if "out" in kwargs or any(word.startswith("overwrite_") and kwargs[word] is not False for word in kwargs):
@@ -346,7 +346,7 @@ def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     shapes = tuple(value.shape for value in operands)
     operands += [value_of_size(n) for shape in shapes for n in shape if isinstance(n, Dim)]
     fixed = tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves))
-    return _Form(spec, tuple(kinds), fixed, shapes, tuple(layouts)), operands
+    return _ArgumentForm(spec, tuple(kinds), fixed, shapes, tuple(layouts)), operands
 
 
 def _kind(leaf: Any) -> Kind | None:
@@ -367,7 +367,7 @@ def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
     """A result as traced code shall see it."""
     if kind is np.generic:
         return scalar(value)
-    if issubclass(kind, Address):
+    if issubclass(kind, ObjectAddress):
         return Pointer(kind.kind, value)
     if kind is not np.ndarray:
         return TracedNumber.of_value(active_trace(), value)
@@ -375,7 +375,7 @@ def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
 
 
 def _try_out(
-    name: str, function: Callable[..., Any], form: _Form, operands: Sequence[Value], draws: bool
+    name: str, function: Callable[..., Any], form: _ArgumentForm, operands: Sequence[Value], draws: bool
 ) -> tuple[Returned, list[Array]]:
     """Call the function on what the operands are in this call."""
     given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
@@ -419,7 +419,7 @@ def _try_out(
         raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=_WHY_NOT)
     for leaf in leaves:
         _check_result(name, leaf, given)
-    if not leaves and not isinstance(function, Handing):
+    if not leaves and not isinstance(function, AddressGiver):
         unsupported(f"{name} returns no array", _WHY_NOT)
     return returned(result)
 
@@ -439,13 +439,13 @@ def _regular(x: Array) -> Array:
     return np.array(np.broadcast_to(np.eye(*x.shape[-2:], dtype=x.dtype), x.shape)) if is_matrix else x
 
 
-def _call(apply: Callable[..., Any], form: _Form, arrays: Sequence[Array]) -> Any:
+def _call(apply: Callable[..., Any], form: _ArgumentForm, arrays: Sequence[Array]) -> Any:
     args, kwargs = form.plain(arrays)
     return apply(args, kwargs)
 
 
 def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
-    if type(leaf) in (bool, int, float, complex) or isinstance(leaf, Address):
+    if type(leaf) in (bool, int, float, complex) or isinstance(leaf, ObjectAddress):
         return
     if isinstance(leaf, np.generic) or type(leaf) is np.ndarray:
         if not is_supported(leaf.dtype):

@@ -301,12 +301,12 @@ def nothing_drawn(name: str) -> Iterator[None]:
         unsupported(f"{name} draws random numbers, or calls a function that does", "Draw them before, and hand them on.")
 
 
-class Changed(FailedCheck):
+class ChangedAround(FailedCheck):
     """A function that a library has called has changed what is around it."""
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedCallback:
     """A host function that is given such functions: they must leave what they close over as it is.
 
     name: what users call it. own: objects of the jitted function's among that, which there are once for all calls, and what they
@@ -326,10 +326,10 @@ class Watched:
             result = self.call(self.function, args, kwargs)
         except ValueError as error:
             if "read-only" in str(error):
-                raise Changed(f"{self.name} calls a function that writes into an array of the function around it") from None
+                raise ChangedAround(f"{self.name} calls a function that writes into an array of the function around it") from None
             raise
         if _held(functions) != before:
-            raise Changed(f"{self.name} calls a function that changes a list or a dict of the function around it")
+            raise ChangedAround(f"{self.name} calls a function that changes a list or a dict of the function around it")
         self._require_own_unchanged()
         return result
 
@@ -343,7 +343,7 @@ class Watched:
         for x, state in self.own:
             after = _state(x)
             if len(after) != len(state) or not all(map(is_, after, state)):
-                raise Changed(
+                raise ChangedAround(
                     f"{self.name} calls a function that uses a {type(x).__name__} of the function around it, which changes"
                 )
 

@@ -40,7 +40,7 @@ class Redirected:
         getattr(sys, self.name).flush()
 
 
-class Stream:
+class OutputStream:
     """What a function that is traced finds as one of these: what is not converted would write to it once, and is refused."""
 
     __slots__ = ("running",)
@@ -70,7 +70,7 @@ class Stream:
             )
 
 
-STREAMS = {name: Stream(name) for name in ("stdout", "stderr")}
+STREAMS = {name: OutputStream(name) for name in ("stdout", "stderr")}
 
 
 def effect_of(function: Any) -> Callable[..., None] | None:
@@ -80,7 +80,7 @@ def effect_of(function: Any) -> Callable[..., None] | None:
     name = getattr(function, "__name__", "")
     of_logger = isinstance(owner, (logging.Logger, logging.LoggerAdapter)) and name not in _ANSWERS
     logs = module == "logging" and (function in _LOGGING or of_logger)
-    if type(owner) is Stream and name in ("write", "flush"):
+    if type(owner) is OutputStream and name in ("write", "flush"):
         return functools.partial(postponed, getattr(owner.running, name))
     writes = (name in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)) or (name, module) in _WRITING
     if logs:
@@ -99,8 +99,8 @@ _OF_FRAMES = ("exc_info", "stack_info", "stacklevel")  # what records show of wh
 
 def postponed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Record that the program calls a function with these arguments, which may be traced, and ignores what it returns."""
-    args = tuple(arg.running if type(arg) is Stream else arg for arg in args)
-    kwargs = {name: arg.running if type(arg) is Stream else arg for name, arg in kwargs.items()}
+    args = tuple(arg.running if type(arg) is OutputStream else arg for arg in args)
+    kwargs = {name: arg.running if type(arg) is OutputStream else arg for name, arg in kwargs.items()}
     _record(full_name(function), lambda *args, **kwargs: postpone(functools.partial(function, *args, **kwargs)), args, kwargs)
 
 

@@ -55,7 +55,7 @@ class TracedGenerator:
             raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
         if name in _NOT_DRAWS:
             unsupported(f"{self.kind.__name__}.{name} is not supported in jitted code", "Use it outside the jitted function.")
-        return Draw(self, name)
+        return MethodDraw(self, name)
 
     def __copy__(self) -> NoReturn:
         unsupported(f"a copy of a {self.kind.__name__} is not supported in jitted code", "Make it outside the jitted function.")
@@ -74,7 +74,7 @@ def is_generator(x: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class MethodDraw:
     """A generator's method, to be called."""
 
     generator: TracedGenerator

@@ -30,7 +30,7 @@ _CONTAINERS = (list, dict, deque, tuple)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldMemory:
     """Memory of this call that an object has, and the function as well: what it was made of, or what is taken of it."""
 
     array: np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class Held:
 
 def hold(array: np.ndarray[Any, Any], traced: TracedArray) -> None:
     """Remember that an object has the memory of an array, which is this one in the program."""
-    active_trace().root.held.append(Held(array, weakref.ref(traced.storage)))
+    active_trace().root.held.append(HeldMemory(array, weakref.ref(traced.storage)))
 
 
 def hold_shared(result: Any, seen: Any, objects: Collection[Any]) -> None:

@@ -39,7 +39,7 @@ class _Unable(Exception):
 
 
 @dataclass(frozen=True)
-class _Stream:
+class _DrawStream:
     """A generator in a trace."""
 
     storage: Storage
@@ -102,28 +102,28 @@ def _dtype_of(dtype: Any) -> DType:
 # ---------------------------------------------------------------------------------- methods, with NumPy's parameters
 
 
-def _uniform01(stream: _Stream, size: Any = None, dtype: Any = np.float64) -> Any:
+def _uniform01(stream: _DrawStream, size: Any = None, dtype: Any = np.float64) -> Any:
     return _floats(stream, "uniform", size, dtype)
 
 
-def _normal01(stream: _Stream, size: Any = None, dtype: Any = np.float64) -> Any:
+def _normal01(stream: _DrawStream, size: Any = None, dtype: Any = np.float64) -> Any:
     return _floats(stream, "normal", size, dtype)
 
 
-def _exponential01(stream: _Stream, size: Any = None, dtype: Any = np.float64, method: Any = "zig") -> Any:
+def _exponential01(stream: _DrawStream, size: Any = None, dtype: Any = np.float64, method: Any = "zig") -> Any:
     if method != "zig":
         raise _Unable
     return _floats(stream, "exponential", size, dtype)
 
 
-def _floats(stream: _Stream, distribution: str, size: Any, dtype: Any) -> Any:
+def _floats(stream: _DrawStream, distribution: str, size: Any, dtype: Any) -> Any:
     found = _dtype_of(dtype)
     if size is None and found != F64:  # NumPy makes a Python float of it
         raise _Unable
     return stream.draw(distribution, size, found)
 
 
-def _uniform(stream: _Stream, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+def _uniform(stream: _DrawStream, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
     low, high = _parameter(low), _parameter(high)
     if type(low) is float and type(high) is float:
         return _scaled(stream, "uniform", size, low, high - low, "high - low")
@@ -136,15 +136,15 @@ def _uniform(stream: _Stream, low: Any = 0.0, high: Any = 1.0, size: Any = None)
     return _scaled(stream, "uniform", size, low, span, None if stream.legacy else "high - low")
 
 
-def _normal(stream: _Stream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+def _normal(stream: _DrawStream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
     return _scaled(stream, "normal", size, _parameter(loc), _parameter(scale), "scale")
 
 
-def _exponential(stream: _Stream, scale: Any = 1.0, size: Any = None) -> Any:
+def _exponential(stream: _DrawStream, scale: Any = 1.0, size: Any = None) -> Any:
     return _scaled(stream, "exponential", size, None, _parameter(scale), "scale")
 
 
-def _scaled(stream: _Stream, distribution: str, size: Any, start: Any, span: Any, name: str | None) -> Any:
+def _scaled(stream: _DrawStream, distribution: str, size: Any, start: Any, span: Any, name: str | None) -> Any:
     """`start + span * u`; no start is none at all.
 
     Args:
@@ -192,20 +192,20 @@ def _all(claims: Value) -> Value:
     return ops.reduce_all(claims, axes=tuple(range(claims.ndim))) if claims.ndim else claims
 
 
-def _rand(stream: _Stream, *shape: Any) -> Any:
+def _rand(stream: _DrawStream, *shape: Any) -> Any:
     return stream.draw("uniform", shape or None, F64)
 
 
-def _randn(stream: _Stream, *shape: Any) -> Any:
+def _randn(stream: _DrawStream, *shape: Any) -> Any:
     return stream.draw("normal", shape or None, F64)
 
 
-def _randint(stream: _Stream, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+def _randint(stream: _DrawStream, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
     return _integers(stream, low, high, size, dtype)
 
 
 def _integers(
-    stream: _Stream, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    stream: _DrawStream, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
 ) -> Any:
     if high is None:
         low, high = 0, low
@@ -260,11 +260,11 @@ _OF_GENERATOR: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _legacy_uniform01(stream: _Stream, size: Any = None) -> Any:
+def _legacy_uniform01(stream: _DrawStream, size: Any = None) -> Any:
     return stream.draw("uniform", size, F64)
 
 
-def _legacy_normal01(stream: _Stream, size: Any = None) -> Any:
+def _legacy_normal01(stream: _DrawStream, size: Any = None) -> Any:
     return stream.draw("normal", size, F64)
 
 
@@ -291,6 +291,6 @@ def native_draw(storage: Storage, kind: type, name: str, args: tuple[Any, ...], 
     except TypeError:  # NumPy says it better
         return None
     try:
-        return method(_Stream(storage, legacy), *args, **kwargs)
+        return method(_DrawStream(storage, legacy), *args, **kwargs)
     except _Unable:
         return None

@@ -21,10 +21,10 @@ from jitml.errors import FailedCheck
 from jitml.interrupts import pass_on
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
-from jitml.trace.host_calls.addresses import Constant, Lent, Located, Outer, Pointer, address_of_a
-from jitml.trace.host_calls.callbacks import Watched, is_built
+from jitml.trace.host_calls.addresses import Constant, LentAddress, Located, OuterObject, Pointer, address_of_a
+from jitml.trace.host_calls.callbacks import WatchedCallback, is_built
 from jitml.trace.host_calls.held_memory import LOOKED_AT, arrays_of, closed_over, hold, hold_shared, is_unwritten, read_only
-from jitml.trace.record.object_state import State, is_large, parts_of
+from jitml.trace.record.object_state import ObjectState, is_large, parts_of
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
 from jitml.trace.record.recording import active_trace, home_of, unsupported
 from jitml.trace.record.user_code import Call, caller
@@ -68,7 +68,7 @@ class TracedObject:
         example: Any,
         kind: type,
         kept: tuple[Unchanged, ...],
-        outer: Outer | None = None,
+        outer: OuterObject | None = None,
     ) -> None:
         for name, own in zip(TracedObject.__slots__, (call, example, kept, kind, outer, value)):
             object.__setattr__(self, name, own)
@@ -161,7 +161,7 @@ class TracedObject:
         return self._call(Operator(self._kind, function), (self, *others), {})
 
     def _called(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return self._call(Method(self._kind, name), (self, *args), kwargs)
+        return self._call(ObjectMethod(self._kind, name), (self, *args), kwargs)
 
     def _refuse(self, what: str) -> NoReturn:
         kind = self._kind
@@ -208,7 +208,7 @@ class OfObjects:
         self.call = caller()
 
 
-class Method(OfObjects):
+class ObjectMethod(OfObjects):
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         return self.call(getattr(x, self.name), args, kwargs)
 
@@ -232,7 +232,7 @@ def original_of(x: Any) -> Any:
     return x._outer.original if type(x) is TracedObject and x._outer is not None else x
 
 
-def outer_of(x: TracedObject) -> Outer | None:
+def outer_of(x: TracedObject) -> OuterObject | None:
     """What is known of it, if it is from outside."""
     return x._outer
 
@@ -243,7 +243,7 @@ def method_of(x: TracedObject, name: str) -> Callable[..., Any]:
 
 
 def _located(x: TracedObject) -> Located:
-    return Located(TracedNumber.of_value(active_trace(), x._value)) if x._outer is None else Lent(x._outer.address)
+    return Located(TracedNumber.of_value(active_trace(), x._value)) if x._outer is None else LentAddress(x._outer.address)
 
 
 def _name_of(x: TracedObject) -> str:
@@ -251,7 +251,7 @@ def _name_of(x: TracedObject) -> str:
     return f"{active_trace().root.host.name(x._outer.slot)} ({x._kind.__module__}.{x._kind.__qualname__})"
 
 
-def _to_try_out(x: TracedObject) -> State | None:
+def _to_try_out(x: TracedObject) -> ObjectState | None:
     """Let functions of an object from outside be tried out on a copy, and say what that holds; None if they change nothing."""
     outer = x._outer
     assert outer is not None
@@ -266,11 +266,11 @@ def _to_try_out(x: TracedObject) -> State | None:
             unsupported(f"{_name_of(x)} cannot be copied ({said:.200}), so that nothing says what its methods change", _OUTSIDE)
         object.__setattr__(x, "_example", example)
         outer.address.concrete, outer.is_copied = id(example), True
-    return State(x._example)
+    return ObjectState(x._example)
 
 
 @dataclass
-class Handing:
+class AddressGiver:
     """A function that gives addresses of the objects that it makes.
 
     call: calls it from the user's line, for its warnings.
@@ -319,7 +319,7 @@ def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequ
     """What says whether all is as it is now that the objects which a function has made keep of arguments."""
     found: list[Unchanged] = [one for x in leaves if type(x) is TracedObject for one in x._kept]
     arrays = arrays_of(made)
-    watched = function if isinstance(function, Watched) and any(map(is_built, parts_of(made, closed_over))) else None
+    watched = function if isinstance(function, WatchedCallback) and any(map(is_built, parts_of(made, closed_over))) else None
     shared = [x for x in given if type(x) is np.ndarray and any(np.may_share_memory(x, y) for y in arrays)]
     for x, leaf in zip(given, leaves) if len(given) == len(leaves) else ():
         if type(leaf) is TracedArray and any(x is y for y in shared):
@@ -336,7 +336,7 @@ def _kept(leaves: Sequence[Any], function: Any, made: Sequence[Any], given: Sequ
 
 def _is_in_place(function: Any, objects: Sequence[TracedObject], made: Sequence[Any]) -> Callable[[np.ndarray[Any, Any]], bool]:
     """Into which arrays of the object a method or an operator writes, also where nothing changes in this call."""
-    if isinstance(function, Method) and function.name in METHODS_IN_PLACE:
+    if isinstance(function, ObjectMethod) and function.name in METHODS_IN_PLACE:
         return lambda x: True
     if isinstance(function, Operator) and function.function in _OPERATORS_IN_PLACE:
         if any(x is obj._example for x in made for obj in objects):
@@ -427,7 +427,7 @@ def handed(
         unsupported(
             "an array or a variable is changed after an object that keeps it has been made", "Make the object after that."
         )
-    handing = Handing(called)
+    handing = AddressGiver(called)
     objects = [x for x in leaves if type(x) is TracedObject]
     held = [one for one in active_trace().root.held if one.storage() is not None] if objects else []
     before = [one.array.tobytes() for one in held]

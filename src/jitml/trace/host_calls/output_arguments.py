@@ -1,6 +1,6 @@
 """Output arguments of host calls: what becomes of `out=`, `output=`, `overwrite_a=True`, and of other arrays that are written?
 
-`Written` calls the function on copies, and gives, behind its result, what those of them hold that it has written. The trace
+`WritingCall` calls the function on copies, and gives, behind its result, what those of them hold that it has written. The trace
 stores that where the arguments lie. Which they are, the first call shows; a later one that writes others is left to NumPy.
 """
 
@@ -44,7 +44,7 @@ def _firsts(arrays: Sequence[Any]) -> tuple[int, ...]:
     return tuple(next(k for k, y in enumerate(arrays) if are_same(x, y)) for x in arrays)
 
 
-class Written:
+class WritingCall:
     """A host function of `(args, kwargs)` that writes into arrays among them, or returns one.
 
     Args:
@@ -90,4 +90,4 @@ class Written:
         return unflatten(form, [arrays[self.same[k]] if k in self.same else x for k, x in enumerate(parts)])
 
 
-__all__ = ["Written", "is_very", "may_be_stored", "says_that_it_writes"]
+__all__ = ["WritingCall", "is_very", "may_be_stored", "says_that_it_writes"]

@@ -18,7 +18,7 @@ _FEW = 32  # numbers that are inputs of their own
 
 
 @dataclass(frozen=True)
-class _Array:
+class _ArrayOfNumbers:
     """Makes an array of numbers.
 
     Raises:
@@ -45,7 +45,7 @@ def array_of_numbers(items: Sequence[object], wanted: DType | None) -> Value | N
     if dtype == I64 and not all(LOWEST <= x.concrete <= HIGHEST for x in numbers):
         return None
     slots = [x.slot for x in numbers if x.slot is not None]
-    return numbers[0].trace.numbers_input(slots, [x.concrete for x in numbers], _Array(shape, dtype))
+    return numbers[0].trace.numbers_input(slots, [x.concrete for x in numbers], _ArrayOfNumbers(shape, dtype))
 
 
 def _collected(items: Sequence[object], numbers: list[TracedNumber]) -> tuple[int, ...] | None:

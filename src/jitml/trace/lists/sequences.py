@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from jitml.ir.dims import Dim, Size, limits
-from jitml.trace.lists.traced_list import Stack
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.pytree import NAMESPACE
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.speculation import paths
@@ -156,7 +156,7 @@ def rows_of(iterable: Any) -> Rows | None:
         return Rows(count, lambda position: iterable.start + iterable.step * position)
     if type(iterable) is np.ndarray:
         iterable = lift(iterable)
-    if type(iterable) is Stack:
+    if type(iterable) is TracedList:
         length = size_of(iterable.length())
         return Rows(length, lambda position: iterable[position]) if iterable.is_plain and length is not None else None
     if type(iterable) is TracedArray and iterable.ndim:
@@ -165,7 +165,9 @@ def rows_of(iterable: Any) -> Rows | None:
 
 
 def _is_lazy(*xs: Any) -> bool:
-    return any(type(x) in (Stack, TracedArray) or isinstance(x, Rows) for x in xs) and all(rows_of(x) is not None for x in xs)
+    return any(type(x) in (TracedList, TracedArray) or isinstance(x, Rows) for x in xs) and all(
+        rows_of(x) is not None for x in xs
+    )
 
 
 @implements(range)

@@ -1,4 +1,4 @@
-"""What is a list that a loop has filled?  A `Stack`: items from before, the rows of arrays, and items appended later."""
+"""What is a list that a loop has filled?  A `TracedList`: items from before, the rows of arrays, and items appended later."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from jitml.trace.values.type_unions import (
 )  # fmt: skip
 
 
-class Stack(Sequence[Any]):
+class TracedList(Sequence[Any]):
     """`isinstance(ys, list)` holds. How many rows there are may be known to the running program alone.
 
     Numbers in a column may be of other types of Python's than it says: `flags` are the truths of that, a column for each type,
@@ -65,10 +65,10 @@ class Stack(Sequence[Any]):
         self.tail: list[Any] = []
         self.given: dict[int, Any] = {}  # arrays among the rows that have been read, by number: each is one object
 
-    def part(self, rows: slice) -> Stack:
+    def part(self, rows: slice) -> TracedList:
         """Some of the rows, with the items before them."""
         columns = [call(operator.getitem, column, rows) for column in self.columns]
-        stack = Stack(self.head, self.spec, self.kinds, columns)
+        stack = TracedList(self.head, self.spec, self.kinds, columns)
         stack.flags = [{t: call(operator.getitem, flag, rows) for t, flag in flags.items()} for flags in self.flags]
         stack.site, stack.listed = self.site, self.listed
         return stack
@@ -161,7 +161,7 @@ class Stack(Sequence[Any]):
         self.head = items
         return result
 
-    def _take_rows(self, other: Stack) -> None:
+    def _take_rows(self, other: TracedList) -> None:
         self.columns, self.flags, self.given = other.columns, other.flags, {}
 
     def _set_row(self, place: Any, item: Any) -> bool:
@@ -268,15 +268,15 @@ class Stack(Sequence[Any]):
     def index(self, *args: Any) -> Any:
         return [*self].index(*args)
 
-    def copy(self) -> Stack:
-        other = Stack(self.head, self.spec, self.kinds, self.columns)
+    def copy(self) -> TracedList:
+        other = TracedList(self.head, self.spec, self.kinds, self.columns)
         other.given = self.given  # until one of them gets other rows
         other.flags, other.site, other.listed, other.tail = self.flags, self.site, self.listed, [*self.tail]
         return other.owned()
 
     __copy__ = copy
 
-    def owned(self) -> Stack:
+    def owned(self) -> TracedList:
         """The list, noted down as one that the function, and the body that is traced, has made itself."""
         active_trace().root.own[id(self)] = active_trace().made[id(self)] = self
         return self
@@ -392,7 +392,7 @@ def put_row(
 
 def columns(items: Sequence[Any]) -> Any:
     """A list of equal trees as a tree of arrays, their leaves stacked."""
-    if type(items) is Stack and items.is_plain:
+    if type(items) is TracedList and items.is_plain:
         return rebuilt(items.spec, [fresh(read(column)) for column in items.columns])
     leaves, spec = flatten(items[0])
     rows = [flatten(item)[0] for item in items]
@@ -402,7 +402,7 @@ def columns(items: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a `Stack` is besides its items."""
+    """What a `TracedList` is besides its items."""
 
     head: int
     spec: optree.PyTreeSpec
@@ -412,14 +412,14 @@ class _Shape:
     listed: Decider | None
 
     def join(self, parts: Sequence[Any]) -> Any:
-        """The list itself once the program has run; while it is traced, a `Stack`."""
+        """The list itself once the program has run; while it is traced, a `TracedList`."""
         rest = iter(parts)
         head = list(itertools.islice(rest, self.head))
         columns = list(itertools.islice(rest, len(self.kinds)))
         flags = [{which: next(rest) for which in types} for types in self.types]
         tail = list(rest)
         if any(map(is_traced, columns)):
-            stack = Stack(head, self.spec, self.kinds, columns)
+            stack = TracedList(head, self.spec, self.kinds, columns)
             stack.tail, stack.flags, stack.site, stack.listed = tail, flags, self.site, self.listed
             return stack.owned()
         items = [_in_a_list(column, kind) for kind, column in zip(self.kinds, columns)]
@@ -445,4 +445,4 @@ def _joined(shape: Any, parts: Any) -> Any:
     return shape.join(list(parts))
 
 
-optree.register_pytree_node(Stack, _taken_apart, _joined, namespace=NAMESPACE)
+optree.register_pytree_node(TracedList, _taken_apart, _joined, namespace=NAMESPACE)

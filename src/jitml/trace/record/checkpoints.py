@@ -18,7 +18,7 @@ from jitml.trace.record.recording import active_trace, current_trace
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CheckpointStretch:
     """Nodes of one call, in order, and what derivatives may keep of them."""
 
     nodes: tuple[Node, ...]
@@ -33,10 +33,10 @@ def checkpointed(policy: Any) -> Iterator[None]:
     yield
     nodes = tuple(trace.builder.nodes[before:])
     if nodes and current_trace() is trace:
-        trace.stretches.append(Stretch(nodes, policy))
+        trace.stretches.append(CheckpointStretch(nodes, policy))
 
 
-def outlined(graph: Graph, stretches: Sequence[Stretch]) -> Graph:
+def outlined(graph: Graph, stretches: Sequence[CheckpointStretch]) -> Graph:
     """The graph with a `checkpoint` for each stretch; those inside others come first. O(nodes · nesting)."""
     return _Outlining(graph).result(stretches) if stretches else graph
 
@@ -67,13 +67,13 @@ class _Outlining:
         self.sizes = {sym for v in graph.outputs for sym in v.aval.syms}
         self.binders = {node.params["sym"]: node for node in graph.nodes if node.op is ops.bind}
 
-    def result(self, stretches: Sequence[Stretch]) -> Graph:
+    def result(self, stretches: Sequence[CheckpointStretch]) -> Graph:
         for stretch in stretches:
             for run in self._runs(stretch):
                 self._replace(run, stretch)
         return replace(self.graph, nodes=tuple(dict.fromkeys(self.now)))
 
-    def _runs(self, stretch: Stretch) -> list[range]:
+    def _runs(self, stretch: CheckpointStretch) -> list[range]:
         """Where its nodes stand side by side. What happens once, and sizes that others mention, stay between two runs."""
         places = sorted(self.positions[node] for node in stretch.nodes if node in self.positions)
         places = [n for n in places if not _happens_once(self.graph.nodes[n])]
@@ -100,7 +100,7 @@ class _Outlining:
     def _is_read_behind(self, value: Value, run: range) -> bool:
         return value in self.returned or any(at not in run for at in self.readers.get(value, ()))
 
-    def _replace(self, run: range, stretch: Stretch) -> None:
+    def _replace(self, run: range, stretch: CheckpointStretch) -> None:
         nodes = list(dict.fromkeys(self.now[n] for n in run))
         made = {v for node in nodes for v in node.outputs}
         outputs = [v for node in nodes for v in node.outputs if self._is_read_behind(v, run)]

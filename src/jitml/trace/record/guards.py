@@ -42,7 +42,7 @@ class Open:
 Opened: TypeAlias = Mapping[Place, Open]
 
 
-class Members(Protocol):
+class MembersGuard(Protocol):
     """What a class has (`class_guards.py`): it has nothing else while `space`, the class's own dict, is as it was `seen`."""
 
     space: dict[str, Any]
@@ -51,7 +51,7 @@ class Members(Protocol):
     def are_in(self, cls: type, /) -> bool: ...
 
 
-class Registered(Protocol):
+class RegisteredGuard(Protocol):
     """Whether a class is a subclass of an abstract one (`class_guards.py`)."""
 
     abstract: type
@@ -71,7 +71,7 @@ DENSE, OWNS, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400  # bits of ndarray.flag
 
 
 @dataclass(frozen=True, slots=True)
-class Const:
+class HostConst:
     """An operand, or the value of a slot, that never changes."""
 
     value: Any
@@ -83,11 +83,11 @@ class Compute:
 
     slot: Slot
     function: Callable[..., Any]
-    operands: tuple[Slot | Const, ...]
+    operands: tuple[Slot | HostConst, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class GuardCheck:
     """A claim that the compiled code relies on: `code`, with `{0}`, `{1}` for the slots and `{k}` for the constant."""
 
     slots: tuple[Slot, ...]
@@ -101,7 +101,7 @@ class Check:
         return bool(eval(self.code.format(*(f"v{n}" for n in range(len(values))), k="k"), names))
 
 
-class Contents:
+class ArrayContents:
     """What an array holds."""
 
     __slots__ = ("dtype", "held", "memory", "shape")
@@ -136,7 +136,7 @@ _SYMBOLS: dict[Callable[..., Any], str] = {
 class Host:
     """The program, grown while tracing."""
 
-    steps: list[Compute | Check] = field(default_factory=list)
+    steps: list[Compute | GuardCheck] = field(default_factory=list)
     arguments: dict[Slot, int] = field(default_factory=dict)  # slot -> position among the flattened arguments
     names: list[str] = field(default_factory=list)
     locate: Callable[[], Source | None] = lambda: None
@@ -151,9 +151,9 @@ class Host:
         self.arguments[slot] = position
         return slot
 
-    def compute(self, function: Callable[..., Any], operands: tuple[Slot | Const, ...], name: str = "") -> Slot:
+    def compute(self, function: Callable[..., Any], operands: tuple[Slot | HostConst, ...], name: str = "") -> Slot:
         if not name:
-            texts = [_within(repr(o.value) if isinstance(o, Const) else self.names[o]) for o in operands]
+            texts = [_within(repr(o.value) if isinstance(o, HostConst) else self.names[o]) for o in operands]
             name = _SYMBOLS.get(function, f"{function.__name__}({', '.join('{}' for _ in texts)})").format(*texts)
         slot = self._slot(name)
         self.steps.append(Compute(slot, function, operands))
@@ -161,7 +161,7 @@ class Host:
 
     def hold(self, value: object, name: str) -> Slot:
         """A slot that is always this very object."""
-        return self.compute(_identity, (Const(value),), name)
+        return self.compute(_identity, (HostConst(value),), name)
 
     def require(self, slot: Slot, value: object) -> None:
         """A number or other plain value is exactly this: type, value and the sign of zero."""
@@ -172,36 +172,36 @@ class Host:
             return
         is_float = isinstance(value, (float, complex, np.inexact))
         if isinstance(value, _BY_TEXT) or (is_float and (value != value or value == 0.0 or kind is complex)):
-            self._check(Check((slot,), "repr({0}) == {k}", repr(value), text, source))
+            self._check(GuardCheck((slot,), "repr({0}) == {k}", repr(value), text, source))
         elif kind is bool:
-            self._check(Check((slot,), "{0} is {k}", value, text, source))
+            self._check(GuardCheck((slot,), "{0} is {k}", value, text, source))
         else:
-            self._check(Check((slot,), "{0} == {k}", value, text, source))
+            self._check(GuardCheck((slot,), "{0} == {k}", value, text, source))
 
     def require_range(self, slot: Slot, low: int, high: int) -> None:
         """low <= number <= high."""
         text = f"{low} <= {self.names[slot]} <= {high}"
-        self._check(Check((slot,), "{k}[0] <= {0} <= {k}[1]", (low, high), text))
+        self._check(GuardCheck((slot,), "{k}[0] <= {0} <= {k}[1]", (low, high), text))
 
     def require_type(self, slot: Slot, kind: type) -> None:
         """The exact type."""
-        self._check(Check((slot,), "type({0}) is {k}", kind, f"type of {self.names[slot]} is {kind.__name__}"))
+        self._check(GuardCheck((slot,), "type({0}) is {k}", kind, f"type of {self.names[slot]} is {kind.__name__}"))
 
     def require_types(self, slots: Sequence[Slot], kind: type) -> None:
         """The exact type, of many."""
         places = ", ".join(f"{{{n}}}" for n in range(len(slots)))
         text = f"{self.names[slots[0]]} and {len(slots) - 1} others are of type {kind.__name__}"
-        self._check(Check(tuple(slots), f"{{{{*map(type, ({places},))}}}} == {{k}}", {kind}, text))
+        self._check(GuardCheck(tuple(slots), f"{{{{*map(type, ({places},))}}}} == {{k}}", {kind}, text))
 
     def require_same(self, slot: Slot, value: object) -> None:
         """The very same object."""
-        self._check(Check((slot,), "{0} is {k}", value, f"{self.names[slot]} is the same {type(value).__name__}"))
+        self._check(GuardCheck((slot,), "{0} is {k}", value, f"{self.names[slot]} is the same {type(value).__name__}"))
 
     def require_identity(self, first: Slot, second: Slot, same: bool) -> None:
         """Two slots hold one object, or two."""
         relation = "is" if same else "is not"
         text = f"{self.names[first]} {relation} {self.names[second]}"
-        self._check(Check((first, second), f"{{0}} {relation} {{1}}", None, text))
+        self._check(GuardCheck((first, second), f"{{0}} {relation} {{1}}", None, text))
 
     def require_alone(self, some: Sequence[Slot], others: Sequence[Slot]) -> None:
         """Some slots hold no object twice, and none that the others hold."""
@@ -216,91 +216,91 @@ class Host:
         code = f"{{{{*map(id, ({mine},))}}}}.isdisjoint(map(id, ({theirs},)))"
         text = f"{self.names[some[0]]} and others are none of {len(others)} that stay as they are"
         if others:
-            self._check(Check((*some, *others), code, True, text))
+            self._check(GuardCheck((*some, *others), code, True, text))
 
     def require_all_different(self, slots: Sequence[Slot]) -> None:
         """Slots hold no object twice."""
         text = f"{self.names[slots[0]]} and {len(slots) - 1} others are different objects"
         places = ", ".join(f"{{{n}}}" for n in range(len(slots)))
-        self._check(Check(tuple(slots), f"len({{{{*map(id, ({places},))}}}}) == {{k}}", len(slots), text))
+        self._check(GuardCheck(tuple(slots), f"len({{{{*map(id, ({places},))}}}}) == {{k}}", len(slots), text))
 
     def require_array(self, slot: Slot, array: Array) -> None:
         """An array of this class, dtype, shape, strides and alignment."""
         name = self.names[slot]
         self.require_type(slot, type(array))
         text = f"{name} is {array.dtype}{list(array.shape)}"
-        self._check(Check((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
-        self._check(Check((slot,), "{0}.shape == {k}", array.shape, f"{name} has the shape {array.shape}"))
+        self._check(GuardCheck((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
+        self._check(GuardCheck((slot,), "{0}.shape == {k}", array.shape, f"{name} has the shape {array.shape}"))
         strides = f"{name} has the strides {array.strides}"
         if array.flags.c_contiguous and array.flags.aligned and min(array.shape, default=2) > 1:
             # Then the shape says what the strides are, and one look at the flags costs less than a tuple.
             bits = ALIGNED | DENSE
-            self._check(Check((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, f"{strides}, aligned"))
+            self._check(GuardCheck((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, f"{strides}, aligned"))
             return
-        self._check(Check((slot,), "{0}.strides == {k}", array.strides, strides))
+        self._check(GuardCheck((slot,), "{0}.strides == {k}", array.strides, strides))
         aligned = array.flags.num & ALIGNED
         if array.size and array.dtype.itemsize > 1:
             text = f"{name} is {'' if aligned else 'not '}aligned"
-            self._check(Check((slot,), f"{{0}}.flags.num & {ALIGNED} == {{k}}", aligned, text))
+            self._check(GuardCheck((slot,), f"{{0}}.flags.num & {ALIGNED} == {{k}}", aligned, text))
 
     def require_open_array(self, slot: Slot, array: Array, opened: Collection[int]) -> None:
         """An array of this class, dtype and rank, with these extents but for the open axes."""
         name = self.names[slot]
         self.require_type(slot, type(array))
         text = f"{name} is {array.dtype}, of {array.ndim} axes"
-        self._check(Check((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
-        self._check(Check((slot,), "{0}.ndim == {k}", array.ndim, text))
+        self._check(GuardCheck((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
+        self._check(GuardCheck((slot,), "{0}.ndim == {k}", array.ndim, text))
         for axis, n in enumerate(array.shape):
             if axis not in opened:
-                self._check(Check((slot,), f"{{0}}.shape[{axis}] == {{k}}", n, f"{name}.shape[{axis}] is {n}"))
+                self._check(GuardCheck((slot,), f"{{0}}.shape[{axis}] == {{k}}", n, f"{name}.shape[{axis}] is {n}"))
 
     def require_layout(self, slot: Slot, array: Array, *, is_aligned: bool) -> None:
         """An array with open axes lies in memory as this one does: in C order, or, having one axis, at these distances."""
         name = self.names[slot]
         if not array.flags.c_contiguous:
-            self._check(Check((slot,), "{0}.strides == {k}", array.strides, f"{name} has the strides {array.strides}"))
+            self._check(GuardCheck((slot,), "{0}.strides == {k}", array.strides, f"{name} has the strides {array.strides}"))
             return
         text, bits = (f"{name} is aligned and in C order", ALIGNED | DENSE) if is_aligned else (f"{name} is in C order", DENSE)
-        self._check(Check((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, text))
+        self._check(GuardCheck((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, text))
 
     def require_contents(self, slot: Slot, array: Array) -> None:
         """An array holds what this one holds now."""
         text = f"{self.names[slot]} holds what it held"
-        self._check(Check((slot,), "{k}.are_in({0})", Contents(array), text))
+        self._check(GuardCheck((slot,), "{k}.are_in({0})", ArrayContents(array), text))
 
-    def require_held(self, slot: Slot, members: Members) -> None:
+    def require_held(self, slot: Slot, members: MembersGuard) -> None:
         """A class has these members, and no others."""
         code = "({k}.space == {k}.seen or {k}.are_in({0}))"  # the first costs a third of the second
-        self._check(Check((slot,), code, members, f"{self.names[slot]} has the methods it had"))
+        self._check(GuardCheck((slot,), code, members, f"{self.names[slot]} has the methods it had"))
 
-    def require_registered(self, slot: Slot, registered: Registered) -> None:
+    def require_registered(self, slot: Slot, registered: RegisteredGuard) -> None:
         """A class is a subclass of an abstract one, or is none."""
         text = f"{self.names[slot]} is {'' if registered.holds else 'not '}registered as a {registered.abstract.__qualname__}"
-        self._check(Check((slot,), "{k}.still_holds({0})", registered, text))
+        self._check(GuardCheck((slot,), "{k}.still_holds({0})", registered, text))
 
     def require_equal(self, first: Slot, second: Slot) -> None:
         """Two numbers are equal."""
         text = f"{self.names[first]} is {self.names[second]}"
-        self._check(Check((first, second), "{0} == {1}", None, text))
+        self._check(GuardCheck((first, second), "{0} == {1}", None, text))
 
     def require_writeable(self, slot: Slot) -> None:
         """An array that may be written."""
         text = f"{self.names[slot]} is writeable"
-        self._check(Check((slot,), f"{{0}}.flags.num & {WRITEABLE} == {{k}}", WRITEABLE, text))
+        self._check(GuardCheck((slot,), f"{{0}}.flags.num & {WRITEABLE} == {{k}}", WRITEABLE, text))
 
     def require_same_view(self, first: Slot, second: Slot, same_view: Callable[[Array, Array], bool]) -> None:
         """Two arrays are the same memory, seen in the same way."""
         text = f"{self.names[first]} is the same memory as {self.names[second]}"
-        self._check(Check((first, second), "{k}({0}, {1})", same_view, text))
+        self._check(GuardCheck((first, second), "{k}({0}, {1})", same_view, text))
 
     def require_disjoint(self, written: Sequence[Slot], others: Sequence[Slot], all_disjoint: Callable[..., bool]) -> None:
         """The written arrays overlap neither each other nor any other."""
         places = [f"{{{n}}}" for n in range(len(written) + len(others))]
         code = f"{{k}}([{', '.join(places[: len(written)])}], [{', '.join(places[len(written) :])}])"
         text = f"{', '.join(self.names[s] for s in written)} overlap no other array"
-        self._check(Check((*written, *others), code, all_disjoint, text))
+        self._check(GuardCheck((*written, *others), code, all_disjoint, text))
 
-    def _check(self, check: Check) -> None:
+    def _check(self, check: GuardCheck) -> None:
         is_identity = "is" in check.code  # what it prints as may be long: all globals of a module
         key = (
             check.slots,
@@ -317,8 +317,8 @@ class Host:
         self.names.append(name)
         return len(self.names) - 1
 
-    def checks(self) -> tuple[Check, ...]:
-        return tuple(step for step in self.steps if isinstance(step, Check))
+    def checks(self) -> tuple[GuardCheck, ...]:
+        return tuple(step for step in self.steps if isinstance(step, GuardCheck))
 
     def summary(self) -> list[str]:
         """The claims for people: one line for all that is claimed of one value."""
@@ -343,7 +343,7 @@ class Host:
             slot = stack.pop()
             if slot in self.arguments:
                 found.add(self.arguments[slot])
-            stack += [o for o in makers.get(slot, ()) if not isinstance(o, Const)]
+            stack += [o for o in makers.get(slot, ()) if not isinstance(o, HostConst)]
         return frozenset(found)
 
     def first_failure(self, leaves: Sequence[Any]) -> str:
@@ -352,7 +352,7 @@ class Host:
         for step in self.steps:
             try:
                 if isinstance(step, Compute):
-                    slots[step.slot] = step.function(*(o.value if isinstance(o, Const) else slots[o] for o in step.operands))
+                    slots[step.slot] = step.function(*(o.value if isinstance(o, HostConst) else slots[o] for o in step.operands))
                 elif not step.holds(*(slots[s] for s in step.slots)):
                     where = f" ({step.source})" if step.source else ""
                     return f"not so any more: {step.text}{where}"
@@ -376,8 +376,8 @@ class Host:
             names[f"k{len(names)}"] = value
             return f"k{len(names) - 1}"
 
-        def operand(o: Slot | Const) -> str:
-            return constant(o.value) if isinstance(o, Const) else f"s{o}"
+        def operand(o: Slot | HostConst) -> str:
+            return constant(o.value) if isinstance(o, HostConst) else f"s{o}"
 
         waiting: list[str] = []
 
@@ -387,7 +387,7 @@ class Host:
                 waiting.clear()
 
         for step in self.steps:
-            if isinstance(step, Check):
+            if isinstance(step, GuardCheck):
                 waiting.append(step.code.format(*(f"s{s}" for s in step.slots), k=constant(step.constant)))
                 continue
             flush()
@@ -405,9 +405,9 @@ class Host:
         return lines, names
 
 
-def _is_attribute(name: Slot | Const) -> bool:
+def _is_attribute(name: Slot | HostConst) -> bool:
     """Whether `x.name` is written as it is: Python normalizes other letters."""
-    return isinstance(name, Const) and name.value.isascii() and name.value.isidentifier() and not iskeyword(name.value)
+    return isinstance(name, HostConst) and name.value.isascii() and name.value.isidentifier() and not iskeyword(name.value)
 
 
 def _identity(value: Any) -> Any:

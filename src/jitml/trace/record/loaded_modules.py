@@ -8,7 +8,7 @@ from operator import contains, getitem
 from types import ModuleType
 from typing import Any, NoReturn
 
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.recording import Trace, unsupported
 
 
@@ -32,7 +32,7 @@ class Modules(Mapping[str, ModuleType]):
         found, host = name in sys.modules, self._trace.host
         if self._is_new(name):
             text = f"{name!r} in sys.modules"
-            host.require(host.compute(contains, (Const(sys.modules), Const(name)), text), found)
+            host.require(host.compute(contains, (HostConst(sys.modules), HostConst(name)), text), found)
         return found
 
     def __getitem__(self, name: str) -> ModuleType:
@@ -40,14 +40,14 @@ class Modules(Mapping[str, ModuleType]):
             raise KeyError(name)
         module, host = sys.modules[name], self._trace.host
         if self._is_new((name,)):
-            place = host.compute(getitem, (Const(sys.modules), Const(name)), f"sys.modules[{name!r}]")
+            place = host.compute(getitem, (HostConst(sys.modules), HostConst(name)), f"sys.modules[{name!r}]")
             host.require_same(place, module)
         return module
 
     def __iter__(self) -> Iterator[str]:
         names, host = tuple(sys.modules), self._trace.host
         if self._is_new(()):
-            host.require(host.compute(tuple, (Const(sys.modules),), "names of sys.modules"), names)
+            host.require(host.compute(tuple, (HostConst(sys.modules),), "names of sys.modules"), names)
         return iter(names)
 
     def __len__(self) -> int:
@@ -59,7 +59,9 @@ class Modules(Mapping[str, ModuleType]):
     def require_missing(self, module: ModuleType, name: str) -> None:
         """A module has no attribute of this name."""
         if self._is_new((id(module), name)):
-            place = self._trace.host.compute(hasattr, (Const(module), Const(name)), f"hasattr({module.__name__}, {name!r})")
+            place = self._trace.host.compute(
+                hasattr, (HostConst(module), HostConst(name)), f"hasattr({module.__name__}, {name!r})"
+            )
             self._trace.host.require(place, False)
 
     def keys(self) -> Any:

@@ -1,4 +1,4 @@
-"""What does an object hold, and has a call changed that?  `State`: what its parts are now, compared with what they become.
+"""What does an object hold, and has a call changed that?  `ObjectState`: what its parts are now, compared with what they become.
 
 Of a library's object this is all that Python's garbage collector finds in it; what a class that is written in C keeps to itself,
 pickling shows.
@@ -50,7 +50,7 @@ def is_large(x: Any) -> bool:
     return sum(part.nbytes for part in parts if isinstance(part, np.ndarray)) > _MOST_BYTES
 
 
-class State:
+class ObjectState:
     """What an object holds.
 
     Names may be added: there libraries keep what they have found out.

@@ -25,7 +25,7 @@ from jitml.ir.dims import Dim, Size, Sym, limits
 from jitml.ir.graph import GraphBuilder, Node, Value
 from jitml.ir.op import record_into, recording
 from jitml.ir.types import I64, Aval
-from jitml.trace.record.guards import Const, Host, Opened, Place, Slot
+from jitml.trace.record.guards import Host, HostConst, Opened, Place, Slot
 
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))  # of whichever environment
@@ -273,7 +273,7 @@ class Trace:
         known = self.root._numbers
         if (slot, dtype) not in known:
             # A complex number is handed in as an array: there is no quick way for Python's own.
-            entry = self.host.compute(np.asarray, (slot, Const(dtype))) if dtype.kind == "c" else slot
+            entry = self.host.compute(np.asarray, (slot, HostConst(dtype))) if dtype.kind == "c" else slot
             known[slot, dtype] = self.add_input(Aval((), dtype), entry)
             self.root.scalars[known[slot, dtype]] = (slot, concrete)
         return known[slot, dtype]

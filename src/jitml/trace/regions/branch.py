@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.containers import iterators_among
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.recording import active_trace, refuse, user_source
@@ -32,7 +32,7 @@ class Side:
 
     def __init__(self, branch: bool, decider: Decider) -> None:
         self.branch = branch
-        self.body = Body(decider)
+        self.body = RegionBody(decider)
         self.ends: dict[str, Any] = {}
         self.lists: dict[int, tuple[OpenList, Any]] = {}  # by id, those that it appends to, and what is new in them after it
 
@@ -89,7 +89,7 @@ class Fork:
             self._open = None
 
     @property
-    def body(self) -> Body:
+    def body(self) -> RegionBody:
         """Of the side that is recorded."""
         assert self._open is not None
         return self._open.body
@@ -145,7 +145,7 @@ class Fork:
         return any(leaf.storage.trace is side.body.trace for side in self.sides.values())
 
 
-class If(Fork):
+class TracedIf(Fork):
     """The driver of an `if`."""
 
     drives = True
@@ -191,4 +191,4 @@ def facts_of(test: Any) -> Facts:
     return test.facts if type(test) is TracedNumber else NO_FACTS
 
 
-__all__ = ["Fork", "If", "facts_of"]
+__all__ = ["Fork", "TracedIf", "facts_of"]

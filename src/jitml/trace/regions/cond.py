@@ -6,7 +6,7 @@ from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import BOOL
-from jitml.trace.carried.body import Body
+from jitml.trace.carried.body import RegionBody
 from jitml.trace.record.recording import active_trace
 from jitml.trace.symbolic.booleans import as_value, choose
 
@@ -17,7 +17,7 @@ _CHEAP = {
 }  # fmt: skip
 
 
-def conditional(test: Value, then: Body, orelse: Body, xs: list[Value], ys: list[Value]) -> list[Value]:
+def conditional(test: Value, then: RegionBody, orelse: RegionBody, xs: list[Value], ys: list[Value]) -> list[Value]:
     """The results of a cond: what is the same in both branches, or known outside, is taken from there."""
     graphs: list[Graph] = []
     outer: list[list[Value]] = []

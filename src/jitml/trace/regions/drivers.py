@@ -18,9 +18,9 @@ from jitml.trace.record.concrete import is_guess
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.regions import branch as branches
 from jitml.trace.regions import for_loop, select, unrolled_tail, while_loop
-from jitml.trace.regions.loop import Loop
+from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.induction import Directions
-from jitml.trace.rewrite.protocol import Choice, Driver, Names, Operand, Values, WhileDriver
+from jitml.trace.rewrite.protocol import BooleanOperand, ConditionalExpression, Driver, Names, Values, WhileDriver
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Mode, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.storage.storage import Storage
@@ -58,15 +58,15 @@ def goes_on(test: Any, place: Site) -> bool:
 
 def branch(test: Any) -> Driver:
     """Of `if test`, undecided."""
-    return branches.If(test)
+    return branches.TracedIf(test)
 
 
-def choice(test: Any) -> Choice:
+def choice(test: Any) -> ConditionalExpression:
     """Of `x if test else y`, undecided."""
     return select.Ternary(test)
 
 
-def operand(left: Any, stops_if: bool) -> Operand:
+def operand(left: Any, stops_if: bool) -> BooleanOperand:
     """Of `left and right` (where a False stops) or `left or right` (a True)."""
     return select.Both(left, stops_if)
 
@@ -117,7 +117,7 @@ def while_(names: Names, values: Values, counters: Directions, grows: Names, pla
     trace = current_trace()
     if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED or raises(place):
         return None
-    made = while_loop.While(place)
+    made = while_loop.TracedWhile(place)
     made.enter(names, values, (), counters, grows)
     return made
 
@@ -138,7 +138,7 @@ def rest(place: Site, stop: Any, born: int) -> WhileDriver:
     Args:
         born: which storages were there before it began.
     """
-    return while_loop.While(place, stop, born=born)
+    return while_loop.TracedWhile(place, stop, born=born)
 
 
 def birth() -> int:
@@ -179,7 +179,7 @@ def shared_write(name: str) -> None:
 def loops_inside(trace: Any) -> int:
     """How many loops are being recorded inside a body."""
     regions = active_trace().root.open
-    bodies = [region.body.trace if isinstance(region, Loop) else None for region in regions]
+    bodies = [region.body.trace if isinstance(region, TracedLoop) else None for region in regions]
     return sum(body is not None for body in bodies[bodies.index(trace) + 1 :])
 
 

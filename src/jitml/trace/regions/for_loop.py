@@ -18,7 +18,7 @@ from jitml.trace.carried.aliases import Remains
 from jitml.trace.carried.variables import Name
 from jitml.trace.lists.sequences import Rows
 from jitml.trace.record.recording import active_trace
-from jitml.trace.regions.loop import Loop
+from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.protocol import UNDEF, Values
 from jitml.trace.speculation.modes import Mode, Site, decisions
 from jitml.trace.symbolic.booleans import any_of
@@ -32,7 +32,7 @@ from jitml.trace.values.unbound import parts, unsure
 _INDEX = Aval((), I64)
 
 
-class For(Loop):
+class For(TracedLoop):
     """The driver of a `for` over rows that are computed from their position."""
 
     def __init__(self, rows: Rows, place: Site) -> None:

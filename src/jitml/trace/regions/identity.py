@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import active_trace, current_trace, user_source
-from jitml.trace.regions.loop import Loop
+from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.speculation.modes import Mode
 from jitml.trace.values.aliases import others, require_told_apart
 from jitml.trace.values.boxing import TracedArray, lift, require_one
@@ -67,7 +67,7 @@ def require_known(x: TracedArray, y: TracedArray) -> None:
     text = "whether two arrays are one, or share memory, only the compiled program decides"
     error = UnsupportedError(text, source=user_source(), remedy=_REMEDY)
     for region in reversed(trace.root.open):
-        if isinstance(region, Loop) and region.may_be_one(x, y):
+        if isinstance(region, TracedLoop) and region.may_be_one(x, y):
             region.demote(error, Mode.PLAIN)
     rival = next((rival for rival in x.storage.rivals if rival.storage() is y.storage), None)
     if rival is not None:

@@ -14,17 +14,17 @@ from jitml.ir.dims import syms_in
 from jitml.ir.graph import Value
 from jitml.trace.record.recording import active_trace
 from jitml.trace.regions.cond import conditional
-from jitml.trace.regions.join_aliases import Fork, Output, Sharing, View
+from jitml.trace.regions.join_aliases import AliasFork, AliasJoin, AliasView, Output
 from jitml.trace.rewrite.protocol import OURS, UNDEF
 from jitml.trace.speculation.modes import decisions
 from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import Truth, choose
 from jitml.trace.values.aliases import either
 from jitml.trace.values.boxing import TracedArray, read
-from jitml.trace.values.containers import Handing
+from jitml.trace.values.containers import HandedOut
 from jitml.trace.values.kinds import (
     FLAG,
-    Held,
+    HeldValue,
     Kind,
     by_leaves,
     is_filled,
@@ -37,7 +37,7 @@ from jitml.trace.values.kinds import (
 )
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.optional import chances, may_be_apart, perhaps
-from jitml.trace.values.ragged import SIZE, Ragged, ragged, widened
+from jitml.trace.values.ragged import SIZE, RaggedKind, ragged, widened
 from jitml.trace.values.type_unions import NONE, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
 from jitml.trace.values.unbound import Unsure, parts, unsure
 
@@ -51,12 +51,12 @@ class Merge:
     lists: those that loops of the sides have filled.
     """
 
-    def __init__(self, fork: Fork) -> None:
+    def __init__(self, fork: AliasFork) -> None:
         self.fork = fork
-        self.handing = Handing(fork.decider, [side.body.trace for side in fork.sides.values()])
+        self.handing = HandedOut(fork.decider, [side.body.trace for side in fork.sides.values()])
         self.outputs: list[Output] = []
         self.twins: dict[tuple[int, int], TracedArray] = {}
-        self.views: list[View] = []
+        self.views: list[AliasView] = []
         self.lists: set[int] = set()
 
     def name(self, name: str, a: Any, b: Any) -> Finish:
@@ -137,7 +137,7 @@ class Merge:
         output = self._output(kind, (a, b), types=types)
         return lambda: output.result
 
-    def _new(self, name: str, a: Any, b: Any) -> Held:
+    def _new(self, name: str, a: Any, b: Any) -> HeldValue:
         """What the name holds that only one branch binds; a list that a loop of that branch has filled comes out as a new one."""
         present = b if a is UNDEF else a
         if not is_filled(present) or not any(id(present) in side.body.trace.made for side in self.fork.sides.values()):
@@ -147,11 +147,11 @@ class Merge:
         self.lists.add(id(present))
         return take_all_apart(present)
 
-    def _leaves(self, name: str, held: Held, xs: Sequence[Any], ys: Sequence[Any]) -> Finish:
+    def _leaves(self, name: str, held: HeldValue, xs: Sequence[Any], ys: Sequence[Any]) -> Finish:
         made = [self._leaf(name, kind, x, y) for kind, x, y in zip(held.kinds, xs, ys)]
         return lambda: held.rebuild([output.result for output in made])
 
-    def _leaf(self, name: str, kind: Kind | None, x: Any, y: Any) -> Output | View:
+    def _leaf(self, name: str, kind: Kind | None, x: Any, y: Any) -> Output | AliasView:
         if same(x, y):
             return Output(None, (x, y), self._one_of(x, y))
         missing = x is None or y is None
@@ -176,7 +176,7 @@ class Merge:
             self._refuse_size(name, common)
         return self._output(common, (x, y), types=self._types(common, x, y))
 
-    def _ragged(self, wide: Ragged, x: Any, y: Any) -> Output:
+    def _ragged(self, wide: RaggedKind, x: Any, y: Any) -> Output:
         """Of two arrays of unknown sizes. What has the same sizes in both branches has the same after them."""
         sizes = [wide.sizes(leaf) if leaf is not None else [None] * len(wide.axes) for leaf in (x, y)]
         extents = []
@@ -196,14 +196,14 @@ class Merge:
             self.twins[id(x), id(y)] = either(x, y, self.fork.decider)
         return self.twins[id(x), id(y)]
 
-    def _view(self, known: Output, x: Any, y: Any) -> View:
+    def _view(self, known: Output, x: Any, y: Any) -> AliasView:
         """Of another name for a result, which is not the very object on both sides."""
         others = [view for view in self.views if view.of is known]
         view = next((view for view in others if view.leaves[0] is x and view.leaves[1] is y), None)
         if view is None:
-            before: list[Output | View] = [known, *others]
+            before: list[Output | AliasView] = [known, *others]
             partners = [p for p in before if any(a is b is not None for a, b in zip(p.leaves, (x, y)))]
-            view = View(known, (x, y), self.fork.decider, partners)
+            view = AliasView(known, (x, y), self.fork.decider, partners)
             self.views.append(view)
         return view
 
@@ -273,7 +273,7 @@ class Merge:
 
     def emit(self, storages: Sequence[Storage]) -> None:
         """Record the region: its results are there, and storages are written."""
-        sharing = Sharing(self.fork, self.outputs)
+        sharing = AliasJoin(self.fork, self.outputs)
         outputs, sides = sharing.outputs, self.fork.sides
         ends: dict[bool, list[Value]] = {}
         for branch, side in sides.items():

@@ -16,7 +16,7 @@ import numpy as np
 from jitml.ir.graph import Value
 from jitml.trace.record.recording import Trace, active_trace
 from jitml.trace.speculation.modes import Decider, Site
-from jitml.trace.storage.storage import Case, Origin, Storage, leave_region
+from jitml.trace.storage.storage import AliasOrigin, Case, Storage, leave_region
 from jitml.trace.symbolic.booleans import Truth, all_of, negated
 from jitml.trace.values.aliases import (
     gone,
@@ -34,7 +34,7 @@ from jitml.trace.values.aliases import (
 from jitml.trace.values.boxing import TracedArray, lift, read
 from jitml.trace.values.kinds import Kind, kind_of, same
 from jitml.trace.values.numbers import TracedNumber
-from jitml.trace.values.ragged import Ragged
+from jitml.trace.values.ragged import RaggedKind
 
 
 @dataclass(eq=False)
@@ -44,7 +44,7 @@ class Output:
     kind: Kind | None
     leaves: tuple[Any, Any]
     result: Any = None
-    ragged: Ragged | None = None
+    ragged: RaggedKind | None = None
     types: Mapping[type, Callable[[], Truth]] = field(default_factory=dict)  # that a number may have instead (`type_unions.py`)
     extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
 
@@ -73,13 +73,13 @@ class Output:
 
 
 @dataclass
-class View:
+class AliasView:
     """Another array object on the memory of a result, or on one side the one that another name stands for."""
 
     of: Output
     leaves: tuple[Any, Any]
     decider: Decider
-    partners: list[Output | View]  # which one side knows as this very object
+    partners: list[Output | AliasView]  # which one side knows as this very object
 
     @cached_property
     def result(self) -> TracedArray:
@@ -87,7 +87,7 @@ class View:
         return one_of(own, (own, *(partner.result for partner in self.partners)), self.decider) if self.partners else own
 
 
-class Fork(Protocol):
+class AliasFork(Protocol):
     site: Site
     decider: Decider
     test: Value
@@ -109,15 +109,15 @@ class Claim:
     """
 
     test: Truth
-    origin: Origin
+    origin: AliasOrigin
     told: dict[Value, Output] = field(default_factory=dict)
     unsaid: Storage | None = None
 
 
-class Sharing:
+class AliasJoin:
     """`outputs` are all that the region hands out: those that were asked for, and what it takes to say what they share."""
 
-    def __init__(self, fork: Fork, outputs: list[Output]) -> None:
+    def __init__(self, fork: AliasFork, outputs: list[Output]) -> None:
         self.fork = fork
         self.trace = active_trace()
         self.asked = [output for output in outputs if any(array is not None for array in output.arrays)]
@@ -239,7 +239,7 @@ def _under(condition: Truth, found: Sequence[Case]) -> list[Case]:
     return [Case(all_of(condition, test), origin) for test, origin in found]
 
 
-def _of_result(output: Output, which: int, origin: Origin) -> Origin:
+def _of_result(output: Output, which: int, origin: AliasOrigin) -> AliasOrigin:
     """Of an array that is the memory of a result in one branch."""
     if origin.array() is output.arrays[which]:
         return origin_of(output.result)
@@ -259,4 +259,4 @@ def _view(x: TracedArray) -> TracedArray:
     return TracedArray(x.storage, x.steps, x.aval, x.layout, x.writeable)
 
 
-__all__ = ["Fork", "Output", "Sharing", "View"]
+__all__ = ["AliasFork", "AliasJoin", "AliasView", "Output"]

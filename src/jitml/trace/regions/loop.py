@@ -18,13 +18,13 @@ from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.trace.carried.aliases import Remains
-from jitml.trace.carried.body import Body
-from jitml.trace.carried.containers import Contents, iterators_among
+from jitml.trace.carried.body import RegionBody
+from jitml.trace.carried.containers import CarriedContents, iterators_among
 from jitml.trace.carried.lists import name_of
-from jitml.trace.carried.memory import Carried, Memory
+from jitml.trace.carried.memory import Carried, CarriedMemory
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.carried.sizes import Extents
-from jitml.trace.carried.variables import Name, Outcome
+from jitml.trace.carried.sizes import CarriedExtents
+from jitml.trace.carried.variables import CarriedOutcome, Name
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.rewrite.induction import Directions
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
@@ -33,7 +33,7 @@ from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import Truth
 from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
-from jitml.trace.values.containers import Handing, containers, find, see_items
+from jitml.trace.values.containers import HandedOut, containers, find, see_items
 from jitml.trace.values.kinds import same
 from jitml.trace.values.optional import what_is_there
 from jitml.trace.values.unbound import parts
@@ -42,11 +42,11 @@ _MOST_PASSES = 6
 _INDEX = Aval((), I64)
 
 
-class Loop:
+class TracedLoop:
     """What `for` (`for_loop.py`) and `while` (`while_loop.py`) have in common: recording passes over a body."""
 
     drives = True
-    body: Body
+    body: RegionBody
     index: Value
     trip: Any = None  # how often it runs at most, if that is known
     remains: Remains
@@ -61,7 +61,7 @@ class Loop:
         self.born = next(Storage.count)
         self.held: dict[str, Any] = {}
         self.names: list[Name] = []
-        self.contents = Contents()
+        self.contents = CarriedContents()
         self.missing: dict[tuple[int, Truth], Any] = {}  # what stands for arrays that names do not hold yet (`variables.py`)
         self.passes = 0
         self.is_recording = False
@@ -78,8 +78,8 @@ class Loop:
         self.iterators = iterators_among(values)
         self.targets = targets
         self.befores = {name: values.get(name, UNDEF) for name in targets}  # `values` may change: they are the frame's
-        self.memory = Memory(self)
-        self.extents = Extents(self)
+        self.memory = CarriedMemory(self)
+        self.extents = CarriedExtents(self)
         self.locals = values
 
     def load(self) -> tuple[Any, ...]:
@@ -109,14 +109,14 @@ class Loop:
         self.passes += 1
         if self.passes > _MOST_PASSES:
             self.demote(UnsupportedError("what the loop carries does not settle", source=self.source))
-        self.body = Body(self.decider)
+        self.body = RegionBody(self.decider)
         self.body.trace.iterators = self.iterators
         self.body.resume()
         active_trace().root.open.append(self)
         self.is_recording = True
 
     def _begin(self) -> None:
-        self.memory = Memory(self)
+        self.memory = CarriedMemory(self)
         self.extents.begin(self.body)
         for name in self.names:
             name.begin(self.body, self.memory)
@@ -219,7 +219,7 @@ class Loop:
     def _see_exchange(self, ends: list[tuple[Name, Any]]) -> None:
         """Names may exchange their arrays, as `x, y = y, x` does."""
 
-    def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[Outcome]]:
+    def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[CarriedOutcome]]:
         """All that the loop carries. Call it in the body, at its end."""
         self._see_containers(values, least)
         self.items = self.contents.ends(self)
@@ -251,14 +251,14 @@ class Loop:
         """Containers after the loop may be those that were there before it, or one another."""
         starts = [(what_is_there(parts(name.start)[0]), name.entry) for name, _ in self.ways]
         before = {id(x): old for start, entry in starts for x, (old,) in containers(start, (entry,))}
-        handing = Handing(Decider(self.site), [self.body.trace], before)
+        handing = HandedOut(Decider(self.site), [self.body.trace], before)
         for name, ways in self.ways:
             now = what_is_there(parts(self.held.get(name.name, UNDEF))[0])
             handing.hand_out(name.name, now, ways, [other.entry for other in self.names if other is not name])
         for item, end in self.items.items():
             see_items(what_is_there(parts(self.held.get(item, UNDEF))[0]), what_is_there(parts(end)[0]))
 
-    def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[Outcome], names: list[Name]) -> None:
+    def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[CarriedOutcome], names: list[Name]) -> None:
         """After the loop: storages and names hold its results."""
         values = iter(results)
         for extent in self.extents.all:

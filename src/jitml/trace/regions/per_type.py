@@ -35,7 +35,7 @@ from jitml.trace.values.type_unions import (
 _OF_NONE = (operator.eq, operator.ne, of_its_type)  # what can be asked of None, too
 
 
-class _Types(Ternary):
+class _TypeBranch(Ternary):
     """A branch on the type of a number."""
 
     def __init__(self, test: Any, place: Site, is_strict: bool) -> None:
@@ -66,7 +66,7 @@ def _for_each_type(found: OpenType, function: Callable[..., Any], args: tuple[An
     if not found.is_undone or decisions().mode(place) is Mode.PLAIN:
         require_decidable(open_type)
     which, test = next(iter(open_type.cases.items()))
-    fork = _Types(TracedNumber.of_value(active_trace(), test), place, open_type.is_strict)
+    fork = _TypeBranch(TracedNumber.of_value(active_trace(), test), place, open_type.is_strict)
     as_it_is = otherwise = None
     if fork.then():
         as_it_is = _call(function, args, kwargs, x, as_type(x, which))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jitml.trace.record.recording import unsupported
-from jitml.trace.regions.branch import If
+from jitml.trace.regions.branch import TracedIf
 from jitml.trace.regions.select import negation
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Site
@@ -35,7 +35,7 @@ class Remaining:
         raise AssertionError("the iterator is Python's")
 
     def load(self) -> tuple[Any, ...]:
-        self.fork = If(negation(self.stop), self.site)
+        self.fork = TracedIf(negation(self.stop), self.site)
         if self.fork.raising:
             unsupported("a loop over a list ends early on a traced condition, and later iterations raise")
         self.fork.enter((*self.all, _STOP), {**self.now, _STOP: self.stop})

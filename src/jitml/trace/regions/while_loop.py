@@ -12,8 +12,8 @@ from jitml.ir.op import recording
 from jitml.ir.types import BOOL
 from jitml.trace.carried.aliases import Remains
 from jitml.trace.record.recording import active_trace, unsupported
-from jitml.trace.regions.branch import If, facts_of
-from jitml.trace.regions.loop import Loop
+from jitml.trace.regions.branch import TracedIf, facts_of
+from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Mode, Site, decisions, is_ours
 from jitml.trace.symbolic.constants import unknowns_of
@@ -23,7 +23,7 @@ from jitml.trace.values.kinds import is_decided, truth
 _STOP = "__jm_stop__"
 
 
-class While(Loop):
+class TracedWhile(TracedLoop):
     """The driver of a `while`: of a whole one, or of what is left of one that began as plain Python."""
 
     def __init__(self, place: Site, stopped: Any = False, *, born: int | None = None) -> None:
@@ -33,7 +33,7 @@ class While(Loop):
         self.born = self.born if born is None else born
         self.tested: frozenset[Node] = frozenset()
         self.outcome: Value | None = None
-        self.rest: If | None = None  # the body, as a branch that depends on the test
+        self.rest: TracedIf | None = None  # the body, as a branch that depends on the test
         self.place = self.site, decisions().apart
 
     @property
@@ -88,7 +88,7 @@ class While(Loop):
         self.tested = frozenset(self.body.trace.builder.nodes[-1:])
         if not is_traced(value) or is_decided(value):
             return
-        self.rest = If(value, self.site)
+        self.rest = TracedIf(value, self.site)
         if self.rest.raising:
             unsupported("a loop's body raises, and its test draws random numbers or writes into an array")
         self.rest.enter((*(name.name for name in self.names), _STOP), {**{n.name: n.start for n in self.names}, _STOP: True})

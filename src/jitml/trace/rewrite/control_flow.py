@@ -17,13 +17,13 @@ from jitml.trace.rewrite.escapes import can_lower, lower_escapes, within
 from jitml.trace.rewrite.liveness import bound, find_carried, optional
 from jitml.trace.rewrite.operators import compares_none, compares_truth
 from jitml.trace.rewrite.protocol import HOOKS
-from jitml.trace.rewrite.templates import Pieces, strings
+from jitml.trace.rewrite.templates import Templates, strings
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
 DEEPEST = 16
 
 
-class Control(Pieces):
+class Control(Templates):
     """Rewrites one function, and those inside it."""
 
     def __init__(self, names: frozenset[str], deepest: int = DEEPEST) -> None:

@@ -107,7 +107,7 @@ def _has_nested_return(body: list[ast.stmt]) -> bool:
 
 
 @dataclass
-class _Block:
+class _LoweredBlock:
     """Lowered statements; the flags that they may have set at their end; whether control never falls off it."""
 
     statements: list[ast.stmt] = field(default_factory=list)
@@ -120,14 +120,14 @@ class _Lowering:
         self.returns = returns
         self.loops = 0
 
-    def block(self, statements: Sequence[ast.stmt], loop: int | None, depth: int) -> _Block:
+    def block(self, statements: Sequence[ast.stmt], loop: int | None, depth: int) -> _LoweredBlock:
         """Lower statements; `depth` counts the blocks that lowering itself has put around them."""
-        made = _Block()
+        made = _LoweredBlock()
         for position, statement in enumerate(statements):
             if made.flags and depth < _DEEPEST:
                 after = self.block(statements[position:], loop, depth + 1)
                 made.statements += self.guarded(made.flags, after.statements, statement)
-                return _Block(made.statements, made.flags | after.flags, after.ends)
+                return _LoweredBlock(made.statements, made.flags | after.flags, after.ends)
             rest = statements[position + 1 :]
             moved = bool(rest) and isinstance(statement, ast.If) and depth < _DEEPEST and self._move(statement, rest, loop)
             lowered = self.statement(statement, loop, depth + moved)
@@ -158,18 +158,18 @@ class _Lowering:
         test = ast.Call(hook, [_load(flag, at) for flag in sorted(flags)], [])
         return [ast.copy_location(ast.If(test, statements, []), at)]
 
-    def statement(self, statement: ast.stmt, loop: int | None, depth: int) -> _Block:
+    def statement(self, statement: ast.stmt, loop: int | None, depth: int) -> _LoweredBlock:
         match statement:
             case ast.Return() if self.returns:
                 value = statement.value if statement.value is not None else ast.copy_location(ast.Constant(None), statement)
                 made = _set(RETURN, statement)
-                return _Block([_assign(VALUE, value, statement), *made.statements], made.flags, ends=True)
+                return _LoweredBlock([_assign(VALUE, value, statement), *made.statements], made.flags, ends=True)
             case ast.Break() if loop is not None:
                 return _set(f"__jm_break_{loop}__", statement)
             case ast.Continue() if loop is not None:
                 return _set(f"__jm_continue_{loop}__", statement)
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
-                return _Block([statement], ends=True)
+                return _LoweredBlock([statement], ends=True)
             case ast.If():
                 return self._if(statement, loop, depth)
             case ast.For() | ast.While():
@@ -177,7 +177,7 @@ class _Lowering:
             case ast.With():
                 inner = self.block(statement.body, loop, depth)
                 statement.body = inner.statements
-                return _Block([statement], inner.flags)  # not `ends`: its manager may swallow an exception
+                return _LoweredBlock([statement], inner.flags)  # not `ends`: its manager may swallow an exception
             case ast.Try() | ast.TryStar():
                 return self._try(statement, loop, depth)
             case ast.Match():
@@ -185,17 +185,17 @@ class _Lowering:
                 for case in statement.cases:
                     inner = self.block(case.body, loop, depth)
                     case.body, flags = inner.statements, flags | inner.flags
-                return _Block([statement], flags)
+                return _LoweredBlock([statement], flags)
             case _:
-                return _Block([statement])
+                return _LoweredBlock([statement])
 
-    def _if(self, statement: ast.If, loop: int | None, depth: int) -> _Block:
+    def _if(self, statement: ast.If, loop: int | None, depth: int) -> _LoweredBlock:
         then = self.block(statement.body, loop, depth)
         orelse = self.block(statement.orelse, loop, depth)
         statement.body, statement.orelse = then.statements, orelse.statements
-        return _Block([statement], then.flags | orelse.flags, then.ends and orelse.ends)
+        return _LoweredBlock([statement], then.flags | orelse.flags, then.ends and orelse.ends)
 
-    def _try(self, statement: ast.Try | ast.TryStar, loop: int | None, depth: int) -> _Block:
+    def _try(self, statement: ast.Try | ast.TryStar, loop: int | None, depth: int) -> _LoweredBlock:
         body = self.block(statement.body, loop, depth)
         statement.body = body.statements
         flags = set(body.flags)
@@ -207,9 +207,9 @@ class _Lowering:
             inner = self.block(handler.body, loop, depth)
             handler.body, flags = inner.statements, flags | inner.flags
         statement.finalbody = self.block(statement.finalbody, loop, depth).statements
-        return _Block([statement], flags)
+        return _LoweredBlock([statement], flags)
 
-    def _loop(self, statement: Loop, outer: int | None, depth: int) -> _Block:
+    def _loop(self, statement: Loop, outer: int | None, depth: int) -> _LoweredBlock:
         self.loops += 1
         _test_inside(statement)
         stopped, skipped = f"__jm_break_{self.loops}__", f"__jm_continue_{self.loops}__"
@@ -226,12 +226,12 @@ class _Lowering:
         written.append(statement)
         flags = stops - {stopped}
         if forever:
-            return _Block([*written, *_never(orelse, statement)], flags, ends=True)
+            return _LoweredBlock([*written, *_never(orelse, statement)], flags, ends=True)
         if not orelse:
-            return _Block(written, flags)
+            return _LoweredBlock(written, flags)
         after = self.block(orelse, outer, depth)
         written += self.guarded(stops, after.statements, orelse[0])
-        return _Block(written, flags | after.flags, after.ends and not stops)
+        return _LoweredBlock(written, flags | after.flags, after.ends and not stops)
 
 
 def _is_endless(statement: Loop) -> bool:
@@ -252,8 +252,8 @@ def _test_inside(statement: Loop) -> None:
     statement.body, statement.orelse = [leave, *statement.body], []
 
 
-def _set(flag: str, at: ast.AST) -> _Block:
-    return _Block([_assign(flag, ast.Constant(True), at)], {flag}, ends=True)
+def _set(flag: str, at: ast.AST) -> _LoweredBlock:
+    return _LoweredBlock([_assign(flag, ast.Constant(True), at)], {flag}, ends=True)
 
 
 def _always_escapes(block: Sequence[ast.stmt]) -> bool:
@@ -283,10 +283,10 @@ def _without_unread(statements: list[ast.stmt]) -> list[ast.stmt]:
     """Drop what is assigned to flags that nobody reads."""
     read = {stop for node in within(statements) for stop in getattr(node, "stops", ())}
     read |= {node.id for node in within(statements) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return _Sweep(read).block(statements)
+    return _EscapeSweep(read).block(statements)
 
 
-class _Sweep:
+class _EscapeSweep:
     def __init__(self, read: set[str]) -> None:
         self.read = read
 

@@ -279,11 +279,11 @@ class Expressions(ast.NodeTransformer):
                 if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store) and child.id in self.shared and not is_told:
                     told = ast.copy_location(ast.Expr(self._hook("shared_write", statement, ast.Constant(child.id))), statement)
                     is_told = True
-        made = _Outer(self).visit(statement)
+        made = _OuterBindings(self).visit(statement)
         return [told, made] if is_told else made
 
 
-class _Outer(ast.NodeTransformer):
+class _OuterBindings(ast.NodeTransformer):
     """Global and nonlocal names from outside, where they are bound."""
 
     def __init__(self, writer: Any) -> None:

@@ -133,7 +133,7 @@ class WhileDriver(Driver, Protocol):
         """`test` said False: whether that is the end (always, once it drives), or the driver takes over."""
 
 
-class Operand(Protocol):
+class BooleanOperand(Protocol):
     """Of `and`, `or`."""
 
     right: bool  # whether the right operand is to be evaluated
@@ -143,7 +143,7 @@ class Operand(Protocol):
         """The value if so."""
 
 
-class Choice(Protocol):
+class ConditionalExpression(Protocol):
     """Of `x if test else y`."""
 
     def then(self) -> bool:

@@ -9,7 +9,7 @@ from jitml.trace.rewrite.operators import Expressions
 from jitml.trace.rewrite.protocol import HOOKS, OURS
 
 
-class Pieces(Expressions):
+class Templates(Expressions):
     """Makes them; knows which names are bound where they stand."""
 
     def __init__(self, names: frozenset[str]) -> None:

@@ -44,7 +44,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenArgument:
     """What one argument was in a call: `kind` must be the same for sizes to be compared; the sizes are a shape, or an int.
 
     itemsize: of an array whose axes can be left open, in bytes; else 0.
@@ -55,29 +55,33 @@ class Seen:
     itemsize: int = 0
 
 
-_PLAIN: dict[type, Seen] = {kind: Seen(kind) for kind in (float, bool, complex, str)}  # of which there may be thousands
+_PLAIN: dict[type, SeenArgument] = {
+    kind: SeenArgument(kind) for kind in (float, bool, complex, str)
+}  # of which there may be thousands
 
 
-def seen(leaves: Sequence[Any]) -> tuple[Seen, ...]:
+def seen(leaves: Sequence[Any]) -> tuple[SeenArgument, ...]:
     """The flattened arguments of a call, as far as sizes matter."""
     return tuple(map(_seen, leaves))
 
 
-def _seen(leaf: Any) -> Seen:
+def _seen(leaf: Any) -> SeenArgument:
     if isinstance(leaf, np.ndarray):
         # Of an array that is not dense in C order, more than its shape would have to be left open.
         is_regular = leaf.ndim < 2 or leaf.flags.c_contiguous
-        return Seen((type(leaf), leaf.dtype, leaf.ndim, is_regular), leaf.shape, leaf.itemsize if is_regular else 0)
+        return SeenArgument((type(leaf), leaf.dtype, leaf.ndim, is_regular), leaf.shape, leaf.itemsize if is_regular else 0)
     kind: type = type(leaf)
-    return Seen(kind, (leaf,)) if kind is int else _PLAIN.get(kind) or Seen(kind)
+    return SeenArgument(kind, (leaf,)) if kind is int else _PLAIN.get(kind) or SeenArgument(kind)
 
 
-def comparable(before: Sequence[Seen], now: Sequence[Seen]) -> bool:
+def comparable(before: Sequence[SeenArgument], now: Sequence[SeenArgument]) -> bool:
     """Whether two calls differ in sizes and values at most."""
     return [s.kind for s in before] == [s.kind for s in now]
 
 
-def open_places(opened: Opened, before: Sequence[Seen], now: Sequence[Seen], needed: Collection[int]) -> dict[Place, Open]:
+def open_places(
+    opened: Opened, before: Sequence[SeenArgument], now: Sequence[SeenArgument], needed: Collection[int]
+) -> dict[Place, Open]:
     """What to leave open, given an earlier variant and a call that it does not fit.
 
     Args:
@@ -96,7 +100,7 @@ def open_places(opened: Opened, before: Sequence[Seen], now: Sequence[Seen], nee
     return _within_memory(found, sizes, now)
 
 
-def every_place(now: Sequence[Seen]) -> dict[Place, Open]:
+def every_place(now: Sequence[SeenArgument]) -> dict[Place, Open]:
     """All axes of all arrays."""
     places = [place for place in _places(now) if place[1] is not None]
     sizes = {place: (_size(now, place),) for place in places}
@@ -110,7 +114,7 @@ class Earlier(Protocol):
     def opened(self) -> Opened: ...
 
     @property
-    def seen(self) -> tuple[Seen, ...]: ...
+    def seen(self) -> tuple[SeenArgument, ...]: ...
 
     @property
     def host(self) -> Host: ...
@@ -122,7 +126,9 @@ class Earlier(Protocol):
 _Traced = TypeVar("_Traced", bound=Earlier)
 
 
-def choices(earlier: Sequence[Earlier], now: Sequence[Seen], closed: Collection[Place], dynamic: bool | None) -> Iterator[Opened]:
+def choices(
+    earlier: Sequence[Earlier], now: Sequence[SeenArgument], closed: Collection[Place], dynamic: bool | None
+) -> Iterator[Opened]:
     """What to leave open in a new variant, the best choice first; the last one opens nothing.
 
     Args:
@@ -172,7 +178,7 @@ def _groups(opened: Opened) -> list[list[Place]]:
     return [[place for place in opened if opened[place].like == like] for like in dict.fromkeys(s.like for s in opened.values())]
 
 
-def _tighter(opened: Opened, now: Sequence[Seen], factor: int) -> dict[Place, Open]:
+def _tighter(opened: Opened, now: Sequence[SeenArgument], factor: int) -> dict[Place, Open]:
     """Lower limits, for a program that makes arrays of their squares."""
     most = {size.like: _size(now, place) for place, size in sorted(opened.items(), key=lambda item: _size(now, item[0]))}
     widest = {size.like: size.high for size in sorted(opened.values(), key=lambda size: size.high)}
@@ -218,7 +224,7 @@ def changed_sizes(earlier: Sequence[Earlier], new: Earlier) -> list[str]:
     return texts
 
 
-def _places(call: Sequence[Seen]) -> Iterator[Place]:
+def _places(call: Sequence[SeenArgument]) -> Iterator[Place]:
     for position, leaf in enumerate(call):
         if leaf.kind is int:
             yield position, None
@@ -226,12 +232,12 @@ def _places(call: Sequence[Seen]) -> Iterator[Place]:
             yield from ((position, axis) for axis in range(len(leaf.sizes)))
 
 
-def _size(call: Sequence[Seen], place: Place) -> int:
+def _size(call: Sequence[SeenArgument], place: Place) -> int:
     position, axis = place
     return call[position].sizes[axis or 0]
 
 
-def _changed(place: Place, before: Sequence[Seen], now: Sequence[Seen], needed: Collection[int]) -> bool:
+def _changed(place: Place, before: Sequence[SeenArgument], now: Sequence[SeenArgument], needed: Collection[int]) -> bool:
     return _size(before, place) != _size(now, place) and (place[1] is not None or place[0] in needed)
 
 
@@ -243,7 +249,9 @@ def _limit(size: int) -> int:
     return max(LEAST_LIMIT, 1 << (GROWTH * size - 1).bit_length())
 
 
-def _within_memory(found: dict[Place, Open], sizes: Mapping[Place, tuple[int, ...]], now: Sequence[Seen]) -> dict[Place, Open]:
+def _within_memory(
+    found: dict[Place, Open], sizes: Mapping[Place, tuple[int, ...]], now: Sequence[SeenArgument]
+) -> dict[Place, Open]:
     """Tighter limits for arrays with several open axes, which could not even be reserved."""
     for position, leaf in enumerate(now):
         axes = [place for place in found if place[0] == position and place[1] is not None]

@@ -22,7 +22,7 @@ from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source
 from jitml.ir.analysis.fp_errors import CATEGORIES, raised_by
 from jitml.ir.graph import Node, Value
 from jitml.trace.record.concrete import NoExample, example_of
-from jitml.trace.record.guards import Const
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import modules_of
 from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
 from jitml.trace.rewrite.source import FunctionNode
@@ -199,7 +199,7 @@ def require_missing(error: BaseException) -> None:
     elif type(error) is NameError and error.name and error.__traceback__ is not None:
         *_, (frame, _) = walk_tb(error.__traceback__)
         if error.name not in frame.f_code.co_freevars:
-            place = root.host.compute(contains, (Const(frame.f_globals), Const(error.name)), f"a global {error.name}")
+            place = root.host.compute(contains, (HostConst(frame.f_globals), HostConst(error.name)), f"a global {error.name}")
             root.host.require(place, error.name in frame.f_globals)
 
 
@@ -214,7 +214,7 @@ def _require_not_imported(root: Trace, name: str) -> None:
     """A module is not there, or has no other names than now."""
     if name in (modules := modules_of(root)):
         names = tuple(vars(modules[name]))
-        root.host.require(root.host.compute(_names_of, (Const(sys.modules[name]),), f"names of {name}"), names)
+        root.host.require(root.host.compute(_names_of, (HostConst(sys.modules[name]),), f"names of {name}"), names)
 
 
 def _names_of(module: ModuleType) -> tuple[str, ...]:

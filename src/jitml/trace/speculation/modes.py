@@ -45,7 +45,7 @@ class Mode(IntEnum):
     PLAIN = 2
 
 
-class Region(Protocol):
+class RecordedRegion(Protocol):
     """Something that is being recorded."""
 
     site: Site
@@ -178,7 +178,7 @@ class Decisions:
             self.reasons[site] = self.latest = reason
             self.again()
 
-    def peel(self, site: Site, apart: int, around: Sequence[Region], reason: BaseException) -> NoReturn:
+    def peel(self, site: Site, apart: int, around: Sequence[RecordedRegion], reason: BaseException) -> NoReturn:
         """Trace the first iteration of a loop, which has been rolled so far apart, by itself.
 
         Loops in it that need the same there are going to need it in that iteration; whether in the others, too, will show.
@@ -226,7 +226,7 @@ class Decisions:
         for region in reversed(trace.root.open):
             region.see_unbound(error)
 
-    def settle_open(self, trace: Trace, error: BaseException, inner: Region | None = None) -> None:
+    def settle_open(self, trace: Trace, error: BaseException, inner: RecordedRegion | None = None) -> None:
         """The same where nothing else is left: no region stays around what cannot be traced in one.
 
         Args:

@@ -31,7 +31,7 @@ def nothing() -> None:
 
 
 @dataclass(frozen=True)
-class Origin:
+class AliasOrigin:
     """An array that another one may be: which storage, if that is still there, and how it is seen.
 
     `array` is the very object, where that is still there, and `faces` are the numbers of all that it may be (`aliases.py`).
@@ -50,7 +50,7 @@ class Case(NamedTuple):
     """An array is a certain other one where the truth holds, and none of the cases before."""
 
     test: Truth
-    origin: Origin
+    origin: AliasOrigin
 
 
 class Rival(NamedTuple):

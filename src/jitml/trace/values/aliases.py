@@ -1,4 +1,6 @@
-"""Which other array may one be that comes out of a branch or a loop?  `Origin`s, each with the condition on which it is that one.
+"""Aliases after a join: which other array may one be that comes out of a branch or a loop?
+
+`AliasOrigin`s say so, each with the condition on which it is that one.
 
 A region hands out new memory with the contents. That is right as long as nobody writes (`Storage.may_be` sees to that). What the
 function returns is made by the cases: the argument itself, a part of another result, or new memory (`results.py`).
@@ -19,16 +21,16 @@ from jitml.ir.graph import Value
 from jitml.trace.record.recording import Trace
 from jitml.trace.speculation.modes import Decider
 from jitml.trace.storage.index_maps import Step
-from jitml.trace.storage.storage import Case, Faces, Origin, Storage, nothing
+from jitml.trace.storage.storage import AliasOrigin, Case, Faces, Storage, nothing
 from jitml.trace.symbolic.booleans import all_of, any_of, negated
 from jitml.trace.values.tracers import TracedArray
 
 
-def origin_of(array: TracedArray) -> Origin:
+def origin_of(array: TracedArray) -> AliasOrigin:
     """The array itself."""
     storage = array.storage
     serials = frozenset((storage.serial,))
-    return Origin(weakref.ref(storage), array.steps, array.writeable, faces(array), serials, weakref.ref(array))
+    return AliasOrigin(weakref.ref(storage), array.steps, array.writeable, faces(array), serials, weakref.ref(array))
 
 
 def possible(array: TracedArray) -> list[Case]:
@@ -53,23 +55,23 @@ def serials_of(storage: Storage) -> frozenset[int]:
     return frozenset((storage.serial,)).union(*(origin.serials for origin in cases))
 
 
-def seen(origin: Origin, array: TracedArray) -> Origin:
+def seen(origin: AliasOrigin, array: TracedArray) -> AliasOrigin:
     """An origin of a whole storage, seen as this array sees the storage."""
     return replace(origin, steps=(*origin.steps, *array.steps), writeable=array.writeable, faces=faces(array), array=nothing)
 
 
-def part_of(array: TracedArray, steps: Sequence[Step], writeable: bool, faces: Faces) -> Origin:
+def part_of(array: TracedArray, steps: Sequence[Step], writeable: bool, faces: Faces) -> AliasOrigin:
     """A view of an array."""
     whole = origin_of(array)
     return replace(whole, steps=(*array.steps, *steps), writeable=writeable and array.writeable, faces=faces, array=nothing)
 
 
-def gone(origin: Origin) -> Origin:
+def gone(origin: AliasOrigin) -> AliasOrigin:
     """Memory that nothing else stands for any more."""
     return replace(origin, storage=nothing, serials=frozenset(), array=nothing)
 
 
-def left_behind(origin: Origin) -> Origin:
+def left_behind(origin: AliasOrigin) -> AliasOrigin:
     """Memory whose contents go on elsewhere: what is the same array can still be told."""
     return replace(origin, storage=nothing, array=nothing)
 
@@ -84,7 +86,7 @@ def places(steps: Sequence[Step]) -> list[Value]:
     return [start for step in steps for start in step.starts]
 
 
-def with_places(origin: Origin, values: Mapping[Value, Value]) -> Origin:
+def with_places(origin: AliasOrigin, values: Mapping[Value, Value]) -> AliasOrigin:
     """The same with other values there."""
     if values.keys().isdisjoint(places(origin.steps)):
         return origin
@@ -123,14 +125,14 @@ def _once(cases: Sequence[Case], decider: Decider) -> list[Case]:
     return found
 
 
-def of_either(x: Origin, y: Origin, decider: Decider) -> Origin:
+def of_either(x: AliasOrigin, y: AliasOrigin, decider: Decider) -> AliasOrigin:
     """One of two that show the same, or both what is not there any more."""
     if x.faces[0] == y.faces[0] and x.serials == y.serials:
         return y
     return replace(y, faces=(x.faces[0] | y.faces[0], decider), serials=x.serials | y.serials, array=nothing)
 
 
-def of_some_iteration(origin: Origin, born: int, decider: Decider) -> Origin:
+def of_some_iteration(origin: AliasOrigin, born: int, decider: Decider) -> AliasOrigin:
     """What a loop hands out: an object that is older than the loop, `born` then, or of any iteration."""
     array = origin.array()
     if array is not None and array.serial < born:
@@ -138,7 +140,7 @@ def of_some_iteration(origin: Origin, born: int, decider: Decider) -> Origin:
     return replace(origin, faces=(origin.faces[0], decider), array=nothing)
 
 
-def _is_same(x: Origin, y: Origin) -> bool:
+def _is_same(x: AliasOrigin, y: AliasOrigin) -> bool:
     if x.storage() is None or y.storage() is None:
         return x.storage() is y.storage()
     return x == y and x.array() is y.array()

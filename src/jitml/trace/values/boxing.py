@@ -18,7 +18,7 @@ from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.record.array_memory import is_native, native_copy, same_view, view_of
-from jitml.trace.record.guards import Const, Slot, extent
+from jitml.trace.record.guards import HostConst, Slot, extent
 from jitml.trace.record.recording import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.storage.index_maps import Step
 from jitml.trace.storage.storage import Storage, write_through
@@ -26,7 +26,7 @@ from jitml.trace.storage.strides import Ints, c_strides, copied_strides, in_elem
 from jitml.trace.symbolic.broadcasting import common_sizes, never_equal, stretch
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call, operate
-from jitml.trace.values.tracers import Traced, TracedArray, TracedScalar, is_traced, refuse_concrete_target
+from jitml.trace.values.tracers import TracedArray, TracedScalar, Tracer, is_traced, refuse_concrete_target
 
 
 def read(x: Any) -> Value:
@@ -98,7 +98,7 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
         return twin
     shape: Any = array.shape
     for axis, place in opened.items():
-        size = root.open_size(place, host.compute(extent, (slot, Const(axis))), array.shape[axis])
+        size = root.open_size(place, host.compute(extent, (slot, HostConst(axis))), array.shape[axis])
         shape = (*shape[:axis], size, *shape[axis + 1 :])
     entry = slot
     aval = Aval(shape, array.dtype.newbyteorder("="))
@@ -352,7 +352,7 @@ def _beside_sequences(multiply: Any) -> Any:
 def _beside_texts(compare: Any, unlike: bool) -> Any:
     """No number is a text, operators say, where functions have no loop for the two."""
 
-    def method(self: Traced, other: Any) -> Any:
+    def method(self: Tracer, other: Any) -> Any:
         if not isinstance(other, (str, bytes)):
             return compare(self, other)
         is_plain = type(self) is TracedScalar and TEXTS_ARE_PYTHONS
@@ -368,8 +368,8 @@ def _method(home: Any, name: str) -> Any:
 
 def _install_operators() -> None:
     for name, function in BINARY.items():
-        setattr(Traced, f"__{name}__", _operator(function))
-        setattr(Traced, f"__r{name}__", _operator(function, is_reflected=True))
+        setattr(Tracer, f"__{name}__", _operator(function))
+        setattr(Tracer, f"__r{name}__", _operator(function, is_reflected=True))
         setattr(TracedArray, f"__i{name}__", _in_place(function, function.__name__))
         if name != "matmul":
             own = _own(name, function)
@@ -384,11 +384,11 @@ def _install_operators() -> None:
     ):
         setattr(kind, name, method)
     for name, function in COMPARE.items():
-        for traced, compare in ((Traced, _operator(function)), (TracedScalar, _operator(function, name))):
+        for traced, compare in ((Tracer, _operator(function)), (TracedScalar, _operator(function, name))):
             is_order = name not in ("eq", "ne")
             setattr(traced, f"__{name}__", compare if is_order else _beside_texts(compare, name == "ne"))
     for name, function in UNARY.items():
-        setattr(Traced, f"__{name}__", _operator(function))
+        setattr(Tracer, f"__{name}__", _operator(function))
         setattr(TracedScalar, f"__{name}__", _operator(_own(name, function), name))
 
 
@@ -407,17 +407,17 @@ def _elements_of_copy(self: TracedScalar) -> Any:
 
 def _install_methods() -> None:
     for kind, home, names in (
-        (Traced, np, METHODS),
+        (Tracer, np, METHODS),
         (TracedArray, np, NOT_OF_SCALARS),
-        (Traced, np.ndarray, OWN_METHODS),
+        (Tracer, np.ndarray, OWN_METHODS),
         (TracedArray, np.ndarray, ARRAY_METHODS),
     ):
         for name in names:
             setattr(kind, name, _method(home, name))
     for name in ("real", "imag"):
-        setattr(Traced, name, property(_method(np.ndarray, name)))
+        setattr(Tracer, name, property(_method(np.ndarray, name)))
     for name in ("flags", "flat", "imag", "real", "shape"):
-        getter = vars(Traced)["shape"].fget if name == "shape" else _method(np.ndarray, name)
+        getter = vars(Tracer)["shape"].fget if name == "shape" else _method(np.ndarray, name)
         setter = getattr(np.ndarray, name).__set__
         setattr(TracedArray, name, property(getter, functools.partial(call, setter)))
     for name, own in (("fill", _fill_copy), ("flat", property(_elements_of_copy))):
@@ -428,7 +428,28 @@ _install_operators()
 _install_methods()
 
 __all__ = [
-    "Traced", "TracedArray", "TracedNumber", "TracedScalar", "assign", "assign_cast", "constant", "fresh", "fresh_like",
-    "is_fortran", "is_traced", "is_writeable", "laid_out", "layout_of", "lies_in", "lift",
-    "named_order", "read", "refuse_dtype", "refuse_lent", "require_writeable", "scalar", "view", "wrap",
+    "TracedArray",
+    "TracedNumber",
+    "TracedScalar",
+    "Tracer",
+    "assign",
+    "assign_cast",
+    "constant",
+    "fresh",
+    "fresh_like",
+    "is_fortran",
+    "is_traced",
+    "is_writeable",
+    "laid_out",
+    "layout_of",
+    "lies_in",
+    "lift",
+    "named_order",
+    "read",
+    "refuse_dtype",
+    "refuse_lent",
+    "require_writeable",
+    "scalar",
+    "view",
+    "wrap",
 ]  # fmt: skip

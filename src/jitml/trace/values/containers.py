@@ -37,7 +37,7 @@ class Unsettled:
     source: tuple[Any, Any] | None = None
 
 
-class Handing:
+class HandedOut:
     """What one construct hands out.
 
     Args:
@@ -195,4 +195,4 @@ def _refuse(found: Unsettled, how: str) -> NoReturn:
     found.decider.refuse(text, "Make a copy of it, or change it where it has got its name.")
 
 
-__all__ = ["Handing", "containers", "find", "refuse_shared", "require_none_of", "require_settled", "see_items"]
+__all__ = ["HandedOut", "containers", "find", "refuse_shared", "require_none_of", "require_settled", "see_items"]

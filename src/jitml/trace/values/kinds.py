@@ -167,7 +167,7 @@ _LEAF = optree.treespec_leaf()
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldValue:
     """What a name holds, taken apart."""
 
     spec: optree.PyTreeSpec
@@ -205,20 +205,20 @@ def is_filled(x: Any) -> bool:
     return isinstance(x, list) and type(x) is not list
 
 
-def take_apart(x: Any) -> Held:
+def take_apart(x: Any) -> HeldValue:
     if is_filled(x):  # it has many leaves; it is one object here
-        return Held(_LEAF, (x,), (None,))
+        return HeldValue(_LEAF, (x,), (None,))
     return take_all_apart(x)
 
 
-def take_all_apart(x: Any) -> Held:
+def take_all_apart(x: Any) -> HeldValue:
     """The same of what is handed on as a new object: the leaves of a Stack, too."""
     if type(x) in (tuple, list, dict) and (count := places_within(x)) > _MOST_PLACES:
         where = "holds itself" if count >= HOLDS_ITSELF else f"holds the same containers over and over, in {count} places"
         unsupported(f"a {type(x).__name__} in a loop or a branch {where}", "Put what is shared into a name of its own.")
     records = active_trace().root.records
     leaves, spec = flatten(x) if not records else flatten_but(x, records)
-    return Held(spec, tuple(leaves), tuple(map(kind_of, leaves)))
+    return HeldValue(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 
 
 def same(a: Any, b: Any) -> bool:

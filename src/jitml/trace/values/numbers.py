@@ -24,7 +24,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64
-from jitml.trace.record.guards import Const, Slot
+from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.recording import Trace, active_trace, current_trace, leaked, unsupported
 from jitml.trace.record.user_code import makes_text
 from jitml.trace.rewrite.protocol import WantsArray
@@ -294,7 +294,7 @@ def apply(function: Callable[..., Any], *operands: Any) -> Any:
     try:
         result = function(*values)
     except _OF_NUMBERS as error:  # which the function may handle: another call need not raise it
-        host.require(host.compute(_raised, (Const(function), *given), f"what {function.__name__} raises"), repr(error))
+        host.require(host.compute(_raised, (HostConst(function), *given), f"what {function.__name__} raises"), repr(error))
         raise
     if type(result) not in _DTYPES:
         # A tuple (divmod, math.frexp), a big rational: Python needs the values.
@@ -326,8 +326,8 @@ def _divided(x: Any, y: Any) -> tuple[Any, Any]:
         raise
 
 
-def _operand(x: Any) -> Slot | Const:
-    return x.slot if type(x) is TracedNumber and x.slot is not None else Const(x)
+def _operand(x: Any) -> Slot | HostConst:
+    return x.slot if type(x) is TracedNumber and x.slot is not None else HostConst(x)
 
 
 _OF_NUMBERS = (ArithmeticError, ValueError, TypeError)  # what Python raises for numbers

@@ -1,7 +1,7 @@
 """How does an array leave a region that alone knows its size?  In memory of its largest size, with its sizes beside it.
 
 The region hands out the array at the start of a larger one (`widened`) and each unknown size as an i64[]; outside, those become
-sizes, and the array is cut out again (`Ragged.show`).
+sizes, and the array is cut out again (`RaggedKind.show`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jitml.trace.record.recording import Trace
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.sizes import named, number
 from jitml.trace.values.boxing import fresh, read
-from jitml.trace.values.kinds import Held, Kind
+from jitml.trace.values.kinds import HeldValue, Kind
 from jitml.trace.values.numbers import of_size
 
 MOST_ELEMENTS = 1 << 24  # a larger array would be written as a whole where perhaps only a few elements of it are there
@@ -27,7 +27,7 @@ SIZE = Kind("number", Aval((), I64))
 
 
 @dataclass(frozen=True)
-class Ragged:
+class RaggedKind:
     """An array's kind outside of the region; its sizes along `axes` are between `low` and `high`, and known inside."""
 
     kind: Kind
@@ -53,7 +53,7 @@ class Ragged:
         return Kind("array", array.aval, c_strides(array.aval.shape), self.kind.writeable), array
 
 
-def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> Ragged | None:
+def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> RaggedKind | None:
     """The common kind of arrays that differ in sizes of which at least one depends on data, outside the region (`trace`).
 
     Args:
@@ -76,7 +76,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> Ragged | No
     if not axes or prod(map(bound, shape)) > MOST_ELEMENTS:
         return None
     aval = Aval(tuple(shape), first.aval.dtype)
-    return Ragged(Kind("array", aval, (), first.writeable), tuple(axes), tuple(lows))
+    return RaggedKind(Kind("array", aval, (), first.writeable), tuple(axes), tuple(lows))
 
 
 def _is_known(size: Size, trace: Trace) -> bool:
@@ -99,24 +99,24 @@ def widened(value: Value, aval: Aval) -> Value:
 
 
 @dataclass(frozen=True)
-class Handed(Held):
+class Handed(HeldValue):
     """What a name holds, taken apart as the region hands it out: beside each array its sizes that are not known outside."""
 
-    ragged: tuple[Ragged | None, ...] = ()
+    ragged: tuple[RaggedKind | None, ...] = ()
 
     def rebuild(self, leaves: list[Any]) -> Any:
         following = iter(leaves)
         return super().rebuild([_cut(wide, next(following), following) for wide in self.ragged])
 
 
-def _cut(wide: Ragged | None, leaf: Any, following: Iterator[Any]) -> Any:
+def _cut(wide: RaggedKind | None, leaf: Any, following: Iterator[Any]) -> Any:
     if wide is None:
         return leaf
     kind, value = wide.show(read(leaf), [read(next(following)) for _ in wide.axes])
     return kind.show(value)
 
 
-def handed(held: Held, outside: Trace) -> Held:
+def handed(held: HeldValue, outside: Trace) -> HeldValue:
     """The same, made ready in the region to leave it for the trace outside; nothing else may hold an array of unknown size."""
     wides = tuple(ragged([kind], outside, is_complete=False) if kind is not None else None for kind in held.kinds)
     leaves: list[Any] = []
@@ -128,4 +128,4 @@ def handed(held: Held, outside: Trace) -> Held:
     return Handed(held.spec, tuple(leaves), tuple(kinds), wides)
 
 
-__all__ = ["MOST_ELEMENTS", "SIZE", "Ragged", "handed", "ragged", "widened", "window"]
+__all__ = ["MOST_ELEMENTS", "SIZE", "RaggedKind", "handed", "ragged", "widened", "window"]

@@ -23,7 +23,7 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "s": str, "r":
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class TextFormat:
     """How a value is written into a text.
 
     Args:
@@ -56,7 +56,7 @@ class TracedText:
 
     __slots__ = ("formats", "values")
 
-    def __init__(self, formats: tuple[str | Format, ...], values: tuple[Any, ...]) -> None:
+    def __init__(self, formats: tuple[str | TextFormat, ...], values: tuple[Any, ...]) -> None:
         self.formats = formats
         self.values = values
 
@@ -108,7 +108,7 @@ def _known(x: Any) -> Any:
     return x.dtype.type(int(x)) if is_traced(x) else x
 
 
-def _join(formats: tuple[str | Format, ...], values: Iterable[Any]) -> Any:
+def _join(formats: tuple[str | TextFormat, ...], values: Iterable[Any]) -> Any:
     """The text itself, unless a value is still traced."""
     given = tuple(values)
     if any(map(is_traced, flatten(given)[0])):
@@ -127,7 +127,7 @@ def text(*parts: Any) -> Any:
     >>> text("a", (1.5, "", ".2f"), "b")
     'a1.50b'
     """
-    formats: list[str | Format] = []
+    formats: list[str | TextFormat] = []
     values: list[Any] = []
     for part in parts:
         if isinstance(part, str):
@@ -138,10 +138,10 @@ def text(*parts: Any) -> Any:
             formats += value.formats
             values += value.values
         elif isinstance(spec, TracedText):
-            formats.append(Format(":", conversion))
+            formats.append(TextFormat(":", conversion))
             values.append((value, spec))
         else:
-            formats.append(Format(conversion, spec))
+            formats.append(TextFormat(conversion, spec))
             values.append(value)
     return _join(tuple(formats), values)
 

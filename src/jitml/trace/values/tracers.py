@@ -60,7 +60,7 @@ _NOT_NUMBERS = {
 }
 
 
-def _is_integer(x: Traced) -> Any:
+def _is_integer(x: Tracer) -> Any:
     if x.dtype.kind != "f":
         return True
     return call(bool, call(np.logical_and, call(np.isfinite, x), call(np.equal, call(np.trunc, x), x)))
@@ -74,7 +74,7 @@ _OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class Traced:
+class Tracer:
     """What TracedArray and TracedScalar share: NumPy's protocols, operators and methods, and the refusals."""
 
     __slots__ = ("__weakref__", "aval")
@@ -269,7 +269,7 @@ class Traced:
         return call(np.power, other, self)
 
 
-class TracedArray(Traced):
+class TracedArray(Tracer):
     """A window on a storage: `storage` seen through `steps`; its `strides` count elements.
 
     `isinstance(x, np.ndarray)` holds. `__hash__` is None, as for arrays.
@@ -329,7 +329,7 @@ class TracedArray(Traced):
         return read_through(self.storage, self.steps)
 
 
-class TracedScalar(Traced, NumberStandIn):
+class TracedScalar(Tracer, NumberStandIn):
     """A NumPy scalar: one value, immutable, of its own storage-free kind. `isinstance(s, np.float64)` holds."""
 
     __slots__ = ("key", "trace", "value")

@@ -45,7 +45,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class ProductPieces:
     """A product cut along its rows and columns, for each of the batch."""
 
     rows: Cut
@@ -56,7 +56,7 @@ class Pieces:
         return self.rows.count * self.columns.count
 
     @staticmethod
-    def of(p: Product, threads: int) -> Pieces:
+    def of(p: Product, threads: int) -> ProductPieces:
         """One for each thread, if there is so much work, and more of long ones; cut where packing costs least.
 
         More would even out a core that is taken away, but gain nothing, even on busy machines: each packs its operands.
@@ -65,7 +65,7 @@ class Pieces:
         if p.n == 1:
             # A column: rows of x are independent; of a transposed x, short pieces would share its cache lines.
             least = 64 if p.x.col == 1 else 512
-            return Pieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
+            return ProductPieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
         longest = max(p.m, p.n)
         # Beyond that, packing is nothing beside the work, and a program that is to end need not wait for it.
         wanted = work // LONGEST_PIECE
@@ -76,7 +76,7 @@ class Pieces:
         most_rows, most_columns = max(1, p.m // LEAST_ROWS), max(1, p.n // LEAST_ROWS)
         grids = [(rows, min(most_columns, wanted // rows)) for rows in range(1, min(most_rows, wanted) + 1)]
         rows, columns = min(grids, key=lambda grid: (-grid[0] * grid[1], _packing(p, *grid), grid[1]))
-        return Pieces(Cut.of(p.m, rows), Cut.of(p.n, columns))
+        return ProductPieces(Cut.of(p.m, rows), Cut.of(p.n, columns))
 
 
 def _packing(p: Product, rows: int, columns: int) -> float:
@@ -115,7 +115,7 @@ class _Arguments:
 
 def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
     """Append `i64 @symbol(ptr error, ptr x, ptr y, ptr z)`, and the body that runs some of its pieces."""
-    pieces = Pieces.of(product, unit.threads)
+    pieces = ProductPieces.of(product, unit.threads)
     _emit_pieces(unit, product, pieces, f"{symbol}.pieces")
     work = product.m * product.n * product.k
     is_alone = work // pieces.count <= MOST_WORK_ALONE
@@ -143,7 +143,7 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
     unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y, ptr %z{values})", "\n".join([*lines, *stopped, "  ret i64 0"]))
 
 
-def _emit_pieces(unit: Unit, product: Product, pieces: Pieces, symbol: str) -> None:
+def _emit_pieces(unit: Unit, product: Product, pieces: ProductPieces, symbol: str) -> None:
     """`void @symbol(ptr matrices, i64 begin, i64 end)`: one call of BLAS per piece, numbered through the batch."""
     p, args = product, _Arguments(unit, product.z.buffer.dtype)
     letter = "d" if p.z.buffer.dtype == F64 else "s"
@@ -226,7 +226,7 @@ def _load_sizes(sizes: tuple[int, int, int]) -> list[str]:
     return lines
 
 
-def _count(sizes: tuple[int, int, int], pieces: Pieces) -> list[str]:
+def _count(sizes: tuple[int, int, int], pieces: ProductPieces) -> list[str]:
     """`%count`, of pieces in this run, and `%n.count`, of those side by side."""
     lines: list[str] = []
     for axis, place, cut in zip("mn", sizes, (pieces.rows, pieces.columns)):

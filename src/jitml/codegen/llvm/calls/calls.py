@@ -14,7 +14,7 @@ from jitml.codegen.llvm.calls.product import Product
 from jitml.codegen.llvm.calls.random import emit_random
 from jitml.codegen.llvm.calls.sorting import emit_sort
 from jitml.codegen.llvm.calls.syrk import emit_gram, is_gram
-from jitml.codegen.llvm.ir.aliasing import Storage
+from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.errors import UnsupportedError
@@ -27,7 +27,7 @@ PARALLEL_BYTES = 1 << 20  # copies from this size on are shared among threads
 
 
 def emit_call(
-    unit: Unit, call: Call, symbol: str, program: KernelProgram, places: Mapping[str, Storage]
+    unit: Unit, call: Call, symbol: str, program: KernelProgram, places: Mapping[str, BufferStorage]
 ) -> tuple[str, list[str]]:
     """Append the function of a library call, `i64 @symbol(ptr error, ptr buffer...)`.
 

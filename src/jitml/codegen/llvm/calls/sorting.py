@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.codegen.llvm.ir.aliasing import Storage
+from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.ir.types import BOOL, dtype_name
 from jitml.kernels.ir import Buffer, Check, Const
@@ -19,7 +19,9 @@ ALONE = 1 << 13  # elements that one thread sorts in some 50 us
 GRAIN = 1 << 12
 
 
-def emit_sort(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], places: Mapping[str, Storage]) -> list[str]:
+def emit_sort(
+    unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer], places: Mapping[str, BufferStorage]
+) -> list[str]:
     """Append `i64 @symbol(ptr error, ptr x, ptr y)`, and the body that fills and sorts some of y's rows.
 
     Where only the running program knows how many elements and rows count, the third argument holds both.

@@ -7,7 +7,7 @@ little. The number of pieces depends on the extents alone, and they are added up
 from __future__ import annotations
 
 from jitml.codegen.llvm.calls.product import Product
-from jitml.codegen.llvm.ir.aliasing import Storage
+from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.builder import llvm_type
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import NO_MEMORY, emit_kernel
@@ -32,7 +32,7 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
     length = -(-p.k // pieces)
     pieces = -(-p.k // length)
     parts = Buffer("parts", dtype, (pieces, m, m))
-    places = {name: Storage(name) for name in ("parts", p.z.buffer.name)}
+    places = {name: BufferStorage(name) for name in ("parts", p.z.buffer.name)}
     total = emit_kernel(unit, _sum_kernel(p, parts), f"{symbol}.sum", places)
     constant, declare = unit.declarations.constant, unit.declarations.declare
     declare("noalias ptr @aligned_alloc(i64, i64)")

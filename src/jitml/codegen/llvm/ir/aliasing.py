@@ -9,7 +9,7 @@ from jitml.memory.program import Place, Program
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class BufferStorage:
     """Where a buffer lies, as far as it matters to a function: two of one storage begin at one address.
 
     group: the first buffer that it shares bytes with: itself, or the one that it updates in place.
@@ -20,16 +20,16 @@ class Storage:
     offset: int = 0
 
 
-def storages(program: Program, names: Iterable[str]) -> dict[str, Storage]:
+def storages(program: Program, names: Iterable[str]) -> dict[str, BufferStorage]:
     """Of each buffer, where it lies beside the others."""
-    found: dict[str, Storage] = {}
+    found: dict[str, BufferStorage] = {}
     seen: list[tuple[Place, int, str, int]] = []
     for name in names:
         place, size = program.places[name], program.kernels.buffers[name].nbytes
         group, start = next(
             ((owner, start) for other, length, owner, start in seen if _overlap(place, size, other, length)), (name, place.offset)
         )
-        found[name] = Storage(group, place.offset - start)
+        found[name] = BufferStorage(group, place.offset - start)
         seen.append((place, size, group, start))
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearForm:
     """`constant + sum(coefficient * name)`, where a name is an i64 (scalar or vector) SSA value.
 
     >>> Linear({"%i": 2}, 1) + Linear({"%i": -2, "%j": 1})
@@ -17,16 +17,16 @@ class Linear:
     terms: Mapping[str, int] = field(default_factory=dict)
     constant: int = 0
 
-    def __add__(self, other: Linear) -> Linear:
+    def __add__(self, other: LinearForm) -> LinearForm:
         terms = dict(self.terms)
         for name, coefficient in other.terms.items():
             terms[name] = terms.get(name, 0) + coefficient
-        return Linear({name: c for name, c in terms.items() if c}, self.constant + other.constant)
+        return LinearForm({name: c for name, c in terms.items() if c}, self.constant + other.constant)
 
-    def __mul__(self, factor: int) -> Linear:
+    def __mul__(self, factor: int) -> LinearForm:
         if factor == 0:
-            return Linear()
-        return Linear({name: c * factor for name, c in self.terms.items()}, self.constant * factor)
+            return LinearForm()
+        return LinearForm({name: c * factor for name, c in self.terms.items()}, self.constant * factor)
 
-    def __sub__(self, other: Linear) -> Linear:
+    def __sub__(self, other: LinearForm) -> LinearForm:
         return self + other * -1

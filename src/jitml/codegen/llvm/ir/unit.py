@@ -24,7 +24,7 @@ Effort: TypeAlias = Literal["least", "usual", "optimizer"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
-class Part(NamedTuple):
+class ModulePart(NamedTuple):
     """LLVM IR of some of a program's functions, all worth the same effort: a module of its own."""
 
     effort: Effort
@@ -42,7 +42,7 @@ class HostStep:
 
 
 @dataclass
-class Known:
+class KnownKernel:
     """A kernel and its function; its text without the names that the program gives it."""
 
     kernel: Kernel
@@ -72,15 +72,15 @@ class Unit:
     target: Target
     fastmath: str = ""
     threads: int = 8
-    finished: Callable[[Part], None] | None = None
+    finished: Callable[[ModulePart], None] | None = None
     declarations: Declarations = field(default_factory=Declarations)
     checks: list[Check] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
     functions: dict[Effort, list[str]] = field(default_factory=lambda: {effort: [] for effort in EFFORTS})
     heads: dict[str, str] = field(default_factory=dict)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ModulePart] = field(default_factory=list)
     loops: int = 0
-    kernels: dict[Hashable, list[Known]] = field(default_factory=dict)
+    kernels: dict[Hashable, list[KnownKernel]] = field(default_factory=dict)
     is_long: bool = False
 
     def add(self, head: str, body: str, effort: Effort | None = None) -> None:
@@ -103,21 +103,21 @@ class Unit:
             if self.finished is not None:
                 self.finished(part)
 
-    def finish(self) -> tuple[Part, ...]:
+    def finish(self) -> tuple[ModulePart, ...]:
         """All parts, once every function has been added."""
         for effort in EFFORTS:
             if self.functions[effort]:
                 self._part(effort)
         return tuple(self.parts)
 
-    def _part(self, effort: Effort) -> Part:
+    def _part(self, effort: Effort) -> ModulePart:
         """Make a part of the functions that are in none yet."""
         functions = self.functions[effort]
         own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
         elsewhere = [head for name, head in self.heads.items() if name in names - own]
         head, tail = f'target triple = "{self.target.triple}"', f"attributes #0 = {{ {attributes(self.target)} }}"
         text = "\n\n".join([head, *functions, tail, "\n".join([*elsewhere, self.declarations.text_for(names)])])
-        self.parts.append(Part(effort, f"{text}\n"))
+        self.parts.append(ModulePart(effort, f"{text}\n"))
         self.functions[effort] = []
         return self.parts[-1]
 
@@ -130,7 +130,7 @@ class Unit:
             signature: what the function depends on besides the kernel's text.
             symbol: the function's name if there is none.
         """
-        new, known = Known(kernel, symbol), self.kernels.setdefault(signature, [])
+        new, known = KnownKernel(kernel, symbol), self.kernels.setdefault(signature, [])
         if known and any(isinstance(stmt, Check) for stmt in walk(kernel.body)):
             return None
         twin = next((other.symbol for other in known if other.text == new.text), None)

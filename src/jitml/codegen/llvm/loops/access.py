@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.ir.builder import Operand, literal, llvm_type
-from jitml.codegen.llvm.ir.linear import Linear
+from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.operand import mangled
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.values import Values
@@ -24,7 +24,7 @@ COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or"
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class BufferMemory:
     """A buffer at run time.
 
     Args:
@@ -49,7 +49,7 @@ class Address:
         offsets: elements from `pointer`, one per lane, where there is no constant stride.
     """
 
-    memory: Memory
+    memory: BufferMemory
     pointer: Operand
     stride: int
     offsets: Operand | None = None
@@ -59,10 +59,10 @@ class Address:
         return self.stride == 0 and self.offsets is None
 
 
-class Accesses(Values):
+class MemoryEmitter(Values):
     """Loads and stores of one function."""
 
-    def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
+    def __init__(self, function: Function, buffers: dict[str, BufferMemory], target: Target) -> None:
         super().__init__(function)
         self.buffers = buffers
         self.target = target
@@ -73,24 +73,24 @@ class Accesses(Values):
         memory, form = self.buffers[buffer], self.form(buffer, at)
         count = 1 if self.lanes is None else self.lanes.count
         per_lane = {name: c for name, c in form.terms.items() if self.atoms[name].lanes > 1}
-        shared = Linear({name: c for name, c in form.terms.items() if name not in per_lane}, form.constant)
+        shared = LinearForm({name: c for name, c in form.terms.items() if name not in per_lane}, form.constant)
         stride = 0 if self.lanes is None or count == 1 else form.terms.get(self.lanes.counter.names[0], 0)
         if not per_lane:
             return Address(memory, self.pointer(memory, shared), stride)
         if stride:
             assert self.lanes is not None
             per_lane[self.lanes.counter.names[0]] = stride
-            shared = shared - Linear({self.lanes.counter.names[0]: stride})
-        return Address(memory, self.pointer(memory, shared), 0, self.evaluate(Linear(per_lane)))
+            shared = shared - LinearForm({self.lanes.counter.names[0]: stride})
+        return Address(memory, self.pointer(memory, shared), 0, self.evaluate(LinearForm(per_lane)))
 
-    def form(self, buffer: str, at: tuple[Expr, ...]) -> Linear:
+    def form(self, buffer: str, at: tuple[Expr, ...]) -> LinearForm:
         """The element's offset from the buffer's first."""
-        form = Linear()
+        form = LinearForm()
         for index, stride in zip(at, self.buffers[buffer].buffer.element_strides, strict=True):
             form += self.linear(index) * stride
         return form
 
-    def pointer(self, memory: Memory, form: Linear) -> Operand:
+    def pointer(self, memory: BufferMemory, form: LinearForm) -> Operand:
         """Base plus a uniform linear form; each partial sum is formed where its last term becomes known."""
         itemsize = memory.buffer.dtype.itemsize
         pointer = memory.pointer
@@ -132,7 +132,7 @@ class Accesses(Values):
         if form.constant >= 0 and min(form.terms.values()) > 0:
             # Nothing is subtracted, so the whole group of elements that this one belongs to lies in the buffer.
             phase = form.constant % stride
-        start = self.pointer(memory, form - Linear(constant=phase))
+        start = self.pointer(memory, form - LinearForm(constant=phase))
         width = min(self._count, self.target.vector_bytes // dtype.itemsize)
         floor = max(self.function.load_floor(memory.group), self.function.depth(start))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.ir.builder import Operand
-from jitml.codegen.llvm.ir.linear import Linear
+from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.operand import mangled
 from jitml.codegen.llvm.loops.access import Address, memory_type
 from jitml.codegen.llvm.loops.values import Lanes
@@ -63,7 +63,7 @@ class CompactingNest(VectorNest):
         zero = self.builder.const(0, I64)
         whole = self._whole(zero, self._count_of(loop), lanes)
 
-        def body(index: Linear, current: dict[str, Operand]) -> dict[str, Operand]:
+        def body(index: LinearForm, current: dict[str, Operand]) -> dict[str, Operand]:
             self.scope.update(current)
             counter = self.evaluate(index)
             self.bind(loop.index, self.atom(counter))

@@ -1,6 +1,6 @@
 """Where does an instruction go?  Functions as nested regions of straight-line text that stay open for hoisting.
 
-A `Region` is a stretch of code that runs from its first line to its last: a function's body, a loop's body, an arm of
+A `CodeRegion` is a stretch of code that runs from its first line to its last: a function's body, a loop's body, an arm of
 a branch. Regions form a stack while statements are emitted. An instruction is appended to the outermost region in which all of
 its operands are known, so whatever is invariant in a loop lands before it, and equal instructions are written once.
 No optimiser has to find this again, which is what makes compiling fast.
@@ -18,7 +18,7 @@ from jitml.ir.types import I64
 
 
 @dataclass(eq=False)
-class Region:
+class CodeRegion:
     """Straight-line code at one depth of nesting.
 
     Args:
@@ -50,7 +50,7 @@ class Function:
         self.builder = builder
         # What must be there before all loops (stack, scratch) goes into a block of its own in front of this one.
         builder.label = "start"
-        self.regions = [Region(0, "function", "start", lines=builder.lines)]
+        self.regions = [CodeRegion(0, "function", "start", lines=builder.lines)]
         self.active = self.regions[0]  # the region that the builder writes to
         self.depths: dict[str, int] = {}
         self.has_loops = False
@@ -58,7 +58,7 @@ class Function:
     # ---------------------------------------------------------------------------------------------- placement
 
     @property
-    def here(self) -> Region:
+    def here(self) -> CodeRegion:
         return self.regions[-1]
 
     def depth(self, x: Operand) -> int:
@@ -70,7 +70,7 @@ class Function:
         return x
 
     @contextmanager
-    def at(self, region: Region) -> Iterator[None]:
+    def at(self, region: CodeRegion) -> Iterator[None]:
         """Inside, the builder appends to `region`, which must be on the stack."""
         b, outside = self.builder, self.active
         outside.label = b.label
@@ -131,7 +131,7 @@ class Function:
     # -------------------------------------------------------------------------------------------------- nesting
 
     @contextmanager
-    def _nested(self, child: Region) -> Iterator[None]:
+    def _nested(self, child: CodeRegion) -> Iterator[None]:
         self.regions.append(child)
         with self.at(child):
             yield
@@ -173,7 +173,7 @@ class Function:
         b, parent, self.has_loops = self.builder, self.here, True
         self.forget_loads(stored)
         header, done = b.fresh(f"{stem}.loop"), b.fresh(f"{stem}.done")
-        child = Region(parent.depth + 1, "loop", header, stored, is_certain)
+        child = CodeRegion(parent.depth + 1, "loop", header, stored, is_certain)
         index = self.pin(Operand(I64, 1, (f"%{b.fresh(stem)}",)), child.depth)
         inside = {name: self.pin(Operand(x.dtype, x.lanes, (f"%{b.fresh(name)}",)), child.depth) for name, x in carried.items()}
         with self._nested(child):
@@ -218,9 +218,9 @@ class Function:
         b, parent, self.has_loops = self.builder, self.here, True
         self.forget_loads(stored)
         header, inner, done = b.fresh("while"), b.fresh("do"), b.fresh("done")
-        head = Region(parent.depth + 1, "loop", header, stored)
+        head = CodeRegion(parent.depth + 1, "loop", header, stored)
         inside = {name: self.pin(Operand(x.dtype, x.lanes, (f"%{b.fresh(name)}",)), head.depth) for name, x in carried.items()}
-        rest = Region(head.depth + 1, "branch", inner)
+        rest = CodeRegion(head.depth + 1, "branch", inner)
         with self._nested(head):
             again = test(dict(inside))
             with self._nested(rest):
@@ -246,7 +246,7 @@ class Function:
         """`if condition: arms[0]() else: arms[1]()`; the values that both return, merged."""
         b, parent = self.builder, self.here
         done = b.fresh("joined")
-        children = [Region(parent.depth + 1, "branch", b.fresh(stem)) for stem in ("then", "else")]
+        children = [CodeRegion(parent.depth + 1, "branch", b.fresh(stem)) for stem in ("then", "else")]
         results = []
         for child, arm in zip(children, arms, strict=True):
             with self._nested(child):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jitml.codegen.llvm.ir.builder import Operand
-from jitml.codegen.llvm.ir.linear import Linear
-from jitml.codegen.llvm.loops.access import Accesses, Address, Memory, memory_type
+from jitml.codegen.llvm.ir.linear import LinearForm
+from jitml.codegen.llvm.loops.access import Address, BufferMemory, MemoryEmitter, memory_type
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.target import Target
 from jitml.kernels.ir import Load, Store
@@ -27,16 +27,16 @@ class Neighbours:
     parts: what there is so far, by the distance from the start.
     """
 
-    memory: Memory
-    start: Linear
+    memory: BufferMemory
+    start: LinearForm
     stride: int
     parts: dict[int, Operand] = field(default_factory=dict)
 
 
-class InterleavedStores(Accesses):
-    """`Accesses` whose stores may wait for their neighbours."""
+class InterleavedStores(MemoryEmitter):
+    """`MemoryEmitter` whose stores may wait for their neighbours."""
 
-    def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
+    def __init__(self, function: Function, buffers: dict[str, BufferMemory], target: Target) -> None:
         super().__init__(function, buffers, target)
         self.waiting: list[Neighbours] = []
 
@@ -47,7 +47,7 @@ class InterleavedStores(Accesses):
             self.store_waiting(memory.group)
         return super().load(expr)
 
-    def _lies_between(self, expr: Load, memory: Memory, these: Neighbours) -> bool:
+    def _lies_between(self, expr: Load, memory: BufferMemory, these: Neighbours) -> bool:
         """Whether a load is of other neighbours than those that wait, which are in memory as they were."""
         distance = self.form(expr.buffer, expr.at) - these.start
         is_beside = memory.pointer.names == these.memory.pointer.names and memory.buffer.dtype == these.memory.buffer.dtype
@@ -72,9 +72,9 @@ class InterleavedStores(Accesses):
             self._store_together(these)
             self.function.forget_loads(frozenset({these.memory.group}))
 
-    def _wait(self, memory: Memory, form: Linear, stride: int, value: Operand) -> None:
+    def _wait(self, memory: BufferMemory, form: LinearForm, stride: int, value: Operand) -> None:
         place = form.constant % stride
-        start = form - Linear(constant=place)
+        start = form - LinearForm(constant=place)
         these = next((these for these in self.waiting if these.memory.group == memory.group), None)
         if these is not None and (these.memory, these.start, these.stride) != (memory, start, stride):
             self.store_waiting(memory.group)  # they may overlap, so that the order counts
@@ -91,7 +91,7 @@ class InterleavedStores(Accesses):
         dtype = memory.buffer.dtype
         if len(these.parts) < stride:
             for place, value in these.parts.items():
-                self.write(Address(memory, self.pointer(memory, these.start + Linear(constant=place)), stride), value, None)
+                self.write(Address(memory, self.pointer(memory, these.start + LinearForm(constant=place)), stride), value, None)
             return
         pointer = self.pointer(memory, these.start).names[0]
         parts = [self.raw(these.parts[place]) for place in range(stride)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jitml.codegen.llvm.ir.aliasing import Storage
+from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.builder import Operand
-from jitml.codegen.llvm.ir.linear import Linear
+from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.unit import Effort, Unit
-from jitml.codegen.llvm.loops.access import Memory
+from jitml.codegen.llvm.loops.access import BufferMemory
 from jitml.codegen.llvm.loops.compaction import CompactingNest
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.safepoints import (
@@ -33,7 +33,7 @@ STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond
 
 
 def emit_kernel(
-    unit: Unit, kernel: Kernel, symbol: str, places: Mapping[str, Storage], streamed: frozenset[str] = frozenset()
+    unit: Unit, kernel: Kernel, symbol: str, places: Mapping[str, BufferStorage], streamed: frozenset[str] = frozenset()
 ) -> str:
     """Append the functions of a kernel to the unit, unless it has their like; returns the name of the one to call.
 
@@ -53,7 +53,7 @@ def emit_kernel(
         return twin
     pointers = {places[b.name]: pointer(b) for b in reversed(kernel.params)}
     buffers = {
-        b.name: Memory(b, replace(pointers[places[b.name]], dtype=b.dtype), places[b.name].group, b.name in streamed)
+        b.name: BufferMemory(b, replace(pointers[places[b.name]], dtype=b.dtype), places[b.name].group, b.name in streamed)
         for b in kernel.params
     }
     body = KernelBody(unit, symbol, buffers, "optimizer" if kernel.optimize else "usual")
@@ -82,7 +82,7 @@ def pointer(buffer: Buffer) -> Operand:
 class KernelBody(CompactingNest):
     """The body of a kernel, or of a parallel loop in it: statements that need the function around them."""
 
-    def __init__(self, unit: Unit, symbol: str, buffers: dict[str, Memory], effort: Effort) -> None:
+    def __init__(self, unit: Unit, symbol: str, buffers: dict[str, BufferMemory], effort: Effort) -> None:
         super().__init__(Function(unit.builder(effort)), buffers, unit.target)
         self.unit, self.symbol, self.effort = unit, symbol, effort
         self.prologue: list[str] = []
@@ -139,7 +139,7 @@ class KernelBody(CompactingNest):
             self.allocated.append(name)
         self.function.keep_loads(name)
         saved = self.buffers.get(stmt.buffer.name)
-        self.buffers[stmt.buffer.name] = Memory(stmt.buffer, Operand(stmt.buffer.dtype, 1, (name,)), name)
+        self.buffers[stmt.buffer.name] = BufferMemory(stmt.buffer, Operand(stmt.buffer.dtype, 1, (name,)), name)
         self.block(stmt.body)
         if saved is not None:
             self.buffers[stmt.buffer.name] = saved
@@ -292,7 +292,7 @@ class ParallelBody(KernelBody):
     """
 
     def __init__(
-        self, unit: Unit, symbol: str, values: Mapping[str, Operand], buffers: Mapping[str, Memory], effort: Effort
+        self, unit: Unit, symbol: str, values: Mapping[str, Operand], buffers: Mapping[str, BufferMemory], effort: Effort
     ) -> None:
         super().__init__(unit, symbol, {}, effort)
         self.captures: list[tuple[str, str]] = []
@@ -328,7 +328,7 @@ class ParallelBody(KernelBody):
         is_apart = self.is_watched and not any(isinstance(s, Alloc) and _scratch(s) > STACK_LIMIT for s in walk(loop.body))
         length = max(1, int(BLOCK // max(1.0, work(loop.body, self.known))))
 
-        def body(number: Linear, current: dict[str, Operand]) -> dict[str, Operand]:
+        def body(number: LinearForm, current: dict[str, Operand]) -> dict[str, Operand]:
             self.iteration(loop, start + number * loop.step)
             return {}
 

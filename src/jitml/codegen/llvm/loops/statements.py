@@ -8,13 +8,13 @@ from functools import partial
 from math import inf
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand, llvm_type
-from jitml.codegen.llvm.ir.linear import Linear
+from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.operand import c_type
-from jitml.codegen.llvm.loops.access import COMBINES, Memory
+from jitml.codegen.llvm.loops.access import COMBINES, BufferMemory
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.interleave import InterleavedStores
 from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, SHORT_TRIPS, Range, look_every, within, work
-from jitml.codegen.llvm.loops.trip_counts import Course, course_of
+from jitml.codegen.llvm.loops.trip_counts import BoundedCounter, course_of
 from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.scalar_math import emit
 from jitml.codegen.target import Target
@@ -103,10 +103,10 @@ def _holds(condition: Expr) -> bool:
     return False
 
 
-class Nest(InterleavedStores):
+class StatementEmitter(InterleavedStores):
     """Statements of one function. Cells are ordinary SSA values: `scope` always holds their current one."""
 
-    def __init__(self, function: Function, buffers: dict[str, Memory], target: Target) -> None:
+    def __init__(self, function: Function, buffers: dict[str, BufferMemory], target: Target) -> None:
         super().__init__(function, buffers, target)
         self.accumulators: frozenset[str] = frozenset()  # cells that lanes of the current vector loop share
         self.known: dict[str, Range | Expr] = {}  # of names of integers here, for `safepoints.py`
@@ -286,14 +286,14 @@ class Nest(InterleavedStores):
 
     def _unroll(self, loop: Loop) -> None:
         for n in range(self.trips(loop) or 0):
-            self.iteration(loop, self.linear(loop.start) + Linear(constant=n * loop.step))
+            self.iteration(loop, self.linear(loop.start) + LinearForm(constant=n * loop.step))
 
     def trips(self, loop: Loop) -> int | None:
         """Number of iterations, if known."""
         distance = self.linear(loop.stop) - self.linear(loop.start)
         return None if distance.terms else max(0, -(-distance.constant // loop.step))
 
-    def iteration(self, loop: Loop, index: Linear) -> None:
+    def iteration(self, loop: Loop, index: LinearForm) -> None:
         self.bind(loop.index, index)
         self.block(loop.body)
         del self.linears[loop.index]
@@ -313,7 +313,7 @@ class Nest(InterleavedStores):
         cells = self.carried(loop.body)
         self.store_waiting()
 
-        def body(index: Linear, current: dict[str, Operand]) -> dict[str, Operand]:
+        def body(index: LinearForm, current: dict[str, Operand]) -> dict[str, Operand]:
             self.scope.update(current)
             if looks == 1:
                 self.poll()
@@ -338,7 +338,7 @@ class Nest(InterleavedStores):
         stop: Operand,
         step: int,
         carried: Mapping[str, Operand],
-        body: Callable[[Linear, dict[str, Operand]], Mapping[str, Operand]],
+        body: Callable[[LinearForm, dict[str, Operand]], Mapping[str, Operand]],
         *,
         stored: frozenset[str],
         is_certain: bool = False,
@@ -390,7 +390,7 @@ class Nest(InterleavedStores):
         after = self.function.branch(self._is_short(course), (partial(arm, looks=False), partial(arm, looks=True)))
         self.scope.update(after)
 
-    def _is_short(self, course: Course) -> Operand:
+    def _is_short(self, course: BoundedCounter) -> Operand:
         """Whether a while is over before anybody would wait, from where its counter stands."""
         trips = self.builder.define(f"icmp ult i64 {self.value(course.distance).names[0]}, {SHORT_TRIPS}")
         short = self.function.pin(Operand(BOOL, 1, (trips,)), self.function.here.depth)

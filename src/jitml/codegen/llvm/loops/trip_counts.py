@@ -18,7 +18,7 @@ _FAR, _LARGE = 1 << 61, 1 << 32  # a bound, and a step, with which no counter wr
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class BoundedCounter:
     """A cell that each iteration moves by 1 at least, to a bound that no iteration changes, if some conditions hold."""
 
     cell: str
@@ -33,12 +33,12 @@ class Course:
         return sub(self.bound, here) if self.rises else sub(here, self.bound)
 
 
-def course_of(loop: While) -> Course | None:
+def course_of(loop: While) -> BoundedCounter | None:
     """One that ends the loop, if it is plain to see."""
-    return next(_Reader(loop).courses(), None)
+    return next(_WhileReader(loop).courses(), None)
 
 
-class _Reader:
+class _WhileReader:
     """What names stand for in a while, and which cells it changes."""
 
     def __init__(self, loop: While) -> None:
@@ -54,7 +54,7 @@ class _Reader:
         pairs = [pair for stmt in loop.test for pair in _only_then(stmt)]
         self.chosen = {s.cell: (stmt.condition, s.value) for s, stmt in pairs if updated[s.cell] == 2}
 
-    def courses(self) -> Iterator[Course]:
+    def courses(self) -> Iterator[BoundedCounter]:
         for test in self.implied(self.loop.condition, 0):
             left, right = test.args
             for fn, x, y in ((test.fn, left, right), (_TURNED[test.fn], right, left)):
@@ -63,7 +63,7 @@ class _Reader:
                 if isinstance(cell, Var) and cell.name in self.following and not self.changes(bound):
                     if (more := self.moves(cell.name, bound, rises=rises)) is not None:
                         far = Apply("le" if rises else "ge", (bound, Const(_FAR if rises else -_FAR)), BOOL)
-                        yield Course(cell.name, bound, rises, tuple(dict.fromkeys((far, *limits, *more))))
+                        yield BoundedCounter(cell.name, bound, rises, tuple(dict.fromkeys((far, *limits, *more))))
 
     def implied(self, condition: Expr, depth: int) -> Iterator[Apply]:
         """Comparisons of integers that hold where the condition does."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.ir.builder import Operand, literal
 from jitml.codegen.llvm.ir.fp_errors import RAISING
-from jitml.codegen.llvm.ir.linear import Linear
+from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.scalar_math import emit
 from jitml.errors import LoweringError
@@ -53,7 +53,7 @@ class Values(ABC):
         self.function = function
         self.builder = function.builder
         self.scope: dict[str, Operand] = {}
-        self.linears: dict[str, Linear] = {}
+        self.linears: dict[str, LinearForm] = {}
         self.atoms: dict[str, Operand] = {}  # the SSA values that occur in linear forms
         self.lanes: Lanes | None = None
 
@@ -99,11 +99,11 @@ class Values(ABC):
 
     # ------------------------------------------------------------------------------------------------- indices
 
-    def linear(self, expr: Expr) -> Linear:
+    def linear(self, expr: Expr) -> LinearForm:
         """The symbolic form of an i64 expression; what is not a sum of multiples becomes a name of its own."""
         match expr:
             case Const(number):
-                return Linear(constant=int(number))
+                return LinearForm(constant=int(number))
             case Var(name) if name in self.linears:
                 return self.linears[name]
             case Apply("add", (x, y)):
@@ -121,18 +121,18 @@ class Values(ABC):
                 return self.atom(self.apply("mul", (self.evaluate(a), self.evaluate(b)), I64))
         return self.atom(self.value(expr))
 
-    def atom(self, x: Operand) -> Linear:
+    def atom(self, x: Operand) -> LinearForm:
         if x.is_constant:
-            return Linear(constant=int(x.names[0]))
+            return LinearForm(constant=int(x.names[0]))
         self.atoms[x.names[0]] = x
-        return Linear({x.names[0]: 1})
+        return LinearForm({x.names[0]: 1})
 
-    def bind(self, name: str, index: Linear) -> None:
+    def bind(self, name: str, index: LinearForm) -> None:
         """Give a name to an index, to be computed only if its value is asked for."""
         self.linears[name] = index
         self.scope.pop(name, None)
 
-    def evaluate(self, form: Linear, *, is_lane_zero: bool = False) -> Operand:
+    def evaluate(self, form: LinearForm, *, is_lane_zero: bool = False) -> Operand:
         """The value of a linear form: of every lane, or (for addresses and limits) of the first."""
         total: Operand | None = None
         for name, coefficient in self._by_depth(form):
@@ -148,7 +148,7 @@ class Values(ABC):
             total = self.apply("add", (total, self.builder.const(form.constant, I64)), I64)
         return total
 
-    def _by_depth(self, form: Linear) -> list[tuple[str, int]]:
+    def _by_depth(self, form: LinearForm) -> list[tuple[str, int]]:
         """The terms, outermost first, so that partial sums are hoisted as far as they can be."""
         return sorted(form.terms.items(), key=lambda term: self.function.depth(self.atoms[term[0]]))
 

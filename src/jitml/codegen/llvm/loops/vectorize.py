@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.ir.builder import Operand
-from jitml.codegen.llvm.ir.linear import Linear
+from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.access import COMBINES
 from jitml.codegen.llvm.loops.register_pressure import operations, registers_needed, widest_element
-from jitml.codegen.llvm.loops.statements import Nest, identifier, identity
+from jitml.codegen.llvm.loops.statements import StatementEmitter, identifier, identity
 from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.scalar_math import emit
 from jitml.ir.types import BOOL, DTYPES, I64
@@ -62,8 +62,8 @@ class Strip:
     has_more: bool = False  # iterations follow that are not part of the strip
 
 
-class VectorNest(Nest):
-    """`Nest` with vector loops."""
+class VectorNest(StatementEmitter):
+    """`StatementEmitter` with vector loops."""
 
     # --------------------------------------------------------------------------------------------- may we
 
@@ -164,7 +164,7 @@ class VectorNest(Nest):
         # Strided loads read whole vectors, so that the last element of all must be left to the rest.
         last = count
         if is_strided:
-            last = self.apply("maximum", (self.evaluate(self.atom(count) - Linear(constant=1)), low), I64)
+            last = self.apply("maximum", (self.evaluate(self.atom(count) - LinearForm(constant=1)), low), I64)
         lanes = width * vectors
         is_one_step = trips is not None and trips <= lanes
         if has_masks and streamed is None and not is_strided and (is_one_step or operations(loop.body) >= LARGE_BODY):

@@ -27,7 +27,7 @@ from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.arena import arenas, release_arena
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
 from jitml.codegen.llvm.runtime.drawing import Drawing
-from jitml.codegen.llvm.runtime.fp_errors import Errors, Watch
+from jitml.codegen.llvm.runtime.fp_errors import Errors, ErrorWatch
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim, run_or_restore, run_then_show
 from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, native_calls, native_function
 from jitml.codegen.llvm.runtime.random import random_address
@@ -109,7 +109,7 @@ class Executable:
         code = self._link(objects)
         run = self._call_natively(code) if native_calls() else self._call_portably(code)
         written = {k: self._inputs[k].nbytes for k in self._aliases.values()}
-        self._watch = Watch(run, written, errors) if errors is not None and errors.possible else None
+        self._watch = ErrorWatch(run, written, errors) if errors is not None and errors.possible else None
         # Flags cost a look after the call; only arrays that are written need care before it.
         draws = bool(generators) or self._hosts.draws
         self._run: Callable[..., Any] = self._watch if self._watch and (self._aliases or draws or self._hosts.postpones) else run

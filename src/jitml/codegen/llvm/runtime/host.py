@@ -69,7 +69,7 @@ class HostCalls:
 
     def __init__(self, steps: Sequence[HostStep], *, watches: bool) -> None:
         self._watches = watches  # whether the plain function answers where floating-point errors come up
-        self._steps = [(s, len(s.reads), [View(b) for b in (*s.reads, *s.writes)]) for s in steps]
+        self._steps = [(s, len(s.reads), [BufferView(b) for b in (*s.reads, *s.writes)]) for s in steps]
         self.run = self._run
 
     @property
@@ -149,7 +149,7 @@ def has_failed(result: Any) -> bool:
     return (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck)
 
 
-class View:
+class BufferView:
     """How to see a buffer's memory as an array, worked out once; a loop asks for the same memory again and again."""
 
     __slots__ = ("before", "buffer", "last", "memory", "steps")

@@ -15,7 +15,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from jitml.codegen.llvm.ir.unit import Part
+from jitml.codegen.llvm.ir.unit import ModulePart
 from jitml.codegen.llvm.runtime.target import llvm_binding, target_machine
 from jitml.codegen.target import Target
 from jitml.config import CONFIG
@@ -68,7 +68,7 @@ def parse(text: str) -> Any:
     return module
 
 
-def prepare(part: Part, target: Target) -> tuple[Any, int]:
+def prepare(part: ModulePart, target: Target) -> tuple[Any, int]:
     """LLVM's module of a part, and the level at which its code is to be generated.
 
     What the second level adds to the first is to schedule once more after registers are allocated, where LLVM's model of the
@@ -114,8 +114,8 @@ class Generation:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._thread = threading.Thread(target=self._work, name="jitml-llvm")
-        self._begun: SimpleQueue[Part | None] = SimpleQueue()
-        self._made: dict[Part, bytes | BaseException] = {}
+        self._begun: SimpleQueue[ModulePart | None] = SimpleQueue()
+        self._made: dict[ModulePart, bytes | BaseException] = {}
 
     def __enter__(self) -> Generation:
         return self
@@ -128,7 +128,7 @@ class Generation:
                 self._begun.get_nowait()
         self._end()
 
-    def begin(self, part: Part) -> None:
+    def begin(self, part: ModulePart) -> None:
         """Take a part on, if a thread is to be had: there is none where the interpreter is ending, and `finish` has the part."""
         if self._thread.ident is None:
             try:
@@ -137,7 +137,7 @@ class Generation:
                 return
         self._begun.put(part)
 
-    def finish(self, parts: Sequence[Part]) -> list[bytes]:
+    def finish(self, parts: Sequence[ModulePart]) -> list[bytes]:
         """The objects of all parts, whether they were begun or not.
 
         Raises:
@@ -163,7 +163,7 @@ class Generation:
             except BaseException as error:
                 self._made[part] = error
 
-    def _generate(self, part: Part) -> bytes:
+    def _generate(self, part: ModulePart) -> bytes:
         leave_if_abandoned()
         module, level = prepare(part, self._target)
         return generate(module, self._target, level=level)

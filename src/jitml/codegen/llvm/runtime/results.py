@@ -247,7 +247,7 @@ out:
 """
 
 
-class _Handler(ctypes.Structure):
+class _MemoryHandler(ctypes.Structure):
     """NumPy's PyDataMem_Handler."""
 
     _fields_ = (
@@ -282,7 +282,7 @@ def results_handler() -> int:
     """The address of the capsule that says how NumPy frees and resizes a large result."""
     code = results()
     functions = (code[f"jitml_results_{name}"] for name in ("malloc", "calloc", "realloc", "free"))
-    handler = _Handler(b"jitml", 1, None, *functions)
+    handler = _MemoryHandler(b"jitml", 1, None, *functions)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     name = ctypes.create_string_buffer(b"mem_handler")

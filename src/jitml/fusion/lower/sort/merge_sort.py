@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jitml.fusion.lower.index_maps import clamped
-from jitml.fusion.lower.nests import Site
+from jitml.fusion.lower.nests import NestSite
 from jitml.ir import ops
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Update, Var, less
@@ -20,7 +20,7 @@ RUN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _SortedRun:
     """Elements on their way: keys, and for argsort where each came from (None: where it is)."""
 
     keys: Buffer | None
@@ -40,7 +40,7 @@ class _Run:
         return keys if self.places is None else (*keys, Store(self.places.name, at, origin))
 
 
-def merge_sort(site: Site) -> None:
+def merge_sort(site: NestSite) -> None:
     """The kernel of a sort or argsort that has elements."""
     (x,), out, axis = site.reads, site.out, site.node.params["axis"]
     shape = site.node.inputs[0].shape
@@ -52,20 +52,20 @@ def merge_sort(site: Site) -> None:
     carries = site.node.op is ops.argsort
     keys = [site.new_buffer(x.dtype, shape) for _ in range(2)] if most > RUN else []
     places = [site.new_buffer(I64, shape) for _ in keys] if carries else []
-    last = _Run(None, out, at) if carries else _Run(out, None, at)
+    last = _SortedRun(None, out, at) if carries else _SortedRun(out, None, at)
     levels = max(0, (-(-most // RUN) - 1).bit_length())
     others = [a for a in range(len(x.shape)) if a != axis]
     body: list[Stmt] = []
-    run = _Run(x, None, at)
+    run = _SortedRun(x, None, at)
     for level in range(levels + 1):
-        target = last if level == levels else _Run(keys[level % 2], places[level % 2] if carries else None, at)
+        target = last if level == levels else _SortedRun(keys[level % 2], places[level % 2] if carries else None, at)
         body.append(_ranked(run, target, n, most) if level == 0 else _merged(run, target, RUN << (level - 1), n, most))
         run = target
     touched = {b.name: b for b in (x, *keys, *places, out)}
     site.emit(site.loops(others, tuple(body), parallel=True), *touched.values())
 
 
-def _ranked(run: _Run, target: _Run, n: Expr, most: int) -> Stmt:
+def _ranked(run: _SortedRun, target: _SortedRun, n: Expr, most: int) -> Stmt:
     """Sort blocks of `RUN` elements by counting, for each, how many come before it."""
     low, i, j = Var("k0"), Var("k1"), Var("k2")
     high = Var("t0")
@@ -80,7 +80,7 @@ def _ranked(run: _Run, target: _Run, n: Expr, most: int) -> Stmt:
     return Loop("k0", Const(0), n, RUN, "serial", blocks)
 
 
-def _merged(run: _Run, target: _Run, width: int, n: Expr, most: int) -> Stmt:
+def _merged(run: _SortedRun, target: _SortedRun, width: int, n: Expr, most: int) -> Stmt:
     """Merge neighbouring runs of `width` elements, the smallest from the front and the greatest from the back."""
     low, step = Var("k0"), Var("k1")
     middle, high = Var("t0"), Var("t1")

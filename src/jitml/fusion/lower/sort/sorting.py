@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.fusion.lower.nests import Site, nests
+from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.sort.merge_sort import merge_sort
 from jitml.ir import ops
 from jitml.ir.types import I64
@@ -11,7 +11,7 @@ from jitml.kernels.program import Call
 
 
 @nests.rule(ops.sort, ops.argsort)
-def lower_sort(site: Site) -> None:
+def lower_sort(site: NestSite) -> None:
     (x,), out, op = site.reads, site.out, site.node.op
     if out.size == 0:
         return
@@ -30,7 +30,7 @@ def lower_sort(site: Site) -> None:
         site.call("copy", result, out)
 
 
-def _lengths(site: Site) -> Buffer:
+def _lengths(site: NestSite) -> Buffer:
     """How many elements of a row count, and how many rows: known only when the program runs."""
     axis, out = site.node.params["axis"], site.out
     rows: Expr = Const(1)
