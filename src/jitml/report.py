@@ -1,4 +1,4 @@
-"""What did the compiler do with this call, and why?  A report for people, from the stages of one program."""
+"""Reports: what did the compiler do with this call, and why?  A report for people, from the stages of one program."""
 
 from __future__ import annotations
 

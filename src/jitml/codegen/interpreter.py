@@ -1,4 +1,6 @@
-"""What should a planned program's answer be?  Run it in NumPy over real memory, laid out by the plan.
+"""Interpreter of planned programs: what should a planned program's answer be?
+
+Run it in NumPy over real memory, laid out by the plan.
 
 The arena is one array of bytes, full of garbage before the run, and kernels see views of it: a plan that lets two live
 buffers overlap, or a kernel that reads what nobody wrote, gives a wrong answer here as it would in native code. The

@@ -1,4 +1,4 @@
-"""What machine is code made for?  A CPU as code generation sees it: data only, so that any CPU can be described.
+"""Targets: what machine is code made for?  A CPU as code generation sees it: data only, so that any CPU can be described.
 
 `codegen/llvm/runtime/target.py` describes the host; tests describe others and cross-compile.
 """

@@ -1,4 +1,6 @@
-"""How does a transform run that is called outside `jit`?  Traced once for the kind of its arguments, then run by NumPy.
+"""Transforms outside `jit`: how does a transform run that is called outside `jit`?
+
+Traced once for the kind of its arguments, then run by NumPy.
 
 No compiler is waited for: the graph runs by NumPy (`numpy_execution.py`), behind the same guards as compiled code has. What is
 kept belongs to the user's function by its code, so that a lambda that is written in a loop, and made anew each time, is traced

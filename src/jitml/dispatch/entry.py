@@ -1,4 +1,6 @@
-"""How is a compiled call made?  `bind` joins a `Traced` and the code that executes its graph into one Python function.
+"""Guarded entry: how is a compiled call made?
+
+`bind` joins a `Traced` and the code that executes its graph into one Python function.
 
 The function takes the flattened arguments, runs the host program (guards, loads, numbers), executes, and builds the result;
 it answers `MISS`, before anything has been changed, where a check fails. It is written as source and compiled once per

@@ -1,4 +1,6 @@
-"""How does a graph run that is not compiled?  By NumPy: interpreted once, then as one Python function of NumPy calls.
+"""Execution by NumPy: how does a graph run that is not compiled?
+
+By NumPy: interpreted once, then as one Python function of NumPy calls.
 
 What it does besides computing (draws, prints, calls of Python) is undone if it fails, for it is answered otherwise then.
 """

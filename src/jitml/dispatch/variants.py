@@ -1,4 +1,4 @@
-"""Which compiled variant answers a call?  `Variants`: the specialisations of one function, tried most recent first.
+"""Variants: which compiled variant answers a call?  `Variants`: the specialisations of one function, tried most recent first.
 
 A variant's `enter` takes the flattened arguments and checks its own guards; it answers `miss` where they do not hold,
 having changed nothing. Reading is lock-free (tuples are replaced, never changed); compiling takes the lock.

@@ -1,4 +1,4 @@
-"""Should nodes run together?  What recomputing costs against what memory costs.
+"""Cost model: should nodes run together?  What recomputing costs against what memory costs.
 
 The unit of work is one simple vector operation on one element, so that `Machine.flops` turns it into time. The model
 need only rank choices; its numbers are throughputs of f64 vector code.

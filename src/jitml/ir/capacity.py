@@ -1,4 +1,6 @@
-"""For how many iterations is room reserved, where nobody knows how many a loop will run?  As many as it has been seen to.
+"""Loop capacity: for how many iterations is room reserved, where nobody knows how many a loop will run?
+
+As many as it has been seen to.
 
 What a loop saves for its derivative lies in arrays of a fixed length. A program that is made inside `learning` begins with short
 ones; a loop that runs further leaves it with `MoreIterations`, and whoever has called it makes it again (`learn`), with more room

@@ -1,4 +1,6 @@
-"""How is a size written that nobody knows yet?  `Dim`: a polynomial over `Sym`s, the integers known when the program runs.
+"""Symbolic dimensions: how is a size written that nobody knows yet?
+
+`Dim`: a polynomial over `Sym`s, the integers known when the program runs.
 
 A dimension is a plain int where it is known and a `Dim` where it depends on data, on a loop's index or on an argument whose
 size changes: `A[i, :i]` has the shape `(i,)`. Two sizes are the same if their polynomials are: no other equation is known.

@@ -1,4 +1,4 @@
-"""What does a program compute?  A `Graph`: typed values in SSA form, its nodes in topological order.
+"""Graphs: what does a program compute?  A `Graph`: typed values in SSA form, its nodes in topological order.
 
 Graphs are immutable. They are made by a `GraphBuilder`, which is what ops record into: tracing, transforms and passes
 all build graphs by calling ops. Nodes carry the user's source line and every transform hands it on.

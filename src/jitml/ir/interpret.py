@@ -1,4 +1,4 @@
-"""What should a graph's answer be?  Evaluate it node by node in NumPy: the oracle of every layer below."""
+"""Graph interpreter: what should a graph's answer be?  Evaluate it node by node in NumPy: the oracle of every layer below."""
 
 from __future__ import annotations
 

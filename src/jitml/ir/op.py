@@ -1,4 +1,4 @@
-"""What can be computed?  `Op`: a name, a result rule, and its meaning in NumPy. Nothing else.
+"""Ops: what can be computed?  `Op`: a name, a result rule, and its meaning in NumPy. Nothing else.
 
 How an op is differentiated, lowered or simplified belongs to the layer that does so, in a `RuleTable` of that layer.
 Called on arrays an op evaluates; called while a recorder is active (see `recording`) it records a node instead.

@@ -1,4 +1,4 @@
-"""What is a value's type?  An `Aval`: a shape and a dtype.
+"""Abstract values: what is a value's type?  An `Aval`: a shape and a dtype.
 
 Every layer below tracing speaks of values by their aval and never by their data. Dimensions are integers where they are
 known and `Dim`s (`dims.py`) where only the running program knows them.

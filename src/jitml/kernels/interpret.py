@@ -1,4 +1,6 @@
-"""What should a kernel's answer be?  Run it on NumPy arrays, with every index checked: the oracle of the emitters.
+"""Kernel interpreter: what should a kernel's answer be?
+
+Run it on NumPy arrays, with every index checked: the oracle of the emitters.
 
 The kernel is written as a Python function and compiled once. Scalars are NumPy scalars, so dtypes are kept exactly and
 the functions of `Apply` mean what the ops of `jitml.ir` mean. A vector loop without branches runs all its lanes at once

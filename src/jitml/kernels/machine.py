@@ -1,4 +1,4 @@
-"""Which machine are loops shaped for?  A few numbers that the cost model and the schedules read.
+"""Machine model: which machine are loops shaped for?  A few numbers that the cost model and the schedules read.
 
 The defaults describe a small server core with AVX-512; the runtime passes what it detects. Code depends on these
 numbers for speed only, with two exceptions: `reduction_block` and `chunk` fix how a sum associates, so they are the

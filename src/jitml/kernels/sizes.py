@@ -1,4 +1,6 @@
-"""How does a kernel know a size, or the place of a window?  As a variable, loaded from memory where the kernel starts.
+"""Sizes in kernels: how does a kernel know a size, or the place of a window?
+
+As a variable, loaded from memory where the kernel starts.
 
 An array whose shape depends on a value has the memory of its largest shape (`aval.bounds`); its loops run to the true one,
 an i64 expression over *size variables*. `SizeSource` says which 0-d buffer a variable is loaded from, and between which limits

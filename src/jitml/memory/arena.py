@@ -1,4 +1,4 @@
-"""Where does each buffer stand in the arena?  Arithmetic on intervals: lifetimes and sizes in, byte offsets out."""
+"""Arena layout: where does each buffer stand in the arena?  Arithmetic on intervals: lifetimes and sizes in, byte offsets out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How can an update that reads its neighbours happen in place?  Each row is stored when nobody reads the old one any more.
+"""Rolling buffers: how can an update that reads its neighbours happen in place?
+
+Each row is stored when nobody reads the old one any more.
 
 `u[1:-1] = f(u[:-2], u[2:])`: row i is made in a small buffer and stored some rows later, so that the array is read once and
 written once. Threads share the rows in chunks: what another chunk may still read, at both ends of a chunk, is kept apart until

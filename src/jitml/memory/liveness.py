@@ -1,4 +1,4 @@
-"""When must a buffer's contents be kept?  From its first write to its last use, in steps of the program.
+"""Liveness: when must a buffer's contents be kept?  From its first write to its last use, in steps of the program.
 
 Reads of constants and of the caller's arrays cost nothing: only buffers that the program itself must store matter.
 """

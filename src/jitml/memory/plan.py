@@ -1,4 +1,4 @@
-"""Where does every buffer live?  The kernel program with a place for each buffer: `Program`.
+"""Memory planning: where does every buffer live?  The kernel program with a place for each buffer: `Program`.
 
 Updates and pointwise results take the storage of an operand that dies (`sharing.py`), the rest is packed into one arena
 by lifetime (`arena.py`). The caller's arrays are never written before the last check has passed.

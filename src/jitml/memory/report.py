@@ -1,4 +1,4 @@
-"""What did memory planning do?  The program's text with every place, and the planner's account in words."""
+"""Memory report: what did memory planning do?  The program's text with every place, and the planner's account in words."""
 
 from __future__ import annotations
 

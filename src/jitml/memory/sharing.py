@@ -1,4 +1,6 @@
-"""Which buffers can live in the same storage although one is made from the other?  Updates in place and hand-overs.
+"""Storage sharing: which buffers can live in the same storage although one is made from the other?
+
+Updates in place and hand-overs.
 
 A written buffer may take the storage of one that the same step reads for the last time, if no element is overwritten
 before it has been read. This is decided from the kernel's accesses alone: `may_share`.

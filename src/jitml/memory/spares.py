@@ -1,4 +1,4 @@
-"""Which loops need a second memory for what they carry?  Those that make it anew while the old is still read.
+"""Double buffering: which loops need a second memory for what they carry?  Those that make it anew while the old is still read.
 
 `x = A @ x` can neither be computed in the memory of `x`, nor has it a value there that could stay. With a second memory the two
 change places at each iteration, and nothing is copied.

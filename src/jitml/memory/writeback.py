@@ -1,4 +1,4 @@
-"""How does a result get into the caller's array?  By a copy of what changed, and of no more.
+"""Write-back: how does a result get into the caller's array?  By a copy of what changed, and of no more.
 
 `u[1:-1] = f(u)` reads neighbours, so the new elements are computed elsewhere and written back when all is read and
 checked. Only the elements that the kernel stores have changed: the write-back runs over the kernel's own store loops.

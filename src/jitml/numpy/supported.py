@@ -1,4 +1,7 @@
-"""What can a jitted function call?  Writes `docs/supported.md` from the registry: `python -m jitml.numpy.supported`."""
+"""Table of supported functions: what can a jitted function call?
+
+Writes `docs/supported.md` from the registry: `python -m jitml.numpy.supported`.
+"""
 
 from __future__ import annotations
 

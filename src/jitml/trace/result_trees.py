@@ -1,4 +1,6 @@
-"""Of which containers do results consist?  The caller's own, new ones, and those that are in several places but are one object.
+"""Result containers: of which containers do results consist?
+
+The caller's own, new ones, and those that are in several places but are one object.
 
 `settled` puts in what is known only in the end, `apart` cuts out what is there more than once: a list that is returned and kept
 as well is made once, in front of all that holds it.

@@ -1,4 +1,7 @@
-"""How does a call make what the function returns?  `describe`: a recipe for each leaf, and the graph's outputs for it."""
+"""Result recipes: how does a call make what the function returns?
+
+`describe`: a recipe for each leaf, and the graph's outputs for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a function compute that is called inside a trace, by itself?  `trace_subgraph`, for transforms."""
+"""Subgraphs: what does a function compute that is called inside a trace, by itself?  `trace_subgraph`, for transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a function compute for arguments like these?  `trace` runs it once on tracers and hands back a `Traced`.
+"""Tracing: what does a function compute for arguments like these?  `trace` runs it once on tracers and hands back a `Traced`.
 
 A `Traced` is all that the layers below and the dispatcher need: the graph, the host program that feeds it, which
 outputs land in the caller's arrays, and a recipe for what the call returns. Tracing is repeated until nothing has to be decided

@@ -1,4 +1,6 @@
-"""Is a user's jvp rule linear in its tangents?  As far as can be seen: it must make zeros of zeros.
+"""Linearity check of custom rules: is a user's jvp rule linear in its tangents?
+
+As far as can be seen: it must make zeros of zeros.
 
 Forward mode would follow a rule that adds something to its tangent, reverse mode would transpose the linear part alone, and the
 two would disagree without a word. What is added in a loop or a branch, or by a variable from outside, is not seen.

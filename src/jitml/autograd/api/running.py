@@ -1,4 +1,6 @@
-"""What do the transforms share?  Recording graphs into the current trace, and finding the arguments to differentiate by.
+"""Transforms, the driver: what do the transforms share?
+
+Recording graphs into the current trace, and finding the arguments to differentiate by.
 
 Each transform is a program that works inside a trace; `dispatch/eager.py` runs it outside of any. Eager and jitted results have
 one source so: `jit(grad(f))` compiles what `grad(f)` leaves to NumPy, and `grad(grad(f))` nests it.

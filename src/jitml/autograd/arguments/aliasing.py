@@ -1,4 +1,6 @@
-"""May a function get copies of its arguments?  Not where it writes into one that is known by another name, too.
+"""Aliasing of differentiated arguments: may a function get copies of its arguments?
+
+Not where it writes into one that is known by another name, too.
 
 Transforms call a function with copies, so that what it writes does not reach the caller's arrays. Of an array that is passed
 twice, or that the function also uses as a global, the copy and the other name are one memory in NumPy, and two here: as long as

@@ -1,4 +1,6 @@
-"""Which attributes that are no fields has the copy of a dataclass that a transform hands in?  Those that are constants.
+"""Attributes beside fields: which attributes that are no fields has the copy of a dataclass that a transform hands in?
+
+Those that are constants.
 
 A dataclass is made of its fields, and these are differentiated, or taken row by row. What `__post_init__` or other code has set
 besides may have been computed from them: kept as a constant it would take a slope away, without a word. So numbers that could

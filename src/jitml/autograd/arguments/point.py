@@ -1,4 +1,6 @@
-"""What graph is to be differentiated?  A user's function at some arguments, traced with respect to a few of them.
+"""The point of differentiation: what graph is to be differentiated?
+
+A user's function at some arguments, traced with respect to a few of them.
 
 Arguments and results are flattened here, checked to have derivatives at all, and put together again; the transforms in
 `api.py` see graphs on one side and containers of tracers on the other.

@@ -1,4 +1,6 @@
-"""What has another size in each row?  `Ragged` values: arrays with room for the most, and numbers that say how much of it counts.
+"""Ragged rows: what has another size in each row?
+
+`Ragged` values: arrays with room for the most, and numbers that say how much of it counts.
 
 A size differs from row to row where its Syms are bound to batched values. Of an axis of such a size there are two forms:
 

@@ -1,4 +1,6 @@
-"""Which integers hide what is differentiated?  Bits of varying floats, and addresses of objects that host calls make of them.
+"""Hidden dependences: which integers hide what is differentiated?
+
+Bits of varying floats, and addresses of objects that host calls make of them.
 
 Integers have no tangents. What becomes a float again of these, as the `x` of an optimizer's result does, would have the slope 0
 without a word, and is refused.

@@ -1,4 +1,6 @@
-"""How many derivatives may be asked for of what is being traced?  Rules of the user's are traced for just so many.
+"""Orders of differentiation: how many derivatives may be asked for of what is being traced?
+
+Rules of the user's are traced for just so many.
 
 A rule that calls its own function, as rules do, would otherwise be traced without end.
 """

@@ -1,4 +1,7 @@
-"""How many bytes may a loop save that has no known limit?  JITML_SAVED_BYTES, shared by all such loops of a derivative."""
+"""Budget of saved bytes: how many bytes may a loop save that has no known limit?
+
+JITML_SAVED_BYTES, shared by all such loops of a derivative.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes are cheaper to run again than to save the results of?"""
+"""Cheap nodes: which nodes are cheaper to run again than to save the results of?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What may a checkpointed function keep for its derivative?  The rest is computed again when the derivative needs it.
+"""Checkpoint policies: what may a checkpointed function keep for its derivative?
+
+The rest is computed again when the derivative needs it.
 
 A policy is None or "nothing", "dots" (results of matrix products), names given by `checkpoint_name`, or a number of bytes, which
 are spent where they save most work. "sqrt" is another matter (`segments.py`): loops keep every so many states.

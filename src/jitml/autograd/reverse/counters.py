@@ -1,4 +1,6 @@
-"""What does a `while` count?  `for i in range(n)` with a `break` is a while that carries `i`: where it stands in an iteration
+"""Trip counters: what does a `while` count?
+
+`for i in range(n)` with a `break` is a while that carries `i`: where it stands in an iteration
 need not be saved, and how far it goes bounds how often the while runs.
 """
 

@@ -1,4 +1,6 @@
-"""What would reverse mode keep that costs less to compute again?  Large values made of small ones, and reduced to small ones.
+"""Rematerialization: what would reverse mode keep that costs less to compute again?
+
+Large values made of small ones, and reduced to small ones.
 
 The scores of attention are N² numbers made of N rows, and end as N rows. Such a stretch of a graph becomes a checkpoint, so that
 the way back makes it once more and throws it away again: where it fits into the caches and what all of them keep does not, if

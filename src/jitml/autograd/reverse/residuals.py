@@ -1,4 +1,4 @@
-"""What of a body's values does its backward run keep?  As few bytes as will do: the rest is computed again.
+"""Residuals: what of a body's values does its backward run keep?  As few bytes as will do: the rest is computed again.
 
 Index maps, reads of what is there anyway, and light arithmetic are cheaper than a trip through memory, so the backward body
 repeats them. Which values to keep so that all others can be repeated is a minimum cut between what is hard to compute and

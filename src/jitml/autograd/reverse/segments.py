@@ -1,4 +1,6 @@
-"""How does a long loop get by with less memory?  As a loop over segments: only the state at the start of each is saved, and the
+"""Segmented checkpointing: how does a long loop get by with less memory?
+
+As a loop over segments: only the state at the start of each is saved, and the
 backward run repeats a segment forward before it goes back through it. The last segment is not repeated: it saves at once.
 
 With segments of a good length the memory grows with the square root of the number of iterations, and the work by less than one

@@ -1,4 +1,6 @@
-"""Which part of a derivative depends on tangents?  A graph of values and tangents in two halves: what is known without any
+"""Linearization, the split: which part of a derivative depends on tangents?
+
+A graph of values and tangents in two halves: what is known without any
 tangent, and what is linear in them.
 
 The known half is recorded; the linear one is a list of nodes that read values of the known half (residuals) and values of

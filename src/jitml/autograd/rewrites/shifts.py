@@ -1,4 +1,6 @@
-"""Which extremes does a function subtract in vain?  A softmax is the same whatever its row is shifted by: the maximum only keeps
+"""Shift invariance: which extremes does a function subtract in vain?
+
+A softmax is the same whatever its row is shifted by: the maximum only keeps
 exp from overflowing, so that its slope, a comparison of each element with it, need not be taken.
 
 Values are followed that a shift is added to, or whose exponential is a factor of them. Where no result of a graph is one of

@@ -1,4 +1,4 @@
-"""Which quotients are a softmax?  `e / e.sum(...)` of `e = exp(x)`, whose slope takes nothing but its value.
+"""Softmax recognition: which quotients are a softmax?  `e / e.sum(...)` of `e = exp(x)`, whose slope takes nothing but its value.
 
 By the slopes of its parts the exponentials would be kept beside the quotients, and the cotangents divided: twice the memory of
 what is N² numbers in attention.

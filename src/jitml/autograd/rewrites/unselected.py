@@ -1,4 +1,6 @@
-"""Where may 0 times an infinite slope be NaN?  Behind an `np.where`, whose branch that is not chosen gets a cotangent of 0.
+"""Branches not selected: where may 0 times an infinite slope be NaN?
+
+Behind an `np.where`, whose branch that is not chosen gets a cotangent of 0.
 
 `jitml.explain` tells of the places. A denominator that a `where` keeps away from zero, or that cannot be zero, is none.
 """

@@ -1,4 +1,6 @@
-"""How do a program's steps run one after the other?  One function that calls theirs: the entry, loops and branches included.
+"""The entry function: how do a program's steps run one after the other?
+
+One function that calls theirs: the entry, loops and branches included.
 
 Bodies of regions are written into the same function, and every buffer's address is found once, before the first step:
 what a loop does per iteration is its calls, its counter and its checks.

@@ -1,4 +1,4 @@
-"""How does a program become LLVM IR?  A function per kernel and call, and an entry that runs them (`entry.py`).
+"""Modules: how does a program become LLVM IR?  A function per kernel and call, and an entry that runs them (`entry.py`).
 
 The entry is `i64 @jitml_run(ptr table, ptr arena, ptr error)`. `table` holds the data pointers of inputs, outputs and
 constants, in this order; a buffer of the arena lies at its offset. It returns 0, 1 + an index into `Module.checks`,

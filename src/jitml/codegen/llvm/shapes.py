@@ -1,4 +1,6 @@
-"""How large are results whose shape follows from the inputs?  A function that says so before their memory is taken.
+"""Result shapes: how large are results whose shape follows from the inputs?
+
+A function that says so before their memory is taken.
 
 `void @jitml_shapes(ptr table, ptr shapes)` finds the inputs' addresses in `table`, as the entry does, and writes the shapes of
 the program's `exact` outputs one after the other.

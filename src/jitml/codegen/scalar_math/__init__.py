@@ -1,4 +1,6 @@
-"""How is each pointwise function computed on SIMD lanes?  Inline LLVM IR, branch-free but for rare cold lanes.
+"""Elementary functions: how is each pointwise function computed on SIMD lanes?
+
+Inline LLVM IR, branch-free but for rare cold lanes.
 
 `emit` is all that the statement emitter needs. The rules lie beside it by topic and write through `Builder`; their
 error bounds, measured, stand in `docs/accuracy.md`. Arithmetic, comparisons, conversions and integer functions give

@@ -1,4 +1,4 @@
-"""What does the caller hand in and get back?  Strides and aliases by position, and which arrays are complex."""
+"""Signatures: what does the caller hand in and get back?  Strides and aliases by position, and which arrays are complex."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where do complex numbers go?  Each becomes two real values, its parts, before anything else is decided about a program.
+"""Complex splitting: where do complex numbers go?
+
+Each becomes two real values, its parts, before anything else is decided about a program.
 
 So everything below the graph knows real numbers only: kernels, memory, machine code. The caller's complex arrays are seen as
 two arrays that take turns in memory (`kernels/program.py`).

@@ -1,4 +1,4 @@
-"""Which buffer does each value of a graph lie in?"""
+"""Buffer assignment: which buffer does each value of a graph lie in?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes run together?  May we: one sweep over the graph, from its outputs up.
+"""Fusion grouping: which nodes run together?  May we: one sweep over the graph, from its outputs up.
 
 A *group* is one set of loops. When the sweep reaches a value, all its users have been placed, so it is known which
 groups want it and at which indices. It is then recomputed there, or stored by one of them, or gets a group of its own;

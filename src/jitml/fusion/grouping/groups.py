@@ -1,4 +1,4 @@
-"""What is a group?  Nodes that share one set of loops: its axes, what it stores and reduces, what it wants where.
+"""Fusion groups: what is a group?  Nodes that share one set of loops: its axes, what it stores and reduces, what it wants where.
 
 And what a group asks before it takes a node in: which operand elements the node's rule reads (`ReadRecorder`), and where
 loops must be cut or split for it.

@@ -1,4 +1,4 @@
-"""May a node, or a group, join a group's loops?
+"""Fusion legality: may a node, or a group, join a group's loops?
 
 A value can be computed where it is wanted unless it has cases by position that would cut the loops too often; a reduction can
 run on the way of loops over its rows; two groups whose loops are alike can be one. Nothing joins where other floating-point

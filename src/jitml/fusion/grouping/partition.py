@@ -1,4 +1,4 @@
-"""Which groups are there, who wants what of whom, and which must run first?
+"""Partition into groups: which groups are there, who wants what of whom, and which must run first?
 
 The groups that (transitively) need a group are kept as bit sets, so that a merge that would close a cycle is seen at once.
 """

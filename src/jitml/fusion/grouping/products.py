@@ -1,4 +1,6 @@
-"""Where do matrix products read and write?  BLAS takes matrices by their strides, so that few operands have to be copied for it.
+"""Matrix product operands: where do matrix products read and write?
+
+BLAS takes matrices by their strides, so that few operands have to be copied for it.
 
 A product reads a window, a transpose or a reshaped array where that lies in another array; and a result of which only a transpose
 is wanted is written as that, which costs nothing.

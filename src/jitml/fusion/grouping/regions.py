@@ -1,4 +1,6 @@
-"""How does a node that holds graphs become a step?  Its bodies are fused like programs; this says which buffer is which.
+"""Regions as steps: how does a node that holds graphs become a step?
+
+Its bodies are fused like programs; this says which buffer is which.
 
 What a loop carries is updated in place: body output and body input are one buffer of the program around, which holds the
 initial value when the step starts. The same goes for what both branches of a `cond` make out of one operand. Where arrays

@@ -1,4 +1,7 @@
-"""What does a group compute at one point?  Runs the lowering rules over a group's nodes, in one box of its loops."""
+"""Scalarization: what does a group compute at one point?
+
+Runs the lowering rules over a group's nodes, in one box of its loops.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where is the extreme of a long row?  The extreme of each block, then the first place of the best one in its block alone.
+"""Argument reductions: where is the extreme of a long row?
+
+The extreme of each block, then the first place of the best one in its block alone.
 
 So memory is read once. Short rows, and rows that are computed on the way, have an expansion (`expand.py`) that fuses.
 """

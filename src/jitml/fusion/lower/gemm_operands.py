@@ -1,4 +1,7 @@
-"""What does BLAS see of a contraction?  Stacks of matrices, read and written where they lie if their strides allow it."""
+"""GEMM operands: what does BLAS see of a contraction?
+
+Stacks of matrices, read and written where they lie if their strides allow it.
+"""
 
 from __future__ import annotations
 

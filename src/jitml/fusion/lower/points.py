@@ -1,4 +1,6 @@
-"""How is an op lowered?  By a rule: which operand elements it reads for one element of the result, and what it makes of them.
+"""Lowering rules: how is an op lowered?
+
+By a rule: which operand elements it reads for one element of the result, and what it makes of them.
 
 A rule is a function of a `Point` and returns a `Scalar`. It runs twice: while grouping, with a point that only records
 which operands are wanted where, and while lowering, with one that answers with their scalars. So there is one

@@ -1,4 +1,6 @@
-"""What is a value at one index?  A `Scalar`: an expression over loop indices and loads, shared where it repeats.
+"""Scalar expressions: what is a value at one index?
+
+A `Scalar`: an expression over loop indices and loads, shared where it repeats.
 
 Lowering rules build scalars; `fusion/schedule/writer.py` writes them down, with a `Let` wherever one is used twice or can stand
 outside a loop. Equal scalars are one object, so that "used twice" is a count and not a comparison.

@@ -1,4 +1,7 @@
-"""Which part of an array's memory is another array?  Shape, offset and strides in elements, as NumPy's views have them."""
+"""Strided views: which part of an array's memory is another array?
+
+Shape, offset and strides in elements, as NumPy's views have them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which sums are a product's business?  Those that do nothing but add its result to an array: BLAS adds where the sum lies.
+"""Accumulation into products: which sums are a product's business?
+
+Those that do nothing but add its result to an array: BLAS adds where the sum lies.
 
 Gradients of weights are such sums, one product for each step of a loop; made apart, a thin product is written, read and
 added to an array as large as it is.

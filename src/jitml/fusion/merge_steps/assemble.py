@@ -1,4 +1,4 @@
-"""Which products are made only to be parts of a larger array?  BLAS writes them where they will be.
+"""Assembly of products: which products are made only to be parts of a larger array?  BLAS writes them where they will be.
 
 The gradient of one matrix of three is three products side by side; made apart, each is written, read, and written again.
 What kernels make for windows of arrays is the subject of `deliver.py`.

@@ -1,4 +1,6 @@
-"""Which arrays are made only to be copied into a window of another?  Their makers store in the window themselves.
+"""Copy elimination: which arrays are made only to be copied into a window of another?
+
+Their makers store in the window themselves.
 
 What a loop keeps for its derivative is a window of a stack in each iteration. One group of nodes makes several such values, while
 an update in place is a step of its own (`grouping.py`); each value would be written, read, and written again.

@@ -1,4 +1,6 @@
-"""What if an argument whose size is left open is empty, and elements of it are asked for?  The program ends before it looks.
+"""Checks of empty arguments: what if an argument whose size is left open is empty, and elements of it are asked for?
+
+The program ends before it looks.
 
 An index that is out of bounds is clamped, for it may be used before the check that it fails; of an empty array no place is left
 that could be read. Arrays of the program's own have memory of their largest shape.

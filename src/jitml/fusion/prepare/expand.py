@@ -1,4 +1,6 @@
-"""Which ops are other ops in disguise?  Rewritten before grouping, so that they fuse like what they are.
+"""Expansion of composed ops: which ops are other ops in disguise?
+
+Rewritten before grouping, so that they fuse like what they are.
 
 The first position of an extreme is a minimum over positions; a contraction that no BLAS routine serves is a product
 and a sum; one element of each row, taken or put where labels say, is a comparison of the labels with positions.

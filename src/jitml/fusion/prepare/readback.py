@@ -1,4 +1,6 @@
-"""Which values are read again from where they were written?  Those that an update in place has stored anyway.
+"""Read-back of updates: which values are read again from where they were written?
+
+Those that an update in place has stored anyway.
 
 `B[1:-1] = f(A); A[1:-1] = g(B)` reads in g what f has just made. Simplification hands g the value itself, which fusion would
 compute once more or keep a second time; but it lies in B now, and A can then change in place without being read again.

@@ -1,4 +1,6 @@
-"""What does a body of plain loops do, node by node?  Numbers become names at once, windows of arrays wait until they are used.
+"""Loop bodies: what does a body of plain loops do, node by node?
+
+Numbers become names at once, windows of arrays wait until they are used.
 
 Each value of the graph is *held* in one of three ways: a number as a scalar; an array as the memory where it lies, as long as
 nobody has written there since; anything else as a rule that gives its element at an index. A rule that reads memory is run

@@ -1,4 +1,4 @@
-"""Which checks cannot fail?  Those that follow from the loops, branches and checks around them."""
+"""Check elimination: which checks cannot fail?  Those that follow from the loops, branches and checks around them."""
 
 from __future__ import annotations
 

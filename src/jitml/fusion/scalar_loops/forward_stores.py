@@ -1,4 +1,6 @@
-"""Which elements does an iteration load that the one before has just stored?  They are handed on in registers.
+"""Store-to-load forwarding: which elements does an iteration load that the one before has just stored?
+
+They are handed on in registers.
 
 `x[i] = f(x[i - 1])`: through memory, each iteration would wait for the store of the one before, longer than a few operations
 take. LLVM does the same, but not in loops with operations that may raise floating-point errors.

@@ -1,4 +1,4 @@
-"""Which checks can stand before a loop rather than in it?  Those that hold everywhere if they hold at both ends.
+"""Check hoisting: which checks can stand before a loop rather than in it?  Those that hold everywhere if they hold at both ends.
 
 A claim about a loop's index that rises or falls with it is looked at for the first and the last iteration. If it fails there,
 it fails in the loop: nothing is refused that would have run. What a kernel does before it fails is seen by nobody.

@@ -1,4 +1,7 @@
-"""In which order do a body's nodes run if arrays are updated where they lie?  Every read of the old contents first."""
+"""Ordering of updates in place: in which order do a body's nodes run if arrays are updated where they lie?
+
+Every read of the old contents first.
+"""
 
 from __future__ import annotations
 

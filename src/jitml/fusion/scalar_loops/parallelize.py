@@ -1,4 +1,7 @@
-"""Which outermost loops may threads share?  Those whose iterations do not meet, and whose work is worth waking a thread for."""
+"""Parallelization: which outermost loops may threads share?
+
+Those whose iterations do not meet, and whose work is worth waking a thread for.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which loops become vectors?  The innermost ones whose iterations may run in any order and touch neighbours."""
+"""Vectorization: which loops become vectors?  The innermost ones whose iterations may run in any order and touch neighbours."""
 
 from __future__ import annotations
 

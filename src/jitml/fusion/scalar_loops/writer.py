@@ -1,4 +1,7 @@
-"""How are the statements of a rolled kernel written?  Block by block, in order, with what is known of every index."""
+"""Statement writer: how are the statements of a rolled kernel written?
+
+Block by block, in order, with what is known of every index.
+"""
 
 from __future__ import annotations
 

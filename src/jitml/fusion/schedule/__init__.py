@@ -1,4 +1,4 @@
-"""How do a group's loops run?  Order, chunks, tiles, vectors and threads, chosen by a few rules from the machine.
+"""Scheduling: how do a group's loops run?  Order, chunks, tiles, vectors and threads, chosen by a few rules from the machine.
 
 Pointwise loops run in the order of what they store, the last loop as vectors; big ones are cut into chunks for threads.
 A reduction along contiguous rows keeps a row in cache and makes one pass per dependence (softmax: max, sum, quotient); rows that

@@ -1,4 +1,7 @@
-"""How does a reduction down columns run?  Vectors of columns, blocks of rows in registers, memory read in order."""
+"""Column reductions: how does a reduction down columns run?
+
+Vectors of columns, blocks of rows in registers, memory read in order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do several rows run side by side?  One loop over what they share, with the statements of each row in it.
+"""Unroll and jam: how do several rows run side by side?  One loop over what they share, with the statements of each row in it.
 
 A matrix times a vector loads the vector once for four rows, and reads four streams of memory at a time.
 """

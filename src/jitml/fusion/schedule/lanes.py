@@ -1,4 +1,4 @@
-"""How do rows run that fill no vector?  As lanes: vectors across rows, each row written out inside.
+"""Rows as lanes: how do rows run that fill no vector?  As lanes: vectors across rows, each row written out inside.
 
 A matrix of points in space, colours or the odds of three classes has rows of two to four elements. A vector along such a row is
 mostly idle, and starts anew for each; one across rows is full, though its loads are strided.

@@ -1,4 +1,4 @@
-"""What is a loop nest before its loops are chosen?  One box of a group, and what schedules ask about it."""
+"""Loop nests: what is a loop nest before its loops are chosen?  One box of a group, and what schedules ask about it."""
 
 from __future__ import annotations
 

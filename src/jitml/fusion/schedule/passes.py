@@ -1,4 +1,4 @@
-"""In how many passes over a row can a group's reductions be had?  One per dependence: softmax takes three."""
+"""Reduction passes: in how many passes over a row can a group's reductions be had?  One per dependence: softmax takes three."""
 
 from __future__ import annotations
 

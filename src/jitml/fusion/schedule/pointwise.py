@@ -1,4 +1,7 @@
-"""How do pointwise loops run?  In the order of what they store; in chunks for threads, in tiles where arrays are transposed."""
+"""Pointwise loops: how do pointwise loops run?
+
+In the order of what they store; in chunks for threads, in tiles where arrays are transposed.
+"""
 
 from __future__ import annotations
 

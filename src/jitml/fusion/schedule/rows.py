@@ -1,4 +1,4 @@
-"""How does a reduction along rows run?  A row at a time, in cache, in as many passes as it needs.
+"""Row reductions: how does a reduction along rows run?  A row at a time, in cache, in as many passes as it needs.
 
 What a later pass would compute again at a price waits in the output or in a row of scratch. What is made of the sums of short
 rows at a price is done for a block of rows at once; rows that hardly fill a vector are its lanes (`lanes.py`). A few long rows

@@ -1,4 +1,4 @@
-"""How do many tiny reductions run?  Written out, side by side in the lanes of vectors."""
+"""Tiny reductions: how do many tiny reductions run?  Written out, side by side in the lanes of vectors."""
 
 from __future__ import annotations
 

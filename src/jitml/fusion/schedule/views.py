@@ -1,4 +1,6 @@
-"""How does a kernel see memory?  Loops that run as one, and each buffer in the shape that its accesses need.
+"""Kernel views of memory: how does a kernel see memory?
+
+Loops that run as one, and each buffer in the shape that its accesses need.
 
 Two neighbouring loops become one wherever every access moves by the same step across their seam; buffers lose axes of
 one element and merge axes to match. What cannot be matched axis by axis is seen flat.

@@ -1,4 +1,4 @@
-"""How is a loop nest written down?  Statements block by block, each scalar in the outermost block that can hold it.
+"""Loop writer: how is a loop nest written down?  Statements block by block, each scalar in the outermost block that can hold it.
 
 A scalar becomes a `Let` if it is used twice, if it can leave the innermost loop, or if the expression around it grows
 deep; otherwise it stands where it is used. Blocks are closed innermost first, and names end with their block.

@@ -1,7 +1,8 @@
-"""Which floating-point errors can an op raise, and which of them does the user's code want to hear of?
+"""Floating-point errors of ops.
 
-Errors are bits, as in NumPy: 1 divide by zero, 2 overflow, 4 underflow, 8 invalid. What `np.errstate` says inside the function
-stands in each node's `Source`; elsewhere the state at the call decides.
+Which floating-point errors can an op raise, and which of them does the user's code want to hear of?  Errors are bits, as in
+NumPy: 1 divide by zero, 2 overflow, 4 underflow, 8 invalid. What `np.errstate` says inside the function stands in each node's
+`Source`; elsewhere the state at the call decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which inputs of a graph are generators that it draws from?"""
+"""Generators among inputs: which inputs of a graph are generators that it draws from?"""
 
 from __future__ import annotations
 

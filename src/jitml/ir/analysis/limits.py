@@ -1,4 +1,6 @@
-"""Between which numbers does an integer lie that only the running program knows?  A rule for each op that says.
+"""Integer range analysis: between which numbers does an integer lie that only the running program knows?
+
+A rule for each op that says.
 
 Limits bound the memory for arrays whose size is data (`np.zeros(mask.sum())`) and show which indices need no check.
 """

@@ -1,4 +1,6 @@
-"""Which op was the first whose result is no number?  `debug_nans`: transforms run op by op, through NumPy, and raise there.
+"""NaN debugging: which op was the first whose result is no number?
+
+`debug_nans`: transforms run op by op, through NumPy, and raise there.
 
 Nothing is compiled then: a jitted function runs as plain Python, and the transforms in it are watched. An op that makes NaN, or
 an infinite slope, of finite numbers raises at once. One that makes it of infinities may be harmless, as programs mask with them:

@@ -1,4 +1,6 @@
-"""Which updates of arrays may happen in place when a graph runs in NumPy?  Those of memory that nobody else looks at afterwards.
+"""Updates in place: which updates of arrays may happen in place when a graph runs in NumPy?
+
+Those of memory that nobody else looks at afterwards.
 
 What an array shares memory with is followed from node to node, through views and into the bodies of regions: a loop may write
 into what it carries, if each iteration hands on memory of its own. Then `y[i] = ...` in a loop costs what is written.

@@ -1,4 +1,6 @@
-"""How is a graph run without a compiler, and without looking at it again?  As one Python function of NumPy calls.
+"""Python code generation: how is a graph run without a compiler, and without looking at it again?
+
+As one Python function of NumPy calls.
 
 `interpret` is the oracle: it asks each node what it is, each time. Here that is done once: the graph becomes Python source, a
 line a node, in which constants are made already, broadcasts are left to NumPy where it does them by itself, and bodies of

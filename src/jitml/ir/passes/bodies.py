@@ -1,4 +1,7 @@
-"""How does a pass reach into regions?  `everywhere` runs any pass on bodies too; `Parts` takes a region apart to be rebuilt."""
+"""Passes over regions: how does a pass reach into regions?
+
+`everywhere` runs any pass on bodies too; `Parts` takes a region apart to be rebuilt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which elements of a value are surely computed, and which of a node's operands are they computed from?"""
+"""Demand analysis: which elements of a value are surely computed, and which of a node's operands are they computed from?"""
 
 from __future__ import annotations
 

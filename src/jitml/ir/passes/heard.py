@@ -1,4 +1,4 @@
-"""Whose errors may somebody hear of, and what does a pass owe to values that it does away with?"""
+"""Errors that are heard: whose errors may somebody hear of, and what does a pass owe to values that it does away with?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How large can a sum get whose terms bound each other?  Sums of *atoms*: numbers of which no more is known than bounds.
+"""Bounds of affine sums: how large can a sum get whose terms bound each other?
+
+Sums of *atoms*: numbers of which no more is known than bounds.
 
 Each atom has lower and upper bounds that are sums over older atoms. To bound a sum, its youngest atom is replaced by its bounds,
 until only a number is left; that is exact for the triangular limits and tiles that lowering and scheduling write.

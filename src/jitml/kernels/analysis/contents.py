@@ -1,4 +1,7 @@
-"""What is known of what buffers hold?  Which numbers a check has looked at, and between which limits integers lie."""
+"""Value analysis of buffers: what is known of what buffers hold?
+
+Which numbers a check has looked at, and between which limits integers lie.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cells never get ahead of a loop's index?  Counters of what a mask keeps, for instance."""
+"""Counters: which cells never get ahead of a loop's index?  Counters of what a mask keeps, for instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can two accesses of a kernel touch the same element in different iterations?
+"""Dependence analysis: can two accesses of a kernel touch the same element in different iterations?
 
 Addresses are sums over *counts*: the count of a loop is 0, 1, 2, ... whatever its start and step, so that a tile loop
 and the loop over its inside have ranges that do not depend on each other. Two addresses are compared by their

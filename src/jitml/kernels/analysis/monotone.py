@@ -1,4 +1,6 @@
-"""Which cells only rise, or only fall?  Then they stay bounded by what they started from, however often a loop runs.
+"""Monotone cells: which cells only rise, or only fall?
+
+Then they stay bounded by what they started from, however often a loop runs.
 
 What changes by a lot, or by nobody knows how much, may wrap around.
 """

@@ -1,4 +1,4 @@
-"""May the iterations of a parallel or vector loop run in any order?
+"""Race detection: may the iterations of a parallel or vector loop run in any order?
 
 Yes if a cell from outside gets only combining updates and is not read otherwise, and if no element is written in one
 iteration and touched in another. A store that combines touches what it combines with: neither lanes nor threads wait for others

@@ -1,4 +1,4 @@
-"""What values can an index take?  Bounds of i64 expressions from the loops, branches and checks around them.
+"""Range analysis: what values can an index take?  Bounds of i64 expressions from the loops, branches and checks around them.
 
 Every expression is read as a sum of atoms (`affine_sums.py`): loop indices, quotients, minima, loaded values. Loops, branches and
 checks say what is known of them.

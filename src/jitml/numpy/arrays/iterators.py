@@ -1,4 +1,7 @@
-"""What do NumPy's iterators go over?  `np.ndenumerate`, `np.ndindex`, `np.nditer`: `Rows`, which a `for` need not unroll."""
+"""NumPy's iterators: what do NumPy's iterators go over?
+
+`np.ndenumerate`, `np.ndindex`, `np.nditer`: `Rows`, which a `for` need not unroll.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What do Python's own functions make of traced values?  `len`, `max`, `min`, `sum`, `any`, `all`, `in`, `int`, `float`...
+"""Python's builtins: what do Python's own functions make of traced values?
+
+`len`, `max`, `min`, `sum`, `any`, `all`, `in`, `int`, `float`...
 
 Python asks the values for their order and their truth, which nobody knows while tracing; here the same is said in the graph.
 `max` and `min` of a NumPy scalar and a Python number give a NumPy scalar, as long as nobody sees which of the two is chosen.

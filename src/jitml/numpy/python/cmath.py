@@ -1,4 +1,6 @@
-"""What do the functions of `cmath` make of traced values?  What NumPy's do, as plain complex numbers, with Python's errors.
+"""`cmath`: what do the functions of `cmath` make of traced values?
+
+What NumPy's do, as plain complex numbers, with Python's errors.
 
 NumPy's complex functions set no floating-point flags that would tell where Python raises, so that each result is checked.
 """

@@ -1,4 +1,4 @@
-"""What do the functions of `math`, and `round`, make of traced values?  What NumPy's do, as plain Python numbers.
+"""`math`: what do the functions of `math`, and `round`, make of traced values?  What NumPy's do, as plain Python numbers.
 
 Where Python raises (`math.sqrt(-1)`, `math.exp(1000)`) the compiled function comes upon a floating-point flag, and Python itself
 answers the call. `math.floor` and its kin give integers, which have to fit 64 bits.

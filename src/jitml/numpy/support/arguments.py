@@ -1,4 +1,6 @@
-"""What does an argument mean to NumPy?  Its part in dtype promotion, and its `Value` in the dtype that is computed in.
+"""Operands and promotion: what does an argument mean to NumPy?
+
+Its part in dtype promotion, and its `Value` in the dtype that is computed in.
 
 Python numbers and `TracedNumber` are weak (NEP 50): they take the dtype of the arrays beside them. Everything else is
 strong. All other files of this package get their Values here.

@@ -1,4 +1,6 @@
-"""In which order do the axes of a new array lie in memory?  As NumPy lays it out, which a later reshape or view can tell.
+"""Memory order: in which order do the axes of a new array lie in memory?
+
+As NumPy lays it out, which a later reshape or view can tell.
 
 NumPy itself says it: where an operand does not lie by rows, its function is called on small arrays that lie like the operands
 (`_stand_in`), and what it makes of them shows the order. Ufuncs know theirs without that (`tracers.fresh_like`), and so does

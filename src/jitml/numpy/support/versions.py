@@ -1,4 +1,7 @@
-"""Which NumPy is this?  What the supported versions do differently, asked of the NumPy at hand and not of its number."""
+"""NumPy versions: which NumPy is this?
+
+What the supported versions do differently, asked of the NumPy at hand and not of its number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does each NumPy ufunc compute on operands that already have the loop's dtype and one shape?
+"""Ufunc loops: what does each NumPy ufunc compute on operands that already have the loop's dtype and one shape?
 
 `LOOPS` maps a ufunc to a function of Values. Promotion, broadcasting, `out=` and `where=` are `ufunc.py`'s business.
 Where NumPy takes a shortcut that changes bits, so do we; derived functions are written in their stable form.

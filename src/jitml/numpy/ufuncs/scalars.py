@@ -1,4 +1,6 @@
-"""What do the operators of NumPy scalars do that those of arrays do not?  They say so where an integer overflows.
+"""Scalar operators: what do the operators of NumPy scalars do that those of arrays do not?
+
+They say so where an integer overflows.
 
 `np.int64(2**62) * 4` warns, the same product of arrays wraps in silence. The processor has no sticky flag for it, so the result
 carries the condition along (`ops.raise_overflow`); it is left out where the operands' limits exclude it.

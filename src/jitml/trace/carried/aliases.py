@@ -1,4 +1,6 @@
-"""After a loop, which array of before may a name still stand for?  The loop carries what says so: a truth for each such array.
+"""Carried aliases: after a loop, which array of before may a name still stand for?
+
+The loop carries what says so: a truth for each such array.
 
 A name's array may be the one it was before the first iteration, because none has run or a branch has kept it, or another one from
 before, that a branch has chosen. What is not as simple as that may not be returned beside those arrays (`Storage.require_apart`).

@@ -1,4 +1,6 @@
-"""How is the body of a region recorded?  `RegionBody`: an inner trace that can be left and taken up again, until it is a graph.
+"""Region bodies: how is the body of a region recorded?
+
+`RegionBody`: an inner trace that can be left and taken up again, until it is a graph.
 
 While a body is recorded, storages from around it hold values of the body: the first read gives it an input for what they held
 (`Storage.load`). Leaving it puts back what they hold outside.

@@ -1,4 +1,4 @@
-"""What of a dict or a list that a loop's body changes?  Its items are carried, as if each had a name.
+"""Carried containers: what of a dict or a list that a loop's body changes?  Its items are carried, as if each had a name.
 
 `CarriedContents` puts into the very object what an iteration begins with, so that everyone who has the object sees it, puts back
 what was there when a pass ends, and after the loop puts in the results. Which objects these are shows while the body is recorded.

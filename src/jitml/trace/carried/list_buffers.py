@@ -1,4 +1,6 @@
-"""What do `ys.append(y)` and `ys.pop()` do in a loop that is a region?  They write or read a row of memory, and count.
+"""List buffers: what do `ys.append(y)` and `ys.pop()` do in a loop that is a region?
+
+They write or read a row of memory, and count.
 
 The memory is set aside before the loop.
 

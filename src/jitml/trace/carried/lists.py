@@ -1,4 +1,7 @@
-"""What does a loop carry for a list that it appends to?  `ListName`: nothing but the number of items, and often not even that."""
+"""Carried lists: what does a loop carry for a list that it appends to?
+
+`ListName`: nothing but the number of items, and often not even that.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which memory do arrays have that go from one iteration to the next?  New memory in each pass, with their contents.
+"""Carried memory: which memory do arrays have that go from one iteration to the next?
+
+New memory in each pass, with their contents.
 
 That is right as long as nobody else sees the memory that a name stood for before: `CarriedMemory` checks it for all names of a
 loop.

@@ -1,4 +1,6 @@
-"""What if a list from outside only grows, call by call?  `OpenList`: it is appended to, and nothing is assumed of what is in it.
+"""Append-only lists from outside: what if a list from outside only grows, call by call?
+
+`OpenList`: it is appended to, and nothing is assumed of what is in it.
 
 A list is seen so in the second attempt at tracing, when the first has shown that the function appends to it; what else
 the function does with it, but to ask for its length and for single items, brings back the copy, with all that is guarded.

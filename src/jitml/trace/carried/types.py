@@ -1,4 +1,7 @@
-"""Which types does a number come to have in a loop?  Those from before the first iteration, and those at the end of others."""
+"""Carried types: which types does a number come to have in a loop?
+
+Those from before the first iteration, and those at the end of others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What has become of the attributes of objects from outside?  They are set and deleted beside the object while it is traced.
+"""Attribute stores: what has become of the attributes of objects from outside?
+
+They are set and deleted beside the object while it is traced.
 
 `Trace.stored` has the values, `GONE` where there is none; `write_back.py` makes changes of them, for when the call has succeeded.
 """

@@ -1,4 +1,6 @@
-"""What becomes of a list, a dict or an object from outside that the function changes?  It changes after the call has succeeded.
+"""Write-back: what becomes of a list, a dict or an object from outside that the function changes?
+
+It changes after the call has succeeded.
 
 The function gets copies of the caller's lists, dicts, dataclasses and registered containers, and of those that it finds in
 globals, closures and attributes; what it has done to a copy shows when it is compared with what was in it (`TrackedCopy`). An

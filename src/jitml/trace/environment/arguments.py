@@ -1,4 +1,4 @@
-"""What does a traced function get in place of its arguments?  `enter_all`: stand-ins, with guards for later calls."""
+"""Arguments: what does a traced function get in place of its arguments?  `enter_all`: stand-ins, with guards for later calls."""
 
 from __future__ import annotations
 

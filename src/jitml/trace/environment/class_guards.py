@@ -1,4 +1,6 @@
-"""Is a class of the user's what it was?  `require_class`: its functions and descriptors, compared at each call, in one check.
+"""Class guards: is a class of the user's what it was?
+
+`require_class`: its functions and descriptors, compared at each call, in one check.
 
 Python asks special methods by itself, libraries call others: `A.__call__ = f`, or a method that a class did not have, is seen
 whoever would have called it. And is a class still, or still not, a subclass of an abstract one (`require_registered`)?

@@ -1,4 +1,6 @@
-"""What do functions give whose answers others decide?  Dispatchers, caches, unknown libraries: the host program asks them.
+"""Dispatchers and caches: what do functions give whose answers others decide?
+
+Dispatchers, caches, unknown libraries: the host program asks them.
 
 A dispatcher chooses by the class of its first argument, among functions that may be registered later. A cache answers with what
 it has kept, which is computed again once it is cleared; a library as somebody has set it up. These two are asked before the

@@ -1,4 +1,6 @@
-"""What may a function find outside itself, and what keeps it from going stale?  Every load is entered in the host program.
+"""Guarded loads: what may a function find outside itself, and what keeps it from going stale?
+
+Every load is entered in the host program.
 
 Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
 functions by identity and code, objects of the user's by identity and class, those that are arguments by class alone, and their

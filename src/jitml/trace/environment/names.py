@@ -1,4 +1,7 @@
-"""What does a function find by name?  Globals, what it closes over, defaults: all entered in the host program and guarded."""
+"""Names: what does a function find by name?
+
+Globals, what it closes over, defaults: all entered in the host program and guarded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What has become of global and nonlocal names that the function assigns?  They are bound when the call has succeeded.
+"""Global and nonlocal stores: what has become of global and nonlocal names that the function assigns?
+
+They are bound when the call has succeeded.
 
 `Trace.stored` has their values, as those of attributes; who owns them is a module's dict, or a cell.
 """

@@ -1,4 +1,6 @@
-"""What if arguments share memory?  Those that overlap become views of the one array that owns it, as they are in NumPy.
+"""Overlapping arguments: what if arguments share memory?
+
+Those that overlap become views of the one array that owns it, as they are in NumPy.
 
 Each argument of such a group gets a tracer that looks into one storage: writes through one are seen through the
 others, in the user's order. The owner is seen as a grid (its own shape, or rows as long as the arguments' steps, or a divisor

@@ -1,4 +1,6 @@
-"""What has the function changed that the outside does not show yet?  It will, once the call has succeeded (`write_back.py`).
+"""Pending changes: what has the function changed that the outside does not show yet?
+
+It will, once the call has succeeded (`write_back.py`).
 
 What the host program calls before the compiled program starts would see it as it was before the call: that is refused.
 """

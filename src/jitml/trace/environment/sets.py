@@ -1,4 +1,6 @@
-"""What of sets?  Members are known while tracing, for hashing one guards it; a set from outside is changed on a copy, one that is
+"""Sets: what of sets?
+
+Members are known while tracing, for hashing one guards it; a set from outside is changed on a copy, one that is
 returned is made at each call of what it holds.
 """
 

@@ -1,4 +1,6 @@
-"""Has something outside the function changed while it was traced?  `Snapshot`: what it can reach, before and after.
+"""Heap snapshots: has something outside the function changed while it was traced?
+
+`Snapshot`: what it can reach, before and after.
 
 What the function's own code does to the outside is recorded, on copies and beside objects (`write_back.py`). A list, an object or
 a global that is another one after the trace has been changed by what the conversion does not see: a special method that Python

@@ -1,4 +1,6 @@
-"""What does tracing understand of a value from outside?  `way_of`: one table, by type; what is not in it is taken at run time.
+"""Value classification: what does tracing understand of a value from outside?
+
+`way_of`: one table, by type; what is not in it is taken at run time.
 
 A value comes in as an argument, global, attribute, item, default, key or in a cell; whatever its role, the first row that covers
 its type says how it is guarded, read, changed, copied, handed to library code and returned. The last row covers all else.

@@ -1,4 +1,6 @@
-"""What does code that is not converted read of what is outside?  `guard_state`: all that it may read, compared at each call.
+"""Unseen reads: what does code that is not converted read of what is outside?
+
+`guard_state`: all that it may read, compared at each call.
 
 `pickle.dumps(obj)`, `sorted(objs)`: what the user's special methods mention, and what objects of libraries hold, of arrays also
 what is in them. What does not show all that it holds is refused.

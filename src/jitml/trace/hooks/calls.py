@@ -1,4 +1,4 @@
-"""What is really called where converted code calls something?  `Hooks.conv`, the hook planted at every call.
+"""Call hooks: what is really called where converted code calls something?  `Hooks.conv`, the hook planted at every call.
 
 Functions of the registry take the place of NumPy's, the user's functions are converted, impure ones are refused; what others are
 given to call back is converted first.

@@ -1,4 +1,6 @@
-"""How does a function see its globals, closures, attributes and callees as tracers?  `convert` gives it hooks.
+"""Function conversion: how does a function see its globals, closures, attributes and callees as tracers?
+
+`convert` gives it hooks.
 
 `convert(function)` is the function with rewritten code (`function.py`) and its own globals, cells and defaults; the hooks
 (`attributes.py`, `calls.py`, `control_flow.py`) run while it is traced. What they load from outside is entered in the host

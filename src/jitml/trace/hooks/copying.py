@@ -1,4 +1,6 @@
-"""What do `copy.copy`, `copy.deepcopy` and the functions of `dataclasses` make of objects?  New ones, of what the hooks load.
+"""Copies of objects: what do `copy.copy`, `copy.deepcopy` and the functions of `dataclasses` make of objects?
+
+New ones, of what the hooks load.
 
 So arrays in them are traced, as everywhere, and read at each call. Objects that say themselves how they are copied by what is not
 converted (`__reduce__`, a library's `__copy__`) are left to Python.

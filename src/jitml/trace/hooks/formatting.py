@@ -1,4 +1,6 @@
-"""What does an object look like in a text?  As its `__str__`, `__repr__` or `__format__` say, which see tracers as helpers do.
+"""Formatting of objects: what does an object look like in a text?
+
+As its `__str__`, `__repr__` or `__format__` say, which see tracers as helpers do.
 
 Objects whose class leaves this to a library are written while the function is traced; that they look like this is checked at
 every call. In lists and dicts `WrittenObject` stands for an object.

@@ -1,4 +1,6 @@
-"""What if `len`, `in`, a truth, a `for` or a function of Python's asks a special method of the user's?  It is converted.
+"""Special methods: what if `len`, `in`, a truth, a `for` or a function of Python's asks a special method of the user's?
+
+It is converted.
 
 Where no class has such a method in Python, the hooks do what Python does; operators have a file of their own. What a library may
 call by itself (`sorted`, `np.asarray`) is not converted: then what those methods read is guarded (`user_methods.py`).

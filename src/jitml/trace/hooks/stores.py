@@ -1,4 +1,7 @@
-"""What stands on the left of `obj.name = v` and `obj[index] = v`?  The object, or what calls the hooks in its place."""
+"""Store targets: what stands on the left of `obj.name = v` and `obj[index] = v`?
+
+The object, or what calls the hooks in its place.
+"""
 
 from __future__ import annotations
 

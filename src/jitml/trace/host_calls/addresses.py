@@ -1,4 +1,7 @@
-"""How does a program hand on an object?  By its address: of one that a host call has made, or that the host program was given."""
+"""Object addresses: how does a program hand on an object?
+
+By its address: of one that a host call has made, or that the host program was given.
+"""
 
 from __future__ import annotations
 

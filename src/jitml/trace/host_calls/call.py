@@ -1,4 +1,6 @@
-"""What becomes of a NumPy or SciPy function that is not compiled?  A host call: Python runs it at that point of the program.
+"""Host calls: what becomes of a NumPy or SciPy function that is not compiled?
+
+A host call: Python runs it at that point of the program.
 
 What it will return is learned from its result of today (`concrete.py`): number, dtype, shape and kind of the results. Should
 they differ in a later call, another program is compiled, which leaves the sizes open that have changed (`host_results.py`).

@@ -1,4 +1,6 @@
-"""How does a library call a function that is made inside the jitted one?  As written, with what it closes over: a `Closure`.
+"""Callbacks: how does a library call a function that is made inside the jitted one?
+
+As written, with what it closes over: a `Closure`.
 
 Converted code works while it is traced only. A host call is given the plain code instead, and the arrays and numbers in its cells
 and defaults are operands of the call, like its arguments.

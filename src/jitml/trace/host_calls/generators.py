@@ -1,4 +1,4 @@
-"""How does a function draw random numbers?  From the very generator, each time the program comes by.
+"""Random generators: how does a function draw random numbers?  From the very generator, each time the program comes by.
 
 The program draws natively (`native_draws.py`), or through NumPy.
 

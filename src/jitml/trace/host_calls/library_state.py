@@ -1,4 +1,6 @@
-"""What may a function of an unknown library change?  `LibraryState`: what its code can reach there, before and after.
+"""Library state: what may a function of an unknown library change?
+
+`LibraryState`: what its code can reach there, before and after.
 
 Such a function runs once more than the program calls it: it is tried out while the user's function is traced. One that counts its
 calls, draws from a generator of its own or keeps what it is given would show that, and is refused. One that fills a cache at its

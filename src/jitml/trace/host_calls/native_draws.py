@@ -1,4 +1,4 @@
-"""Which draws need no Python?  Those whose algorithm NumPy exports, and what is a sum or product of them.
+"""Native random draws: which draws need no Python?  Those whose algorithm NumPy exports, and what is a sum or product of them.
 
 `native_draw` records `ops.random` for a generator's method, or says that it cannot (None): then Python draws (`generators.py`).
 It takes real numbers and arrays of them as parameters, known or traced. What NumPy would refuse is left to NumPy, or checked at

@@ -1,4 +1,6 @@
-"""What of an object that a host call makes, a spline or an optimizer's result?  `TracedObject`: its address, for other calls.
+"""Host objects: what of an object that a host call makes, a spline or an optimizer's result?
+
+`TracedObject`: its address, for other calls.
 
 The program keeps what is made while it runs, and hands on addresses: attributes, methods and operators are host calls that begin
 with one. What an object is, and which of its attributes are methods, today's says.

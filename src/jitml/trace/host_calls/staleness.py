@@ -1,4 +1,6 @@
-"""Does a host call see what the jitted function has changed?  Not in an object from outside, which changes when all is done.
+"""Staleness: does a host call see what the jitted function has changed?
+
+Not in an object from outside, which changes when all is done.
 
 `S @ x` of a sparse matrix looks at `S.data` as it is when the program calls it. Where the function writes into that array, or
 sets an attribute of `S`, be it before or after the call, nothing says whether that has happened by then: the function is refused.

@@ -1,4 +1,6 @@
-"""What can a `for` go over without being unrolled?  `Rows`: a sequence whose elements are computed from a position.
+"""Rollable sequences: what can a `for` go over without being unrolled?
+
+`Rows`: a sequence whose elements are computed from a position.
 
 Ranges, also with bounds that only the program knows, the rows of a traced array, and `enumerate`, `zip`, `reversed` of those,
 which are iterators: what has been taken of them does not come again.

@@ -1,4 +1,7 @@
-"""What is a list that a loop has filled?  A `TracedList`: items from before, the rows of arrays, and items appended later."""
+"""Traced lists: what is a list that a loop has filled?
+
+A `TracedList`: items from before, the rows of arrays, and items appended later.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do concrete arrays lie in memory?  The questions that guards and the tracing of arguments ask."""
+"""Array memory queries: how do concrete arrays lie in memory?  The questions that guards and the tracing of arguments ask."""
 
 from __future__ import annotations
 

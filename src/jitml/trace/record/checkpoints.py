@@ -1,4 +1,6 @@
-"""Which operations came from a call that derivatives are to compute again?  They are recorded like all others, and marked.
+"""Checkpointed regions: which operations came from a call that derivatives are to compute again?
+
+They are recorded like all others, and marked.
 
 A function that is checkpointed thus writes its arguments, fills containers and returns views as any other does. When the graph
 is finished, each stretch becomes one node, with what is read behind it for results.

@@ -1,4 +1,6 @@
-"""What is a traced value in the call that is being traced?  `examples_of` computes it from the arguments, by interpretation.
+"""Concrete evaluation: what is a traced value in the call that is being traced?
+
+`examples_of` computes it from the arguments, by interpretation.
 
 A host call tells by its result of today what its results will be. The value itself never gets into the compiled program, so
 inside loops those of the first iteration will do, and a very long loop before is cut short. Others are not: where a path is

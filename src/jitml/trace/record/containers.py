@@ -1,4 +1,4 @@
-"""What do Python's containers hold?  Their contents by the library's own methods, compared and put back."""
+"""Container contents: what do Python's containers hold?  Their contents by the library's own methods, compared and put back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What becomes of the floating-point errors of what Python computes while it traces?  The compiled program raises them.
+"""Floating-point errors while tracing: what becomes of the floating-point errors of what Python computes while it traces?
+
+The compiled program raises them.
 
 `np.float64(1) / 0` is a number to the trace, but NumPy warns of it at every call. It does not while tracing: what it would
 say goes into the graph, at that place, and the call is left to the plain function if somebody wants to hear of it.

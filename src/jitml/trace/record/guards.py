@@ -1,4 +1,4 @@
-"""What has to be done in Python before a compiled call?  A `Host` program: a few plain steps over numbered slots.
+"""Guard programs: what has to be done in Python before a compiled call?  A `Host` program: a few plain steps over numbered slots.
 
 Arguments come first, then what the function loads by itself (`slot = globals["W"]`), arithmetic on Python numbers
 (`slot = n * 2`: Python computes them, with Python's rules, and the result enters the graph where it meets an array), and

@@ -1,4 +1,6 @@
-"""What does an object hold, and has a call changed that?  `ObjectState`: what its parts are now, compared with what they become.
+"""Object state: what does an object hold, and has a call changed that?
+
+`ObjectState`: what its parts are now, compared with what they become.
 
 Of a library's object this is all that Python's garbage collector finds in it; what a class that is written in C keeps to itself,
 pickling shows.

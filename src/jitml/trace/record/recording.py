@@ -1,4 +1,7 @@
-"""Which recording is going on?  `Trace`: one recording with what it has refused, and the current one of this thread."""
+"""The recording: which recording is going on?
+
+`Trace`: one recording with what it has refused, and the current one of this thread.
+"""
 
 from __future__ import annotations
 

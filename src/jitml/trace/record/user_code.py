@@ -1,4 +1,6 @@
-"""Where does a warning come from that a compiled program gives?  From the user's line: filters and registries go by it.
+"""The user's line: where does a warning come from that a compiled program gives?
+
+From the user's line: filters and registries go by it.
 
 And what does that line call, where something asks for a number that only the running program knows?
 """

@@ -1,4 +1,6 @@
-"""How does an `if` on a traced condition become a `cond` node?  Both branches are recorded from the same state, then merged.
+"""Branch capture: how does an `if` on a traced condition become a `cond` node?
+
+Both branches are recorded from the same state, then merged.
 
 What differs at their ends, names and storages that either writes, is a result of the region (`join.py`). A branch that ends
 with an exception is never merged: a `check` claims that it is not taken, and where that fails Python itself says what happens.

@@ -1,4 +1,4 @@
-"""How does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
+"""Traced drivers: how does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
 
 `protocol.py` is the protocol that they follow, `control_flow.py` asks here for one. Branches are captured in `branch.py`, loops
 in `for_loop.py` and `while_loop.py`.

@@ -1,4 +1,4 @@
-"""How does a `for` become one `loop` node, or a `while_` where it may end early?  The body over a symbolic index.
+"""`for` capture: how does a `for` become one `loop` node, or a `while_` where it may end early?  The body over a symbolic index.
 
 A loop whose names exchange arrays (`x, y = y, x`) has as many iterations in its body as it takes until each has its own again.
 """

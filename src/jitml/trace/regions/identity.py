@@ -1,4 +1,6 @@
-"""Are two names one array, and do two arrays share memory?  As in NumPy, where the trace knows; else another mode is tried.
+"""Identity of arrays: are two names one array, and do two arrays share memory?
+
+As in NumPy, where the trace knows; else another mode is tried.
 
 Inside a loop's body a name that is carried stands for an array of each iteration, and what a branch or a loop hands out may be an
 array of before: whether that is another one, only the compiled program knows.

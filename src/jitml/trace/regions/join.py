@@ -1,4 +1,6 @@
-"""What is handed out by a region of two branches?  `Merge`: where their ends differ, results, and beside them what those may be.
+"""Joins: what is handed out by a region of two branches?
+
+`Merge`: where their ends differ, results, and beside them what those may be.
 
 What both end with is left alone. Numbers of two types become one that holds either, a name that one branch leaves unbound goes on
 with the truth of its being there, and arrays get new memory; which arrays they may be is up to `join_aliases.py`.

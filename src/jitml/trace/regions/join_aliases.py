@@ -1,4 +1,6 @@
-"""Which memory do arrays share that leave a branch?  What they share in it they share afterwards, and with arrays from before.
+"""Joins of aliases: which memory do arrays share that leave a branch?
+
+What they share in it they share afterwards, and with arrays from before.
 
 Where both branches make two names views of one array, the region hands out that array, and the names are views of it. Else each
 name gets new memory, and the region hands out beside it what says whether it is really that of another array (`aliases.py`).

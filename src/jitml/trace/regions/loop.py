@@ -1,4 +1,6 @@
-"""How does a `for` or `while` become one node?  Its body is recorded over a symbolic index until nothing moves any more.
+"""Loop capture: how does a `for` or `while` become one node?
+
+Its body is recorded over a symbolic index until nothing moves any more.
 
 What a loop carries is found by recording: names whose value at the end of the body is not the one at its start, and storages
 from outside that the body writes. A pass with what is known so far shows whether more is carried; the next pass starts there.

@@ -1,7 +1,8 @@
-"""What is computed of a number of which only the compiled program knows whether it is Python's or NumPy's, where that shows?
+"""Type specialization.
 
-The same for each type that it may have, in branches on the truths beside it (`type_unions.py`). What they end with is merged like
-the ends of any branch, so that a result may be of one type or another as well.
+What is computed of a number of which only the compiled program knows whether it is Python's or NumPy's, where that shows?  The
+same for each type that it may have, in branches on the truths beside it (`type_unions.py`). What they end with is merged like the
+ends of any branch, so that a result may be of one type or another as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How do `x if test else y`, `and`, `or`, `not`, `assert` on traced conditions become regions?  As branches of one value."""
+"""Conditional expressions: how do `x if test else y`, `and`, `or`, `not`, `assert` on traced conditions become regions?
+
+As branches of one value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What if a loop that Python unrolls (over a list, say) ends on a traced flag?  Then each further iteration is a branch.
+"""Tails of unrolled loops: what if a loop that Python unrolls (over a list, say) ends on a traced flag?
+
+Then each further iteration is a branch.
 
 `Remaining` takes over from the iteration that made the flag: every body from there on happens only if the flag is not set yet.
 """

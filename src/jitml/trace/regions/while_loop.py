@@ -1,4 +1,7 @@
-"""How does a `while` become one `while_` node?  Its test is recorded at the start of the body, and cut out in the end."""
+"""`while` capture: how does a `while` become one `while_` node?
+
+Its test is recorded at the start of the body, and cut out in the end.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""How do `[f(v) for v in x if v > 0]`, `sum(...)`, `any(...)` and `all(...)` over generators become loops that can be captured?
+"""Comprehensions.
 
+How do `[f(v) for v in x if v > 0]`, `sum(...)`, `any(...)` and `all(...)` over generators become loops that can be captured?
 Each becomes a call of a function that is defined right before its statement, with the locals that it reads as parameters:
 
     [e for t in xs if c]      def f(xs):                sum(e for t in xs)      def f(xs):

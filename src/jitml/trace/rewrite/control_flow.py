@@ -1,4 +1,6 @@
-"""How are `if`, `while`, `for`, `and`, `or`, `not`, `assert`, `raise` rewritten?  Into what `protocol.py` says, in place.
+"""Control-flow rewriting: how are `if`, `while`, `for`, `and`, `or`, `not`, `assert`, `raise` rewritten?
+
+Into what `protocol.py` says, in place.
 
 Added to the rewriting of expressions (`operators.py`), after escapes have been lowered (`escapes.py`) and names to be carried
 have been found (`liveness.py`). New nodes stand at the place of what they were made from, so tracebacks do not change.

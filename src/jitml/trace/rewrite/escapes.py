@@ -1,4 +1,4 @@
-"""How do `break`, `continue` and early `return` disappear?  Into flags, and `if`s around what follows them.
+"""Escape lowering: how do `break`, `continue` and early `return` disappear?  Into flags, and `if`s around what follows them.
 
     for x in xs:                           returned = False
         if bad(x): return x                for x in xs:                                  (stops at `returned`)

@@ -1,4 +1,4 @@
-"""How is a function's source changed so that tracing sees what it touches?  One pass over its syntax tree.
+"""Function rewriting: how is a function's source changed so that tracing sees what it touches?  One pass over its syntax tree.
 
 `operators.py` (calls, names, attributes, subscripts) and `control.py` (`if`, `for`, ...) say what becomes of each construct.
 Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm__` is a closure

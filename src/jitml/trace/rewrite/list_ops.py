@@ -1,4 +1,6 @@
-"""Which lists and deques does a function only append to, or take an item from either end of?  Those that one name holds.
+"""Local list operations: which lists and deques does a function only append to, or take an item from either end of?
+
+Those that one name holds.
 
 `ys.append(y)` becomes `ys = __jm.push(ys, y)`, `y = ys.pop()` becomes `ys, y = __jm.popped(ys, False)`, `ys.pop(0)` and
 `ys.popleft()` the same with True, and `while ys` asks `__jm.filled(ys)`. What `deque()` makes is

@@ -1,4 +1,4 @@
-"""Which names does a converted construct have to carry?  What it binds and others may read.
+"""Liveness of names: which names does a converted construct have to carry?  What it binds and others may read.
 
 A backward sweep over a function whose escapes are lowered, so that control only goes forward or round a loop. Each `if`,
 `for` and `while` node gets an attribute `carries`, a `for` also `binds` (see `names` and `targets` in `protocol.py`), a `while`

@@ -1,6 +1,6 @@
-"""How are calls, names, attributes and subscripts rewritten, so that the run time sees them?
+"""Operator rewriting: how are calls, names, attributes and subscripts rewritten, so that the run time sees them?
 
-    f(a, *b, k=c)    __jm.conv(f)(a, *b, k=c)      calls: helpers are converted too, creation functions give tracers
+f(a, *b, k=c)    __jm.conv(f)(a, *b, k=c)      calls: helpers are converted too, creation functions give tracers
     W                __jm.name(W, "W")             a name that is not the function's own: global or closure
     obj.w, obj[i]    __jm.attr(obj, "w"), __jm.item(obj, i)
     obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused

@@ -1,4 +1,4 @@
-"""How do converted `if`, `while` and `for` talk to the run time?  The protocol of drivers.
+"""Driver protocol: how do converted `if`, `while` and `for` talk to the run time?  The protocol of drivers.
 
 A body stays inline, in the user's own frame; a *driver* decides how often it runs and what its names hold. Where everything is
 concrete a driver does what Python does, at the price of an attribute look-up. Where a condition or a range is traced, the driver

@@ -1,4 +1,4 @@
-"""Which sizes of the arguments does a trace leave open?  Those that have been seen to change.
+"""Dynamic shapes: which sizes of the arguments does a trace leave open?  Those that have been seen to change.
 
 The first call of a function is compiled for exactly its sizes. When a later one differs in the length of an array's axis, or in a
 Python int whose value was needed (as a shape, a number of iterations), that *place* is opened: it becomes a size that only the

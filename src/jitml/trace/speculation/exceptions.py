@@ -1,4 +1,6 @@
-"""What if the function handles an exception?  Outside `jit`, a transform traces it once more, with the numbers of the call.
+"""Exception handlers: what if the function handles an exception?
+
+Outside `jit`, a transform traces it once more, with the numbers of the call.
 
 A graph has no `except`: what its operations raise ends the run, and under `jit` the plain function answers. That gives no
 derivative. So `eager.py` has the function traced again, and `Steps` runs each operation as it is recorded: what it raises is

@@ -1,4 +1,6 @@
-"""What does a host call return?  `Returned`: the kinds, dtypes and shapes of its results, of which some extents may be open.
+"""Types of host results: what does a host call return?
+
+`Returned`: the kinds, dtypes and shapes of its results, of which some extents may be open.
 
 The first program takes for granted what the call returns today. A call that is surprised by another shape has one compiled that
 leaves the extents open which have changed (`Returned.widened`): then the call fills the start of memory that is large enough, and

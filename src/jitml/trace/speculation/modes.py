@@ -1,4 +1,4 @@
-"""What have failed attempts at tracing a function taught?  `Decisions`: what not to capture, which branches raise.
+"""Tracing modes: what have failed attempts at tracing a function taught?  `Decisions`: what not to capture, which branches raise.
 
 A body is traced without knowing whether it can be a region: it may ask for the number behind a loop's index, append to a list,
 or give a name another type than it had. Then nothing is undone. The decision is written down at the *site*, a place in the

@@ -1,4 +1,6 @@
-"""What if a branch can neither be merged nor left out?  Then a variant is compiled for the way that this call takes: a `Path`.
+"""Path specialization: what if a branch can neither be merged nor left out?
+
+Then a variant is compiled for the way that this call takes: a `Path`.
 
 `decide` takes a condition, or a number that Python must know, for what it is in the call that is traced, and lets the program
 claim so. The claim is a check that fails before anything has been changed, with `WrongPath`; the dispatcher then tries the

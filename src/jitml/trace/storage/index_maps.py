@@ -1,4 +1,7 @@
-"""What shows a part of an array, or all of it in another way?  `Step`: an index map, and how to write back through it."""
+"""Index maps: what shows a part of an array, or all of it in another way?
+
+`Step`: an index map, and how to write back through it.
+"""
 
 from __future__ import annotations
 

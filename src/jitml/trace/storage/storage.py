@@ -1,4 +1,4 @@
-"""What is mutation, once programs are values?  A `Storage` holds the current value of one base array, a view is a
+"""Storage model: what is mutation, once programs are values?  A `Storage` holds the current value of one base array, a view is a
 chain of index maps (`Step`) over it.
 
 Reading a view applies its steps to the storage's value; writing goes back through them (each index map has an exact

@@ -1,4 +1,7 @@
-"""How do an array's axes lie in memory?  Strides, in elements, of views, of reshaped and of new arrays, as NumPy has them."""
+"""Strides: how do an array's axes lie in memory?
+
+Strides, in elements, of views, of reshaped and of new arrays, as NumPy has them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is a claim that only the compiled program may be able to judge?  A `Truth`: a bool where the trace knows it, else a value.
+"""Symbolic booleans: what is a claim that only the compiled program may be able to judge?
+
+A `Truth`: a bool where the trace knows it, else a value.
 
 What leaves a branch or a loop may be one thing or another: a number of this type or that, an array that is another one, a name
 that is bound or not. Beside the value go the truths of what it may be besides, and regions hand those on like any numbers.

@@ -1,4 +1,4 @@
-"""Which shape do operands have in common, where some sizes are known only to the running program?
+"""Symbolic broadcasting: which shape do operands have in common, where some sizes are known only to the running program?
 
 Sizes that must agree are claimed to be equal: a `check` of the run. Where one may turn out to be 1 and the other not, they
 are taken to fit together as they do in the call that is traced (`paths.fit`); other calls get a program of their own.

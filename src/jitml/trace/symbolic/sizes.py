@@ -1,4 +1,6 @@
-"""What is arithmetic on sizes?  Exact where a polynomial says it, decided where the limits do, else computed by the program.
+"""Symbolic sizes: what is arithmetic on sizes?
+
+Exact where a polynomial says it, decided where the limits do, else computed by the program.
 
 A size is an int or a `Dim`. `compute` is what `numbers.py` asks for Python's operators on loop indices and shapes: sums and
 products stay polynomials, comparisons become truths if the limits allow, and a quotient or a minimum becomes a value of the

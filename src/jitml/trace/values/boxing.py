@@ -1,4 +1,4 @@
-"""How do implementations make, read and write what user code sees in a trace?
+"""Boxing: how do implementations make, read and write what user code sees in a trace?
 
 `read`, `fresh`, `scalar`, `wrap`, `view`, `assign` are all that they need; `lift` is how a concrete array gets in. Here the
 stand-ins (`tracers.py`) also get their operators and methods, which are those of the functions that `registry` knows.

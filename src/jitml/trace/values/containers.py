@@ -1,4 +1,6 @@
-"""Which list, dict or object does a name hold, where a branch or a loop hands out one of several?  A new one, with what is in it.
+"""Container identity: which list, dict or object does a name hold, where a branch or a loop hands out one of several?
+
+A new one, with what is in it.
 
 That is right until somebody changes one of them, or asks which it is: then the construct that has left it open decides
 (`modes.py`). What the construct has made itself, or nothing but the name has held, is nobody else's: it is that very one.

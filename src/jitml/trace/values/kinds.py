@@ -1,4 +1,6 @@
-"""What can a name hold, as far as a region is concerned?  Nested containers of leaves, each of a `Kind` or any other object.
+"""Kinds of values: what can a name hold, as far as a region is concerned?
+
+Nested containers of leaves, each of a `Kind` or any other object.
 
 A leaf with a kind is a value of the graph: an array, a NumPy scalar, a number of Python's. Regions carry those and merge them;
 other objects have to stay the same.

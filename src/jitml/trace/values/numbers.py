@@ -1,4 +1,6 @@
-"""How do Python's ints, floats and bools behave in a trace?  `TracedNumber`: as Python numbers do, and weakly typed.
+"""Traced numbers: how do Python's ints, floats and bools behave in a trace?
+
+`TracedNumber`: as Python numbers do, and weakly typed.
 
 It knows its concrete value and the place (`Slot`) in the host program that computes it before each call. Operators among
 numbers stay numbers; beside an array a number enters the graph. Where Python must know the value (`if`, a shape, a list

@@ -1,4 +1,6 @@
-"""What does a name hold that is None, or a tuple or array, as only the compiled program knows?  That, and the truth of it.
+"""Optional values: what does a name hold that is None, or a tuple or array, as only the compiled program knows?
+
+That, and the truth of it.
 
 `best = None` before a loop, and in it, perhaps, `best = (i, x[i])`. (A number or None is a number: `type_unions.py`.) The name
 goes through regions like one that may be unbound (`unbound.py`). Converted code says how it reads it: `best is None` asks the

@@ -1,4 +1,6 @@
-"""How do Python's numbers compute in the graph?  In 64 bits, as long as that is what Python computes; else Python itself does.
+"""Python arithmetic: how do Python's numbers compute in the graph?
+
+In 64 bits, as long as that is what Python computes; else Python itself does.
 
 NumPy's integers wrap around, and its floats go on with inf and nan, where Python's have more digits, are complex, or raise. There
 a check ends the run, or a floating-point error that `np.errstate` does not silence.

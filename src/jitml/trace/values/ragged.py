@@ -1,4 +1,6 @@
-"""How does an array leave a region that alone knows its size?  In memory of its largest size, with its sizes beside it.
+"""Ragged arrays: how does an array leave a region that alone knows its size?
+
+In memory of its largest size, with its sizes beside it.
 
 The region hands out the array at the start of a larger one (`widened`) and each unknown size as an i64[]; outside, those become
 sizes, and the array is cut out again (`RaggedKind.show`).

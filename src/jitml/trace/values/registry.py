@@ -1,4 +1,6 @@
-"""What does a NumPy function mean for traced values?  `FUNCTIONS`: the implementation of each, by the function itself.
+"""Function registry: what does a NumPy function mean for traced values?
+
+`FUNCTIONS`: the implementation of each, by the function itself.
 
 `jitml.numpy` fills the table; the tracers' methods, operators and protocols look up here, and so does the call
 converter. A ufunc's methods have their own keys (`np.add.reduce`), methods of arrays without a function of the same

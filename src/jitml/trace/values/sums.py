@@ -1,4 +1,6 @@
-"""How does Python's `sum` add floats?  Since Python 3.12 what rounding loses is carried along, and added at the end.
+"""Python's sum: how does Python's `sum` add floats?
+
+Since Python 3.12 what rounding loses is carried along, and added at the end.
 
 The method is Neumaier's. What one addition loses is found without a branch (Knuth, The Art of Computer Programming 2, 4.2.2), and
 exactly, as Python finds it, so that the bits are Python's. Python 3.14 compensates for ints among them, too, and for complex

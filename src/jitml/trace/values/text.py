@@ -1,4 +1,6 @@
-"""What is a text with traced values in it?  `TracedText`: its parts, which become a `str` where the values are known.
+"""Traced texts: what is a text with traced values in it?
+
+`TracedText`: its parts, which become a `str` where the values are known.
 
     f"{step}: {error:.3e}"      __jm.text("", (step, "", ""), ": ", (error, "", ".3e"))
 

@@ -1,4 +1,4 @@
-"""What does user code see in a trace?  Stand-ins that behave as NumPy's arrays and scalars and Python's numbers do.
+"""Tracers: what does user code see in a trace?  Stand-ins that behave as NumPy's arrays and scalars and Python's numbers do.
 
 `TracedArray` is a window on a `Storage`; `TracedScalar` is what NumPy returns as a scalar: immutable; `TracedNumber`
 is a weakly typed Python number (see `numbers.py`). This module says what may be seen without computing: shapes, dtypes, and what

@@ -1,4 +1,4 @@
-"""Of which type is a number that is Python's in one case and NumPy's, or a float, in the other?
+"""Type unions: of which type is a number that is Python's in one case and NumPy's, or a float, in the other?
 
 A branch, a loop, or `max(x, 0.0)` may leave a number of Python's or one of NumPy's, an int or a float. They compute alike, until
 somebody can tell: the graph's value stands for all of them, as the widest, and truths beside it say which other it is. Who sees

@@ -1,4 +1,6 @@
-"""What is a name that may be bound or not, as only the compiled program knows?  A value, and the truth of its being there.
+"""Unbound names: what is a name that may be bound or not, as only the compiled program knows?
+
+A value, and the truth of its being there.
 
 An `if` binds it in one branch, a loop that may not run in its body. The name goes through regions like any other, its truth
 beside it; converted code that reads it (`Hooks.bound`) has the program check the truth there. Where the check fails, NumPy

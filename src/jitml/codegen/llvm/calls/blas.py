@@ -1,4 +1,4 @@
-"""How is a product handed to BLAS?  In pieces of its own rows and columns, which threads of our pool share.
+"""BLAS calls: how is a product handed to BLAS?  In pieces of its own rows and columns, which threads of our pool share.
 
 BLAS speaks column-major Fortran: every argument by pointer, sizes in 32 bits, a leading dimension per matrix. A row-major
 product is the column-major product of the transposes in the other order.

@@ -1,4 +1,6 @@
-"""How are library calls written?  Products go to BLAS (`blas.py`), or to a nest of our own where a call is not worth it.
+"""Library calls: how are library calls written?
+
+Products go to BLAS (`blas.py`), or to a nest of our own where a call is not worth it.
 
 Sorts (`sorting.py`) and random numbers (`random.py`) go to functions that the runtime supplies, host calls to Python (`host.py`).
 Copies, products that are too small for a call, outer products and empty sums are ordinary kernels.

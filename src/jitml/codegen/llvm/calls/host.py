@@ -1,4 +1,6 @@
-"""How does compiled code call Python?  Through `i64 @jitml_host(ptr calls, i64 number, ptr buffers)`, which the runtime supplies.
+"""Host calls: how does compiled code call Python?
+
+Through `i64 @jitml_host(ptr calls, i64 number, ptr buffers)`, which the runtime supplies.
 
 `@jitml_host_calls` is the program's own object to be called, and `number` the call's position in `Module.hosts`; the buffers are
 those it reads, then those it writes. The result is 0 if all went well; else the thread has an exception, and the program ends.

@@ -1,4 +1,4 @@
-"""What is a matrix product?  Stacks of matrices by offset and strides, and the product as a nest of our own."""
+"""Matrix products: what is a matrix product?  Stacks of matrices by offset and strides, and the product as a nest of our own."""
 
 from __future__ import annotations
 

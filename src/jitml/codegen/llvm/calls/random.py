@@ -1,4 +1,4 @@
-"""How are random numbers drawn?  By functions that the runtime supplies, a number or an array at a time.
+"""Random draws: how are random numbers drawn?  By functions that the runtime supplies, a number or an array at a time.
 
 `double @jitml_uniform_f64(i64 generator)`, `i64 @jitml_integers_i64(i64 generator, i64 low, i64 high)` and so on give one number,
 `void @jitml_uniform_f64_fill(i64 generator, ..., i64 count, ptr numbers)` as many as are wanted, one after the other.

@@ -1,4 +1,4 @@
-"""How are rows sorted?  By functions that the runtime supplies, one row after the other, many rows by several threads.
+"""Sorts: how are rows sorted?  By functions that the runtime supplies, one row after the other, many rows by several threads.
 
 `i32 @jitml_sort_f64_quicksort(ptr row, i64 n, ptr null)` sorts in place, `i32 @jitml_argsort_f64_stable(ptr row,
 ptr positions, i64 n, ptr null)` reorders the positions; both return 0 unless memory ran out. (The last argument is for the

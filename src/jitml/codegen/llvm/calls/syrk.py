@@ -1,4 +1,6 @@
-"""How is `x.T @ x` done?  Half of it by BLAS's syrk, in pieces along the long axis that threads share, and then mirrored.
+"""Symmetric rank-k products: how is `x.T @ x` done?
+
+Half of it by BLAS's syrk, in pieces along the long axis that threads share, and then mirrored.
 
 Only tall matrices come here (covariances, normal equations): their result is small, so that a copy of it per piece costs
 little. The number of pieces depends on the extents alone, and they are added up in order.

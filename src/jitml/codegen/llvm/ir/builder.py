@@ -1,4 +1,6 @@
-"""How is one scalar expression written for many lanes at once?  Straight-line LLVM IR text, vector by vector.
+"""Instruction builder: how is one scalar expression written for many lanes at once?
+
+Straight-line LLVM IR text, vector by vector.
 
 Every value is an `Operand`: a dtype, a lane count, and one SSA name (or constant) per *copy*. A kernel works on several
 vectors per iteration, and each operation is written for all copies before the next operation starts, so that

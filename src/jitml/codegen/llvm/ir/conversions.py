@@ -1,4 +1,4 @@
-"""How does a value change its dtype?  As in NumPy, bit for bit, and never to one of LLVM's undefined values."""
+"""Conversions: how does a value change its dtype?  As in NumPy, bit for bit, and never to one of LLVM's undefined values."""
 
 from __future__ import annotations
 

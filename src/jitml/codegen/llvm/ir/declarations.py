@@ -1,4 +1,7 @@
-"""What do the functions of a program share?  Declarations, constants in memory and numbered metadata, each written once."""
+"""Declarations: what do the functions of a program share?
+
+Declarations, constants in memory and numbered metadata, each written once.
+"""
 
 from __future__ import annotations
 

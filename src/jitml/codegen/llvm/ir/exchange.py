@@ -1,4 +1,4 @@
-"""How do two buffers change their contents?  Bytes through registers: neither needs other memory."""
+"""Buffer exchange: how do two buffers change their contents?  Bytes through registers: neither needs other memory."""
 
 from __future__ import annotations
 

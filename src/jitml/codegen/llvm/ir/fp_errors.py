@@ -1,4 +1,6 @@
-"""How does a function whose special values are put in by select raise floating-point errors?  By an operation that does.
+"""Floating-point exceptions of special cases.
+
+How does a function whose special values are put in by select raise floating-point errors?  By an operation that does.
 
 One branch that is almost never taken guards it.
 """

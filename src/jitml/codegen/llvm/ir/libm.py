@@ -1,4 +1,7 @@
-"""Where is the C library called?  Lane by lane, for functions without a rule of their own, and for rare lanes of others."""
+"""C library calls: where is the C library called?
+
+Lane by lane, for functions without a rule of their own, and for rare lanes of others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What does an index depend on, and how strongly?  Index expressions as integer combinations of SSA values."""
+"""Linear index forms: what does an index depend on, and how strongly?
+
+Index expressions as integer combinations of SSA values.
+"""
 
 from __future__ import annotations
 

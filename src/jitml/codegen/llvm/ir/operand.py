@@ -1,4 +1,6 @@
-"""What is a value of emitted code?  An `Operand`: a dtype, a lane count and SSA names; and how dtypes and constants are spelt.
+"""Operands: what is a value of emitted code?
+
+An `Operand`: a dtype, a lane count and SSA names; and how dtypes and constants are spelt.
 
 One name per *copy*: several vectors that go through the same operations side by side.
 """

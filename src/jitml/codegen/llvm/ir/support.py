@@ -1,4 +1,6 @@
-"""What do programs call that is the same for all of them?  A few functions, compiled once in a process and linked beside each.
+"""Support functions: what do programs call that is the same for all of them?
+
+A few functions, compiled once in a process and linked beside each.
 
 A function takes LLVM some 0.4 ms however short it is: as much as a program's own where that is small.
 """

@@ -1,4 +1,7 @@
-"""What do the functions of a program share?  Declarations, checks, calls of Python; and the parts that they are written in."""
+"""Translation units: what do the functions of a program share?
+
+Declarations, checks, calls of Python; and the parts that they are written in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How are elements read and written?  Addresses from index expressions, and the instruction that suits their stride.
+"""Memory access: how are elements read and written?
+
+Addresses from index expressions, and the instruction that suits their stride.
 
 From lane to lane an address moves by a constant number of elements or by none: that is a plain, splat, reversed or
 strided access. Where an index is itself a vector (`x[i // 3]`, `x[idx[i]]`) lanes are gathered. Row pointers are built

@@ -1,4 +1,6 @@
-"""How are the elements that a mask keeps packed?  A vector at a time: what is kept moves to the front, and all of it is stored.
+"""Vector compaction: how are the elements that a mask keeps packed?
+
+A vector at a time: what is kept moves to the front, and all of it is stored.
 
 What a step stores beyond what it keeps, the next one overwrites. It has room for that: no more elements are kept than were looked
 at, so that no store goes further than the loads before it. Without an instruction that packs (AVX-512 has it), one by one

@@ -1,4 +1,6 @@
-"""Where does an instruction go?  Functions as nested regions of straight-line text that stay open for hoisting.
+"""Functions and code placement: where does an instruction go?
+
+Functions as nested regions of straight-line text that stay open for hoisting.
 
 A `CodeRegion` is a stretch of code that runs from its first line to its last: a function's body, a loop's body, an arm of
 a branch. Regions form a stack while statements are emitted. An instruction is appended to the outermost region in which all of

@@ -1,4 +1,6 @@
-"""How are neighbours stored that lanes compute one after the other?  Together, as the whole vectors that they make up.
+"""Interleaved stores: how are neighbours stored that lanes compute one after the other?
+
+Together, as the whole vectors that they make up.
 
 Lanes that run across rows of two to four elements (points in space, colours) store `x[i, 0]`, then `x[i, 1]`, ...: each goes to
 every second to fourth element. Such a store waits until the others have come, and shuffles make dense vectors of all of them

@@ -1,4 +1,7 @@
-"""How does a kernel become functions?  One for the kernel, one per parallel loop in it, with scratch and checks."""
+"""Kernels as functions: how does a kernel become functions?
+
+One for the kernel, one per parallel loop in it, with scratch and checks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many lanes?  What a loop body computes with, and an estimate of the registers that it needs.
+"""Register pressure: how many lanes?  What a loop body computes with, and an estimate of the registers that it needs.
 
 Working on several vectors at once hides the latency of a chain of operations, as long as all of them stay in registers
 (measured: a 1000-op chain runs 3.5 times faster with four vectors than with one; with spills it gains nothing).

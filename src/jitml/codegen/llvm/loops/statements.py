@@ -1,4 +1,4 @@
-"""How is a loop nest written?  Statements, one after the other; vector loops stand in `vectorize.py`."""
+"""Statements: how is a loop nest written?  Statements, one after the other; vector loops stand in `vectorize.py`."""
 
 from __future__ import annotations
 

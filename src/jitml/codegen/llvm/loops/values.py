@@ -1,4 +1,4 @@
-"""How is an expression evaluated?  Names in scope, pointwise operations, and index arithmetic kept symbolic.
+"""Expressions: how is an expression evaluated?  Names in scope, pointwise operations, and index arithmetic kept symbolic.
 
 A value is uniform (one scalar for all lanes) until an operand makes it a vector; uniform work is done once and hoisted.
 The index of a vector loop is kept as a scalar, that of lane 0, and becomes a vector only where its value is needed.

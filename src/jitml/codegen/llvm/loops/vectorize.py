@@ -1,4 +1,4 @@
-"""How does a loop become SIMD?  A main loop over several vectors, then a tail of single vectors under a mask.
+"""Vectorization: how does a loop become SIMD?  A main loop over several vectors, then a tail of single vectors under a mask.
 
 Both run the same code with another number of lanes: a main iteration works on values of `vectors * width` lanes, which
 LLVM splits into registers operation by operation, so that independent chains overlap. A target without masked memory

@@ -1,4 +1,4 @@
-"""Whose scratch memory does a call use?  One arena per thread, which only grows, and is shared by all programs.
+"""Arenas: whose scratch memory does a call use?  One arena per thread, which only grows, and is shared by all programs.
 
 Native code asks `jitml_arena(bytes)`. A program holds the arena for one call only; where it calls Python meanwhile (a host
 call), the arena is put aside, for that Python may call another program. Blocks are aligned to 64 bytes, and from 2 MiB up they

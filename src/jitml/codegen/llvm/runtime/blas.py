@@ -1,4 +1,6 @@
-"""Where is BLAS?  Addresses of its Fortran routines, as SciPy exports them for Cython; and how it is kept to one thread.
+"""BLAS library: where is BLAS?
+
+Addresses of its Fortran routines, as SciPy exports them for Cython; and how it is kept to one thread.
 
 The routines take everything by pointer, with 32-bit integers, in column-major order. Compiled programs share a product among
 the threads of our own pool, and SciPy's OpenBLAS, which has a pool of its own, uses one thread meanwhile. The setting is

@@ -1,4 +1,4 @@
-"""What becomes of generators while a program draws from them?  They are locked, as NumPy locks them.
+"""Generator locks: what becomes of generators while a program draws from them?  They are locked, as NumPy locks them.
 
 Should the call be left to the plain function after all, they get the state from before it back.
 """

@@ -1,4 +1,4 @@
-"""What does a caller hold once a program is compiled?  An `Executable`: call it with arrays, get arrays.
+"""Executables: what does a caller hold once a program is compiled?  An `Executable`: call it with arrays, get arrays.
 
 Here emitted code is made native, bound to what it calls (the thread pool, BLAS, sorts, draws, the arena) and given a way in.
 Guards, conversions and containers of arguments are dispatch's business: an executable takes exactly the arrays it was compiled

@@ -1,4 +1,6 @@
-"""What happens when floating-point errors come up in a compiled program?  What NumPy's error state asks for: `ErrorWatch`.
+"""Floating-point error state: what happens when floating-point errors come up in a compiled program?
+
+What NumPy's error state asks for: `ErrorWatch`.
 
 The processor's flags say that something happened, not where. Unless the error state ignores it, the call is left to the plain
 function, which warns or raises as NumPy does. For that the caller's arrays must be as they were: those that a program writes are

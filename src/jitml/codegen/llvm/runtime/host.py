@@ -1,4 +1,6 @@
-"""How does a compiled program call Python?  `HostCalls`: one object for each program, which wraps the program's buffers.
+"""Host calls: how does a compiled program call Python?
+
+`HostCalls`: one object for each program, which wraps the program's buffers.
 
 What others would see, printed lines for one, waits until the call has succeeded.
 

@@ -1,4 +1,4 @@
-"""What is this machine to fusion's cost model?"""
+"""Host machine model: what is this machine to fusion's cost model?"""
 
 from __future__ import annotations
 

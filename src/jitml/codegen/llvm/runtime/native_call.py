@@ -1,4 +1,6 @@
-"""How does Python call a program?  By one native function for all programs, which reads arrays and makes the results.
+"""Calling convention: how does Python call a program?
+
+By one native function for all programs, which reads arrays and makes the results.
 
 It is a METH_FASTCALL function in LLVM IR, compiled once per process. What differs from program to program stands in a
 descriptor, an int64 array that is the function's `self`. `call(*inputs)` returns

@@ -1,4 +1,7 @@
-"""Where are NumPy's C functions?  In the table that it exports to extension modules, whose order is part of its ABI."""
+"""NumPy's C API: where are NumPy's C functions?
+
+In the table that it exports to extension modules, whose order is part of its ABI.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How do compiled programs draw random numbers?  By NumPy's own C functions, from the generator's own state.
+"""Native random generators: how do compiled programs draw random numbers?
+
+By NumPy's own C functions, from the generator's own state.
 
 A generator holds a `bitgen_t` (the state, and how to step it), and NumPy's extension module exports what makes numbers of that.
 Where the one lies in the other, and whether the functions give what NumPy gives, is tried out at the first need; what does not

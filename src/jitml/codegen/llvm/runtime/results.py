@@ -1,4 +1,6 @@
-"""Whose memory do large results get?  That of results which nobody holds any more, where there is some of that size.
+"""Result memory: whose memory do large results get?
+
+That of results which nobody holds any more, where there is some of that size.
 
 The system hands out large memory page by page, each filled with zeros as it is first touched, and takes it back as soon as an
 array goes: for a result of some megabytes that takes longer than what a kernel does with it. An array of NumPy's says who frees

@@ -1,4 +1,4 @@
-"""Who tells running programs that it is time to look?  A thread that sets a word of each, twenty times a second.
+"""Safepoint timer: who tells running programs that it is time to look?  A thread that sets a word of each, twenty times a second.
 
 Python's handlers of signals run in the main thread, between its own steps, and so do exceptions that one thread sends to another:
 not while compiled code runs. So long programs come back to Python at the places where they look

@@ -1,4 +1,6 @@
-"""How are rows sorted?  By NumPy's own C functions: its results, with equal elements as it leaves them, at its speed.
+"""Native sorts: how are rows sorted?
+
+By NumPy's own C functions: its results, with equal elements as it leaves them, at its speed.
 
 They stand in the array functions of each dtype. Those of numbers touch nothing but the row, and need no GIL.
 """

@@ -1,4 +1,4 @@
-"""What is this machine?  The host as a `Target`, its caches and usable cores, and LLVM's target machines for it.
+"""Host target: what is this machine?  The host as a `Target`, its caches and usable cores, and LLVM's target machines for it.
 
 The processor's name alone can mislead (a virtual machine may report an older model than its features), so that the
 feature string always goes with it.

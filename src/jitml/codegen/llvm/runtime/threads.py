@@ -1,4 +1,4 @@
-"""Who runs the iterations of a parallel loop?  One pool of threads per process, written in LLVM IR.
+"""Thread pool: who runs the iterations of a parallel loop?  One pool of threads per process, written in LLVM IR.
 
 Native code calls `jitml_parallel_for(body, ctx, begin, end, grain)`; `body(ctx, from, to)` is then called for pieces that
 cover begin..end, on this thread and on workers. Iterations are independent, so results do not depend on who runs what.
