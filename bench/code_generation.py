@@ -26,7 +26,7 @@ from jitml.codegen.llvm.runtime.jit import generate, link, prepare
 from jitml.codegen.llvm.runtime.target import host_target, llvm_binding, processor_name, target_machine
 from jitml.kernels.ir import Kernel
 from jitml.kernels.text.parser import parse
-from llvm_kernels import program_of
+from support.llvm_kernels import program_of
 
 # (level of code generation, level of the optimiser before it)
 SETTINGS: tuple[tuple[int, int | None], ...] = ((0, None), (1, None), (2, None), (2, 1))

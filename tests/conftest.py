@@ -13,7 +13,7 @@ os.environ.setdefault("JITML_SAVED_BYTES", "800000")
 
 import pytest
 
-import golden_files
+from support import golden_files
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

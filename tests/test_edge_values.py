@@ -16,7 +16,7 @@ from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import Aval, DType
 from jitml.memory.plan import plan
-from op_cases import CASES, Array, OpCase, edge_inputs
+from support.op_cases import CASES, Array, OpCase, edge_inputs
 
 # Complex numbers have a test of their own (tests/numpy/test_complex.py): infinities beside nan have no one answer.
 # Some take a bool beside their operands; a conversion outside the target's range has no one answer in NumPy.

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 import jitml
-from alarms import Alarm, alarms
 from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, preserve, uninterrupted
 from jitml.process import Setting, fewer_collections, room_for_nests
 from jitml.trace.record.recording import current_trace
+from support.alarms import Alarm, alarms
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals"),

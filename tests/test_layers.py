@@ -31,9 +31,9 @@ from jitml.kernels.text.printer import show_program
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from op_cases import CASES, results
-from sized import padded
-from strategies import (
+from support.op_cases import CASES, results
+from support.sized import padded
+from support.strategies import (
     Program,
     floating_programs,
     laid_out,

@@ -13,8 +13,8 @@ from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import F64, aval_of
 from jitml.pipeline import compile_graph
-from op_cases import CASES, OpCase
-from strategies import graphs, ordinary_inputs
+from support.op_cases import CASES, OpCase
+from support.strategies import graphs, ordinary_inputs
 
 SMOOTH = [case for case in CASES.values() if case.smooth is not None]
 

@@ -12,7 +12,7 @@ from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
-from strategies import graphs, ordinary_inputs
+from support.strategies import graphs, ordinary_inputs
 
 
 def inner_products(graph: Graph, seed: int) -> tuple[float, float, float]:

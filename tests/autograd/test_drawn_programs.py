@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import differentiable
 import jitml
+from support import differentiable
 
 # 129 concatenates parts of unknown length, 157 has a while in a loop that breaks, 50148 moves a part of unknown length while
 # another is cleared; the others are what was drawn.

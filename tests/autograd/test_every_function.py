@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from function_table import ROWS, is_here, words
 from jitml import check_grads, jit, jvp, vjp, vmap
+from support.function_table import ROWS, is_here, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "supported.md"
 # Their results are integers, truth values, places, dtypes or shapes, or do not depend on the numbers in their arguments.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from function_table import ROWS, words
 from jitml import grad, jit
 from jitml.errors import DerivativeError, UnknownSizeError
+from support.function_table import ROWS, words
 
 # They run in NumPy for such arrays, and say that they have no derivative there.
 ON_THE_HOST = words(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import golden_files
 from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.reverse.linearize import vjp_graph
 from jitml.errors import Source
@@ -11,6 +10,7 @@ from jitml.ir.graph import Graph, Node
 from jitml.ir.passes import run_passes
 from jitml.ir.printer import show
 from jitml.ir.text.parser import parse
+from support import golden_files
 
 
 def float_inputs(graph: Graph) -> list[int]:

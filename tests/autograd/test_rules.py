@@ -14,7 +14,7 @@ from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import F32, F64, aval_of
-from op_cases import CASES, OpCase, Sample
+from support.op_cases import CASES, OpCase, Sample
 
 Arrays = list[np.ndarray]
 # A result without a float tangent has nothing to check numerically.

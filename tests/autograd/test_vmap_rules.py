@@ -16,7 +16,7 @@ from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import OPS, Op, recording
 from jitml.ir.types import F64, aval_of
-from op_cases import CASES, OpCase, Sample, results
+from support.op_cases import CASES, OpCase, Sample, results
 
 ROWS = 3
 Array = np.ndarray

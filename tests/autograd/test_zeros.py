@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from function_table import ROWS, words
 from jitml import jit, vjp
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
+from support.function_table import ROWS, words
 
 # What is chosen where there is no slope, what is put in places that hand none on, what sums begin with; and what is compared.
 HOLDERS = words("select complex concat scatter update_slice dynamic_update_slice loop while_ eq ne lt le")

@@ -12,7 +12,7 @@ from jitml.codegen.llvm.runtime.jit import assembly
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.codegen.target import X86_64_V3, X86_64_V4
 from jitml.kernels.text.parser import parse
-from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
+from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
 
 PACK = """
 kernel k(x: f64[{n}], m: bool[{n}], y: f64[{room}]) {{

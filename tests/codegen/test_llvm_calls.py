@@ -19,7 +19,7 @@ from jitml.ir.types import F32, F64, I64, DType
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
 from jitml.memory.program import MemoryReport, Place, Program
-from llvm_kernels import run_program
+from support.llvm_kernels import run_program
 
 Array = np.ndarray[Any, Any]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jitml.kernels.text.parser import parse
-from llvm_kernels import program_of, run_kernel, run_program
+from support.llvm_kernels import program_of, run_kernel, run_program
 
 GATHER = """kernel k(n: i64[77], x: f64[9], y: f64[77]) {
   for i in 0:77 %s { check bit_and(n[i] >= 0, n[i] < 9), IndexError, 'index {} at {}', n[i], i }

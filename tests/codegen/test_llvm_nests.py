@@ -12,9 +12,9 @@ from jitml.codegen.llvm.runtime.target import host_target
 from jitml.ir.types import DTYPES
 from jitml.kernels.interpret import interpret
 from jitml.kernels.text.parser import parse
-from kernel_texts import KERNELS
-from llvm_kernels import Arrays, copies, memory_for, program_of, run_kernel, run_program
-from nest_texts import NESTS
+from support.kernel_texts import KERNELS
+from support.llvm_kernels import Arrays, copies, memory_for, program_of, run_kernel, run_program
+from support.nest_texts import NESTS
 
 
 def check(text: str, arrays: Arrays | None = None, *, ulps: int = 0, **options: Any) -> None:

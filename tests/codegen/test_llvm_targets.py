@@ -16,9 +16,9 @@ from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
 from jitml.kernels.text.parser import parse
-from kernel_texts import KERNELS
-from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
-from nest_texts import NESTS
+from support.kernel_texts import KERNELS
+from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
+from support.nest_texts import NESTS
 
 TARGETS = {"x86-64": X86_64, "x86-64-v3": X86_64_V3, "x86-64-v4": X86_64_V4, "aarch64": AARCH64}
 TEXTS = KERNELS | NESTS

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fused import TINY, fuse_and_check
 from jitml.fusion.fuse import DEFAULT
 from jitml.ir.graph import Graph
 from jitml.kernels.machine import Machine
-from strategies import graphs, ordinary_inputs
+from support.fused import TINY, fuse_and_check
+from support.strategies import graphs, ordinary_inputs
 
 
 @pytest.mark.parametrize("machine", [DEFAULT, TINY], ids=["ordinary", "tiny"])

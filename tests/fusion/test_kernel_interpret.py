@@ -7,7 +7,7 @@ import pytest
 
 from jitml.kernels.interpret import interpret
 from jitml.kernels.text.parser import parse
-from kernel_texts import KERNELS
+from support.kernel_texts import KERNELS
 
 RNG = np.random.default_rng(0)
 

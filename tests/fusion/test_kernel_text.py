@@ -10,7 +10,7 @@ from jitml.kernels.ir import Apply, Const, Kernel, Load, Var
 from jitml.kernels.text.parser import parse
 from jitml.kernels.text.printer import show, show_expr, show_program
 from jitml.kernels.text.program_parser import parse_program
-from kernel_texts import KERNELS, PROGRAM
+from support.kernel_texts import KERNELS, PROGRAM
 
 
 @pytest.mark.parametrize("name", KERNELS)

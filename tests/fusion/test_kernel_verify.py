@@ -11,7 +11,7 @@ from jitml.kernels.text.parser import parse
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.kernel import verify
 from jitml.kernels.verify.program import verify_program
-from kernel_texts import KERNELS, PROGRAM
+from support.kernel_texts import KERNELS, PROGRAM
 
 XY = "kernel k(x: f64[8], y: f64[8]) "
 MATRIX = "kernel k(x: f64[4, 6], y: f64[4, 6]) "

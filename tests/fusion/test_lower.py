@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fused import fuse_and_check
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.op import recording
 from jitml.ir.types import Aval
-from op_cases import CASES, OpCase, results
+from support.fused import fuse_and_check
+from support.op_cases import CASES, OpCase, results
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

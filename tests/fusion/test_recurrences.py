@@ -13,7 +13,7 @@ from jitml.kernels.ir import Cell, Kernel, walk
 from jitml.kernels.text.parser import parse
 from jitml.kernels.text.printer import show
 from jitml.kernels.verify.kernel import verify
-from llvm_kernels import copies, memory_for, program_of, run_program
+from support.llvm_kernels import copies, memory_for, program_of, run_program
 
 
 def check(text: str) -> Kernel:

@@ -24,7 +24,7 @@ from jitml.kernels.machine import Machine
 from jitml.kernels.text.printer import show
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
+from support.regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
 
 RNG = np.random.default_rng(0)
 

@@ -20,7 +20,7 @@ from jitml.ir.types import F64, I64, Aval
 from jitml.kernels.machine import Machine
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
+from support.regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
 
 ROWS, COLUMNS, LENGTH = 4, 5, 6
 KINDS = ("element", "entry", "number", "count", "row", "shift", "sum", "scatter", "for", "triangle", "while", "if")

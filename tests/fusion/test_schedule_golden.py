@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-import golden_files
-from fused import fuse_and_check, text
 from jitml.fusion.fuse import fuse
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
@@ -17,6 +15,8 @@ from jitml.ir.types import F64, Aval
 from jitml.kernels.ir import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
 from jitml.kernels.metrics import bytes_moved, flops
 from jitml.kernels.program import KernelProgram
+from support import golden_files
+from support.fused import fuse_and_check, text
 
 
 def test_golden_kernels() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import jitml
-from fused import fuse_and_check
 from jitml.ir.text.parser import parse
 from jitml.kernels.text.printer import show
+from support.fused import fuse_and_check
 
 
 def test_a_value_with_three_users_of_which_two_merge() -> None:

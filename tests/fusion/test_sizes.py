@@ -11,7 +11,7 @@ import pytest
 import jitml
 from jitml.ir import ops
 from jitml.ir.types import I64
-from sized import Sized, check, graph_of
+from support.sized import Sized, check, graph_of
 
 Build = Callable[[Sized], Any]
 rng = np.random.default_rng(0)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import jitml
-import regions
 from jitml.ir import ops
 from jitml.ir.execute.in_place import _Analysis, carried_in_place, in_place
 from jitml.ir.execute.to_python import straight
@@ -18,6 +17,7 @@ from jitml.ir.graph import Graph, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.text.parser import parse
 from jitml.ir.types import F64, Aval
+from support import regions
 
 
 def updates(text: str, owned: frozenset[int] = frozenset()) -> int:

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import regions
-import strategies
 from jitml.autograd.reverse.linearize import vjp_graph
 from jitml.ir import ops
 from jitml.ir.execute.to_python import straight
@@ -19,7 +17,8 @@ from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.text.parser import parse
 from jitml.ir.types import F64, I64, Aval, aval_of
-from op_cases import CASES, OpCase, results
+from support import regions, strategies
+from support.op_cases import CASES, OpCase, results
 
 
 def agree(graph: Graph, args: list[np.ndarray]) -> None:

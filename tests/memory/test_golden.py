@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import golden_files
 from jitml.kernels.text.program_parser import parse_program
 from jitml.memory.plan import plan
 from jitml.memory.report import show
+from support import golden_files
 
 
 def test_plan() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import against_numpy
+from support import against_numpy
 
 
 @pytest.fixture(autouse=True, params=["interpreted", "compiled"])

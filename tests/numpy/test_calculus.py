@@ -11,7 +11,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import jitml
-from against_numpy import check
+from support.against_numpy import check
 
 X = np.random.default_rng(0).normal(size=(4, 6))
 PADS: list[dict[str, Any]] = [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import check, function_of
 from jitml import UnsupportedError
+from support.against_numpy import check, function_of
 
 
 def drawn(*shape: int, seed: int = 0, dtype: Any = np.complex128) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from against_numpy import agree, check, function_of, skip_without
+from support.against_numpy import agree, check, function_of, skip_without
 
 R = np.random.default_rng(7)
 A, B, V = R.normal(size=(3, 4)), R.normal(size=(4, 5)), R.normal(size=4)

@@ -17,11 +17,11 @@ import scipy.special
 import jitml
 import jitml.codegen.llvm.runtime.executable
 import jitml.codegen.llvm.runtime.host
-from against_numpy import check, compare, run_traced
 from jitml.errors import UnsupportedError
 from jitml.ir.printer import show
 from jitml.ir.text.parser import parse
 from jitml.trace.trace import trace
+from support.against_numpy import check, compare, run_traced
 
 Array = np.ndarray[Any, Any]
 A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import check, run_traced
+from support.against_numpy import check, run_traced
 
 X = np.arange(60.0).reshape(3, 4, 5)
 ROWS = np.array([0, 2, -1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import check, function_of
+from support.against_numpy import check, function_of
 
 RNG = np.random.default_rng(0)
 A, Z = RNG.normal(size=(4, 4)), RNG.normal(size=(4, 4)) + 1j * RNG.normal(size=(4, 4))

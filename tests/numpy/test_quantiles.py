@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import agree, check, function_of
+from support.against_numpy import agree, check, function_of
 
 X = np.random.default_rng(0).normal(size=(4, 6))
 HOLES = np.where(X > 0.9, np.nan, X)

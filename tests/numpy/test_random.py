@@ -13,13 +13,13 @@ import pytest
 from numpy.random import default_rng
 
 import jitml
-from against_numpy import compare, run_traced
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
 from jitml.kernels.machine import Machine
 from jitml.kernels.program import Call
 from jitml.kernels.text.printer import show_program
 from jitml.memory.plan import plan
+from support.against_numpy import compare, run_traced
 
 Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from against_numpy import compare, function_of, run_traced
 from jitml.numpy.support.versions import BROADCAST_KEEPS_ARRAYS
+from support.against_numpy import compare, function_of, run_traced
 
 V, Z, X, S = np.array([0.5, 1.5, 2.5]), np.array(1.5), np.arange(6.0).reshape(2, 3), np.float64(1.5)
 # NumPy warns of a write into these, and will forbid it; here it is forbidden.

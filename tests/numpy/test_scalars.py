@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import check, function_of
+from support.against_numpy import check, function_of
 
 U = np.array([1, 3], np.uint64)
 V, M = np.array([0.5, -1.5, 2.5]), np.arange(6.0).reshape(2, 3)

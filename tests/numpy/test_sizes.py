@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import against_numpy
-from against_numpy import check, function_of, run_traced
 from jitml.dispatch.entry import bind, interpreted
 from jitml.errors import WrongPath
 from jitml.trace.trace import trace
+from support import against_numpy
+from support.against_numpy import check, function_of, run_traced
 
 A = np.arange(60.0).reshape(6, 10)
 I = np.array([2, 0, -1, 5, 3, 7])

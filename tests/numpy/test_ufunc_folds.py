@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import agree, run_traced
+from support.against_numpy import agree, run_traced
 
 X = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
 

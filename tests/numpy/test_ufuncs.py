@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import agree, check, function_of, run_traced
 from jitml.errors import ShapeError
 from jitml.numpy.support.versions import POWER_TAKES_SHORTCUTS
 from jitml.numpy.ufuncs.loops import LOOPS
 from jitml.trace.trace import trace
+from support.against_numpy import agree, check, function_of, run_traced
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 SAMPLES = [np.array([0, 1, 2, 3, 5, 100]).astype(d) for d in DTYPES]

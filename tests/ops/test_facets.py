@@ -17,7 +17,7 @@ from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.prepare.expand import expansion
 from jitml.ir import ops
 from jitml.ir.op import OPS, Op
-from op_cases import CASES
+from support.op_cases import CASES
 
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
 _OWN_TESTS = ("regions", "host", "random", "calls")
@@ -26,7 +26,7 @@ every_array_op = pytest.mark.parametrize("op", [op for op in OPS.values() if op.
 
 @every_array_op
 def test_every_op_has_a_row(op: Op) -> None:
-    assert op.name in CASES, f"give {op} a row in tests/op_cases.py"
+    assert op.name in CASES, f"give {op} a row in tests/support/op_cases.py"
 
 
 @every_op

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jitml.ir.types import aval_of
-from op_cases import CASES, OpCase, results
+from support.op_cases import CASES, OpCase, results
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import compare
+from support.against_numpy import compare
 
 Array = np.ndarray[Any, Any]
 

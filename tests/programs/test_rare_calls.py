@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jitml
-from against_numpy import compare, function_of, skip_without
 from jitml.errors import UncompiledWarning
+from support.against_numpy import compare, function_of, skip_without
 
 R = np.random.default_rng(3)
 V, W, A = R.normal(size=5), R.normal(size=5), R.normal(size=(3, 4))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import against_numpy
 import jitml
-from against_numpy import check
 from jitml.trace.trace import trace
+from support import against_numpy
+from support.against_numpy import check
 
 RNG = np.random.default_rng(0)
 N = 7

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 import jitml
-from against_numpy import run_traced
 from jitml.trace.storage.strides import kept_strides, reshape_strides
+from support.against_numpy import run_traced
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ import pytest
 
 import jitml
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
 from workloads import WORKLOADS
 
 

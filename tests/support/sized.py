@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fused import TINY
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
 from jitml.fusion.fuse import DEFAULT, fuse
@@ -24,6 +23,7 @@ from jitml.kernels.text.printer import show_program
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
+from support.fused import TINY
 
 Array = np.ndarray[Any, Any]
 MACHINES = (DEFAULT, TINY)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.verification.test_verification import Planted, one_more
 
 import jitml
-from dispatch.test_verification import Planted, one_more
 from jitml.errors import WrongResultWarning
 
 SCALE = 3.0

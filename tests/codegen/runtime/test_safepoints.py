@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import jitml
-from alarms import Alarm, alarms
 from jitml.codegen.llvm.loops.safepoints import LOOK
 from jitml.codegen.llvm.runtime.native_call import native_calls
 from jitml.codegen.llvm.runtime.target import usable_cores
+from support.alarms import Alarm, alarms
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer") or not native_calls(), reason="needs signals and native calls")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.verification.test_constants import ask_instead
 
 import jitml
-from dispatch.test_constants import ask_instead
 from jitml.config import CONFIG
 from jitml.errors import WrongResultWarning
 from jitml.verification import verification

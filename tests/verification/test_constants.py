@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.verification.test_verification import Planted, one_more, silently
 
 import jitml
-from dispatch.test_verification import Planted, one_more, silently
 from jitml.errors import CompilerError, WrongResultWarning
 from jitml.verification.blocks import same_bits
 from jitml.verification.rounding import ROUNDING, within

@@ -12,7 +12,7 @@ from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.codegen.target import X86_64_V4
 from jitml.kernels.ir import Kernel, Let, Loop, Stmt
 from jitml.kernels.text.parser import parse
-from llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
+from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
 
 
 def kernel(body: str, params: str = "x: f64[9]") -> Kernel:

@@ -138,7 +138,7 @@ def test_exit_with_idle_and_with_fresh_workers() -> None:
     program = textwrap.dedent(f"""
         import sys; sys.path[:0] = {sys.path!r}
         import numpy as np
-        from runtime.test_threads import run
+        from codegen.runtime.test_threads import run
         run(np.zeros(5000, np.int64), threads=8, grain=1)
     """)
     for _ in range(3):

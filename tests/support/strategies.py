@@ -19,8 +19,8 @@ from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import Op, recording
 from jitml.ir.printer import show
 from jitml.ir.types import F64, I64, Aval, DType
-from op_cases import CASES, Array, OpCase, Sample, Shape, anything
-from regions import for_, if_, number, while_
+from support.op_cases import CASES, Array, OpCase, Sample, Shape, anything
+from support.regions import for_, if_, number, while_
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

@@ -1,0 +1,1 @@
+"""What several tests share: tables of cases, drawn inputs, golden files, comparisons."""
