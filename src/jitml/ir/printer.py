@@ -1,4 +1,4 @@
-"""The text form of a graph, written: canonical names, one statement a line. `parser.py` reads it back.
+"""The text form of a graph, written: canonical names, one statement a line. `text/parser.py` reads it back.
 
 graph(a: f32[4], b: i64[]) {
   c: f32[4] = mul a a

@@ -3,7 +3,7 @@
 `Batched` values, the `Batch` of rows that they belong to, and the table of rules that ops have for them.
 
 A batched value has one more axis than its rows, anywhere; which one is noted beside it, and data moves only where an op needs
-its axes in another order. `vmap.py` walks graphs; `ragged.py` has what differs in size from row to row.
+its axes in another order. `vmap.py` walks graphs; `batching/ragged.py` has what differs in size from row to row.
 """
 
 from __future__ import annotations

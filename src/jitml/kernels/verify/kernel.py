@@ -1,7 +1,7 @@
 """What makes a kernel valid: names, dtypes and ranks, every access inside its buffer, no races.
 
 Run after scheduling when `JITML_CHECK=1`, and always in tests. An index is inside if its bounds follow from loops,
-branches and checks (`ranges.py`). One that depends on data is trusted once a `Check` has looked at the buffers that it
+branches and checks (`analysis/ranges.py`). One that depends on data is trusted once a `Check` has looked at the buffers that it
 depends on, or at what is made of them; the check may stand in an earlier kernel. So is one that counts from a place of a window.
 """
 

@@ -1,8 +1,9 @@
 """Carried sizes: `CarriedExtents` are those of the arrays that a loop carries, each a size of its own that iterations may change.
 
-`x = x[keep]` in a loop: the array is carried in memory of its largest size (`ragged.py`), its true size beside it as an i64[].
-Axes whose sizes were one before the loop, and are one at the end of each iteration, share an `Extent`, so that what the body
-computes from `x[keep]` and `y[keep]` still fits together. Which those are, and how large they get, the passes over the body show.
+`x = x[keep]` in a loop: the array is carried in memory of its largest size (`values/ragged.py`), its true size beside it as an
+i64[]. Axes whose sizes were one before the loop, and are one at the end of each iteration, share an `Extent`, so that what the
+body computes from `x[keep]` and `y[keep]` still fits together. Which those are, and how large they get, the passes over the body
+show.
 """
 
 from __future__ import annotations

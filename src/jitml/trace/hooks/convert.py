@@ -2,7 +2,7 @@
 
 `convert` gives it hooks.
 
-`convert(function)` is the function with rewritten code (`function.py`) and its own globals, cells and defaults; the hooks
+`convert(function)` is the function with rewritten code (`rewrite/function.py`) and its own globals, cells and defaults; the hooks
 (`attributes.py`, `calls.py`, `control_flow.py`) run while it is traced. What they load from outside is entered in the host
 program and guarded (`loads.py`), so that nothing that the compiled code depends on goes stale. Library code is never rewritten;
 of functions without source, those that only compute are traced as they are (`sourceless.py`), and others are not.

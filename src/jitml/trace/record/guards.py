@@ -6,7 +6,7 @@ checks: everything that the compiled code takes for granted about dtypes, shapes
 was safe behind a check stays so. A step that raises counts as a failed check: the call is traced anew, and the exception then
 comes from the user's own line.
 
-`render` writes the program as Python source, for `entry.py` to compile.
+`render` writes the program as Python source, for `dispatch/entry.py` to compile.
 """
 
 from __future__ import annotations

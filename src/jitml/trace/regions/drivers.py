@@ -1,7 +1,7 @@
 """Traced drivers: how does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
 
-`protocol.py` is the protocol that they follow, `control_flow.py` asks here for one. Branches are captured in `branch.py`, loops
-in `for_loop.py` and `while_loop.py`.
+`protocol.py` is the protocol that they follow, `hooks/control_flow.py` asks here for one. Branches are captured in `branch.py`,
+loops in `for_loop.py` and `while_loop.py`.
 """
 
 from __future__ import annotations

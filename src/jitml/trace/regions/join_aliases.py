@@ -3,7 +3,8 @@
 What they share in it they share afterwards, and with arrays from before.
 
 Where both branches make two names views of one array, the region hands out that array, and the names are views of it. Else each
-name gets new memory, and the region hands out beside it what says whether it is really that of another array (`aliases.py`).
+name gets new memory, and the region hands out beside it what says whether it is really that of another array
+(`values/aliases.py`).
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def nothing() -> None:
 class AliasOrigin:
     """An array that another one may be: which storage, if that is still there, and how it is seen.
 
-    `array` is the very object, where that is still there, and `faces` are the numbers of all that it may be (`aliases.py`).
-    `serials` are those of the storage, or of all that it may be, where none of them is there any more.
+    `array` is the very object, where that is still there, and `faces` are the numbers of all that it may be
+    (`values/aliases.py`). `serials` are those of the storage, or of all that it may be, where none of them is there any more.
     """
 
     storage: Callable[[], Storage | None]

@@ -3,7 +3,7 @@
 `AliasOrigin`s say so, each with the condition on which it is that one.
 
 A region hands out new memory with the contents. That is right as long as nobody writes (`Storage.may_be` sees to that). What the
-function returns is made by the cases: the argument itself, a part of another result, or new memory (`results.py`).
+function returns is made by the cases: the argument itself, a part of another result, or new memory (`trace/results.py`).
 
 Views of one memory look alike; whether two are one object, `is` tells. Each stand-in is an object of its own, with a number. One
 that a branch hands out, and that may be one or another of them, has the numbers of both, its `faces`. No truth says which. What a
