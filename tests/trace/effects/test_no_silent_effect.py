@@ -1,0 +1,220 @@
+"""What a function does to things outside happens at every call, as in Python, or is refused: never silently once."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.trace.effects.outside.table import ROWS
+
+import jitml
+from jitml.trace.environment.snapshot import Snapshot
+
+Array = np.ndarray[Any, Any]
+XS = [np.array([1.0, 2.0, 3.0]), np.array([-1.0, -2.0, -3.0]), np.array([4.0, 5.0, 6.0]), np.array([1.0, 0.5, 3.0])]
+
+
+def straight(act: Callable[..., Any]) -> Callable[[Array], Array]:
+    def f(x):
+        r = act(x[0])
+        return x * 2 if r is None else x + r
+
+    return f
+
+
+def branch(act: Callable[..., Any]) -> Callable[[Array], Array]:
+    def f(x):
+        if x.sum() > 0:
+            r = act(x[0])
+            x = x * 2 if r is None else x + r
+        return x
+
+    return f
+
+
+def loop(act: Callable[..., Any]) -> Callable[[Array], Array]:
+    def f(x):
+        x = x + 0.0
+        for i in range(x.shape[0]):
+            r = act(x[i])
+            x[i] = x[i] * 2 if r is None else r
+        return x
+
+    return f
+
+
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
+@pytest.mark.parametrize("shape", [straight, branch, loop], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", ROWS, ids=lambda f: f.__name__)
+def test_as_in_python_or_refused(make: Callable[[], Any], shape: Callable[..., Any]) -> None:
+    outcome(make, shape)
+
+
+class Sized:
+    """It is sorted by what is traced; that is how Python calls a method out of sight."""
+
+    def __init__(self, act: Callable[[Sized], None]) -> None:
+        self.act, self.found = act, []  # type: ignore[var-annotated]
+        self.length = 0
+
+    def __lt__(self, other: Sized) -> bool:
+        self.act(self)
+        return False
+
+
+def length(obj: Sized) -> int:
+    return len(sorted([obj, obj])) + 1
+
+
+def from_another_thread(obj: Sized) -> None:
+    other = threading.Thread(target=lambda: obj.found.append(len(obj.found)))
+    other.start()
+    other.join()
+
+
+def from_a_handler(obj: Sized) -> None:
+    before = signal.signal(signal.SIGUSR1, lambda *_: obj.found.append(len(obj.found)))
+    signal.raise_signal(signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("act", [from_another_thread, from_a_handler], ids=lambda f: f.__name__)
+def test_what_others_do_meanwhile_is_refused_and_not_lost(act: Callable[[Sized], None]) -> None:
+    obj = Sized(act)
+
+    def f(x: Array) -> Array:
+        x = x + 1.0 * length(obj)
+        return x + 1.0 if obj.found is None else x
+
+    with pytest.raises(jitml.UnsupportedError, match=r"(?s)obj\.found is changed by .*What has changed stays so") as caught:
+        jitml.jit(f)(XS[0])
+    assert caught.value.source is not None
+    assert obj.found
+    assert obj.found == list(range(len(obj.found)))
+
+
+def test_what_is_iterated_over_while_another_thread_changes_it() -> None:
+    obj, stop = Sized(lambda _: None), threading.Event()
+    others = {n: n for n in range(900)}
+
+    def f(x: Array) -> Array:
+        return x + others.get(3, 0) + length(obj)
+
+    def work() -> None:
+        for n in itertools.count():
+            if stop.is_set():
+                return
+            others[n % 7 + 900] = n
+            del others[n % 7 + 900]
+
+    before, other = sys.getswitchinterval(), threading.Thread(target=work)
+    sys.setswitchinterval(1e-6)
+    other.start()
+    try:
+        for _ in range(200):
+            Snapshot([(f, "f")]).changed()
+    finally:
+        stop.set()
+        other.join()
+        sys.setswitchinterval(before)
+
+
+def test_what_is_another_object_each_time_has_not_changed() -> None:
+    class Point(complex):
+        weight = 2.0
+
+    point = Point(1.5, 2.5)
+    agree = jitml.jit(lambda x: x * point.weight + point.real + point.imag)
+    np.testing.assert_array_equal(agree(XS[0]), XS[0] * 2.0 + 4.0)
+
+
+KEPT: list[Any] = []
+
+
+def test_what_only_seems_to_be_a_new_deque() -> None:
+    def deque() -> list[Any]:
+        return KEPT
+
+    def f(x: Array) -> Any:
+        queue = deque()
+        for v in x:
+            queue.append(v)
+            if v > 1.5:
+                queue.pop(0)
+        return len(queue), len(KEPT)
+
+    KEPT.clear()
+    wanted, kept = [f(XS[0]), f(XS[0])], list(KEPT)
+    KEPT.clear()
+    compiled = jitml.jit(f)
+    assert [compiled(XS[0]), compiled(XS[0])] == wanted
+    assert kept == KEPT
+
+
+def test_a_cache_is_refused_until_it_is_filled() -> None:
+    def fill(obj: Sized) -> None:
+        obj.length = obj.length or 3
+
+    obj = Sized(fill)
+    f = jitml.jit(lambda x: x + (length(obj) + obj.length))
+    with pytest.raises(jitml.UnsupportedError, match=r"obj\.length is changed by"):
+        f(XS[0])
+    np.testing.assert_array_equal(f(XS[0]), XS[0] + 6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_has_changed_before_an_exception_does_not_change_twice() -> None:
+    obj = Sized(lambda obj: obj.found.append(1))
+
+    def f(x: Array) -> Array:
+        length(obj)
+        raise ValueError(len(obj.found))
+
+    with pytest.raises(jitml.UnsupportedError, match=r"obj\.found is changed by"):
+        jitml.jit(f)(XS[0])
+
+
+def outcome(make: Callable[[], Any], shape: Callable[..., Any]) -> str:
+    """`same`, or the refusal, which says so if something has changed before; a difference raises AssertionError."""
+    _, wanted = outcomes(*make(), shape, lambda f: f)
+    compiled, got = outcomes(*make(), shape, jitml.jit)
+    for number, ((result, state), (want, kept)) in enumerate(zip(got, wanted)):
+        if isinstance(result, jitml.errors.JitmlError):
+            before = got[number - 1][1] if number else compiled
+            is_told = "What has changed stays so" in str(result)
+            assert state == before or is_told, f"refused in call {number}, after the change {before} -> {state}: {result}"
+            return str(result)
+        assert repr(result) == repr(want), f"call {number} gives {result}, not {want}"
+        assert state == kept, f"call {number} leaves {state}, not {kept}"
+    return "same"
+
+
+def outcomes(act: Callable[..., Any], state: Callable[[], Any], shape: Any, compile: Any) -> tuple[str, list[tuple[Any, str]]]:
+    """What is there before, and what each call returns or raises and leaves."""
+    before, found = told(state()), []
+    function = compile(shape(act))
+    for x in XS:
+        try:
+            result = told(function(x.copy()))
+        except Exception as raised:
+            result = raised
+        found.append((result, told(state())))
+    return before, found
+
+
+def told(x: Any) -> str:
+    if type(x).__module__.startswith("tests.trace.effects.outside.") and hasattr(x, "__dict__"):
+        return type(x).__name__ + told(vars(x))
+    if isinstance(x, dict):
+        return f"{type(x).__name__}{{{', '.join(f'{told(k)}: {told(v)}' for k, v in x.items())}}}"
+    if isinstance(x, (list, tuple, set)):
+        return f"{type(x).__name__}[{', '.join(map(told, x))}]"
+    if isinstance(x, np.ndarray):
+        return f"{x.dtype}{x.tolist()}{x.flags.writeable}"
+    return repr(x)
