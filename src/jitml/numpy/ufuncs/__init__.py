@@ -1,5 +1,6 @@
 """Universal functions: promotion, loops, powers, scalars."""
 
-from jitml.numpy.ufuncs import scalars, ufunc
+from jitml.numpy.ufuncs import scalars as scalars
+from jitml.numpy.ufuncs import ufunc
 
-TOPICS = (ufunc, scalars)
+TOPICS = (ufunc,)

@@ -39,7 +39,7 @@ class TextFormat:
     def write(self, value: Any) -> str:
         """The value as text.
 
-        >>> Format("", ".2f").write(1.5), Format("%", "%d of %d").write((1, 2)), Format("r", "").write("x")
+        >>> TextFormat("", ".2f").write(1.5), TextFormat("%", "%d of %d").write((1, 2)), TextFormat("r", "").write("x")
         ('1.50', '1 of 2', "'x'")
         """
         if self.conversion == "%":

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 class LinearForm:
     """`constant + sum(coefficient * name)`, where a name is an i64 (scalar or vector) SSA value.
 
-    >>> Linear({"%i": 2}, 1) + Linear({"%i": -2, "%j": 1})
-    Linear(terms={'%j': 1}, constant=1)
+    >>> LinearForm({"%i": 2}, 1) + LinearForm({"%i": -2, "%j": 1})
+    LinearForm(terms={'%j': 1}, constant=1)
     """
 
     terms: Mapping[str, int] = field(default_factory=dict)
