@@ -1,6 +1,4 @@
-"""Loop-carried variables: what becomes of a name in a loop?
-
-It stays what it is, it is carried from iteration to iteration, or the body makes it.
+"""Loop-carried variables: a name in a loop stays what it is, is carried to the next iteration, or the body makes it.
 
 `Name` holds this for one name and one pass. A carried array gets new memory in each pass (`memory.py`); names that share memory
 go on sharing it.

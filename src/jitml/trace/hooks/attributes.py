@@ -1,6 +1,4 @@
-"""Attribute and item hooks: what happens when converted code loads or stores an attribute or an item?
-
-`AttributeHooks`, the hooks planted there.
+"""Attribute and item hooks: `AttributeHooks`, planted where converted code loads or stores an attribute or an item.
 
 What comes from outside is entered in the host program and guarded (`loads.py`); arrays become tracers; properties and
 `__getitem__` of the user's classes are converted. Stores into what came from outside are refused.
