@@ -145,3 +145,7 @@ def test_a_class_name_stands_for_one_thing() -> None:
             if isinstance(node, ast.ClassDef):
                 names.setdefault(node.name.lstrip("_"), []).append(path)
     assert not {name: places for name, places in names.items() if len(places) > 1}
+
+
+def test_files_are_short_enough_to_be_read() -> None:
+    assert not [path for path in FILES if len(path.read_text().splitlines()) > 500]
