@@ -244,8 +244,9 @@ class Results:
 
     def _seen(self, storage: Storage, origin: AliasOrigin, leaf: TracedArray) -> TracedArray:
         """An object of which nothing is left but how it shows a storage."""
-        same = (a for others in self.seen.values() for a in others if a.storage is storage and a.faces == origin.faces)
-        known = next(same, None) if origin.faces[1] is None else None
+        there = (a for others in self.seen.values() for a in others if a.storage is storage and a.faces == origin.faces)
+        # One object may be a view of this or that part: it is one and the same only where it shows the same.
+        known = next((a for a in there if a.steps == origin.steps), None) if origin.faces[1] is None else None
         if known is not None:
             return known
         made = TracedArray(storage, origin.steps, leaf.aval, leaf.layout, origin.writeable)

@@ -279,3 +279,20 @@ def test_only_stand_ins_are_taken_out() -> None:
     entries.take_back(was, lambda x: is_left(id(x)))
     assert held == [old, theirs]
     assert table == {"a": old, "b": new, "c": theirs}
+
+
+def counted_with_early_end(x: Any, flag: Any) -> Any:
+    counts: dict[Any, int] = {}
+    for v in np.ravel(x)[:4]:
+        key = (int(v > 0), 1)
+        counts[key] = counts.get(key, 0) + 1
+    if abs(x[0, 2]) < 0.25 or x.size == flag:
+        return counts, v
+    return [counts, counts], x
+
+
+def test_structures_with_traced_keys_are_not_kept() -> None:
+    compiled = jitml.jit(counted_with_early_end, verify="never")
+    for seed, shape, flag in ((0, (3, 4), False), (10, (3, 4), True), (20, (2, 3), False), (3, (2, 3), 6)):
+        x = np.random.default_rng(seed).integers(-16, 17, shape) / 4
+        assert repr(compiled(x, flag)) == repr(counted_with_early_end(x, flag))

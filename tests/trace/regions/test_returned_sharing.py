@@ -167,3 +167,20 @@ def test_rows_of_a_list_are_one_object_each(f: Callable[[Array], list[Array]]) -
         found, expected = compiled(x), f(x)
         np.testing.assert_array_equal(found, expected)
         assert [[a is b for b in found] for a in found] == [[a is b for b in expected] for a in expected]
+
+
+def part_of_the_last_row(x: Array) -> tuple[Array, Array]:
+    for i, row in enumerate(x):
+        if x[i, i] > 0:
+            last = row
+    return last[::-1], last[1:]
+
+
+def test_a_view_of_what_may_be_one_row_or_another_is_of_the_right_one() -> None:
+    compiled = jitml.jit(part_of_the_last_row, verify="never")
+    for positive in ((0,), (1,), (0, 2), (3,)):
+        x = np.arange(16.0).reshape(4, 4) - 100 * np.eye(4)
+        x[positive, positive] = 5
+        for found, expected in zip(compiled(x), part_of_the_last_row(x)):
+            np.testing.assert_array_equal(found, expected)
+            assert np.shares_memory(found, x)

@@ -8,12 +8,21 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import optree
 
 from jitml.trace.record.class_caches import is_local
-from jitml.trace.record.recording import unsupported
+from jitml.trace.record.recording import current_trace, unsupported
+
+
+class _Look(NamedTuple):
+    """What is in a structure: an OrderedDict, anything by keys or names, a key that is traced."""
+
+    is_ordered: bool
+    is_keyed: bool
+    is_traced: bool
+
 
 NAMESPACE = "jitml"
 _IN_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
@@ -21,9 +30,10 @@ _IN_ORDER.__enter__()  # and never left: programs see in which order keys are
 _leaf_types: set[type] = set()  # known not to be dataclasses
 _registered: set[type] = set()  # dataclasses
 _nodes: set[type] = set()  # containers of the users' own kinds
-_structures: dict[int, tuple[optree.PyTreeSpec, bool]] = {}  # by their hashes, and whether they hold an OrderedDict
+_structures: dict[int, tuple[optree.PyTreeSpec, _Look]] = {}  # by their hashes
 _MOST_STRUCTURES = 4096
 _PLAIN_KEYS = {str, int}
+_BY_POSITION = (list, tuple, deque, None)  # None: a leaf
 HOLDS_ITSELF = 1 << 62  # places in a container without end
 
 
@@ -86,27 +96,38 @@ def _has_ordered(spec: optree.PyTreeSpec) -> bool:
     What containers of a class of their own know besides their children does not enter a structure's hash: of those with the same
     one only the last is kept, for a cache would compare each with all.
     """
-    return _looked_at(spec)[0]
+    return _looked_at(spec).is_ordered
 
 
-def _looked_at(spec: optree.PyTreeSpec) -> tuple[bool, bool]:
-    """Whether there is an OrderedDict, and whether a key is traced: that would outlive its trace, and is not kept."""
+def _looked_at(spec: optree.PyTreeSpec) -> _Look:
+    """What is in a structure. One with traced keys is not kept: they would outlive their trace."""
     key = hash(spec)
     known = _structures.get(key)
-    if known is not None and known[0] == spec:
-        return known[1], False
-    has_containers = spec.num_nodes - spec.num_leaves > 1  # or there are leaves alone, perhaps a million
-    inside = [*map(_looked_at, spec.children())] if has_containers else []
-    is_ordered = spec.type is OrderedDict or any(ordered for ordered, _ in inside)
-    keys = () if spec.type in (list, tuple, deque) else spec.entries()
-    is_traced = any(traced for _, traced in inside)
-    if not _PLAIN_KEYS.issuperset(map(type, keys)):
-        is_traced = is_traced or any(map(_is_traced_key, keys))
+    if known is not None and not (known[1].is_keyed and current_trace() and _has_traced_key(spec)) and known[0] == spec:
+        return known[1]
+    inside = [*map(_looked_at, _containers_in(spec))]
+    is_keyed = spec.type not in _BY_POSITION or any(look.is_keyed for look in inside)
+    is_traced = _has_own_traced_key(spec) or any(look.is_traced for look in inside)
+    look = _Look(spec.type is OrderedDict or any(look.is_ordered for look in inside), is_keyed, is_traced)
     if not is_traced:
         if len(_structures) == _MOST_STRUCTURES:
             _structures.clear()
-        _structures[key] = spec, is_ordered
-    return is_ordered, is_traced
+        _structures[key] = spec, look
+    return look
+
+
+def _containers_in(spec: optree.PyTreeSpec) -> list[optree.PyTreeSpec]:
+    """The parts of a structure, if there is another container among them: there may be leaves alone, perhaps a million."""
+    return spec.children() if spec.num_nodes - spec.num_leaves > 1 else []
+
+
+def _has_traced_key(spec: optree.PyTreeSpec) -> bool:
+    return _has_own_traced_key(spec) or any(map(_has_traced_key, _containers_in(spec)))
+
+
+def _has_own_traced_key(spec: optree.PyTreeSpec) -> bool:
+    keys = () if spec.type in _BY_POSITION else spec.entries()
+    return not _PLAIN_KEYS.issuperset(map(type, keys)) and any(map(_is_traced_key, keys))
 
 
 def _is_traced_key(key: Any) -> bool:
