@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 
 # Every layer's verifier runs after every stage of every program that a test compiles; jitml reads this when imported.
@@ -23,9 +22,3 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     golden_files.updating = config.getoption("--update-golden")
-
-
-def pytest_collection_finish() -> None:
-    """Leave the tests themselves, and all that they refer to, out of every garbage collection from here on."""
-    gc.collect()
-    gc.freeze()

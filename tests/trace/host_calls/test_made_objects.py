@@ -241,7 +241,7 @@ def test_agrees(function: Callable[[Any], Any]) -> None:
     compiled = jitml.jit(function)
     for x in (X, X[::-1].copy(), X + 1):
         same(compiled(x), function(x))
-        gc.collect()
+    gc.collect()
     assert len(compiled.variants) == 1 or function in (made_anew_in_a_while, perhaps_made)  # whose loops are unrolled
     assert not MADE._objects
 
