@@ -62,44 +62,10 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     >>> vmap(lambda x, scale: x * scale, in_axes=(1, None), out_axes=1)(np.ones((2, 3)), 2.0).shape
     (2, 3)
     """
-
     require_function("vmap", f)
 
     def program(f: Function, *args: Any, **kwargs: Any) -> Any:
-        leaves, spec = flatten((args, kwargs))
-        axes = _in_axes(in_axes, args, kwargs)
-        mapped = [n for n, axis in enumerate(axes) if axis is not _WHOLE]
-        paths = [_path(*path) for path in spec.paths()]
-        for n in mapped:
-            axes[n] = _axis(paths[n], leaves[n], axes[n])
-        size = _size([(paths[n], read(leaves[n]).shape[axes[n]]) for n in mapped])
-        rows = [_first_row(leaves[n], axes[n], size) for n in mapped]
-
-        results: list[tuple[list[Any], optree.PyTreeSpec]] = []
-
-        def row(*varying: Any) -> Any:
-            given = list(leaves)
-            for n, x in zip(mapped, varying):
-                given[n] = x
-            passed, named = rebuilt(spec, list(map(copied, given)))
-            remaining = iter(axes)
-            for arg, copy in zip((*args, *kwargs.values()), (*passed, *named.values())):
-                of_leaves = list(itertools.islice(remaining, len(flatten(arg)[0])))
-                is_whole = all(axis is _WHOLE for axis in of_leaves)
-                hand_on_attributes("vmap", arg, copy, never if is_whole else is_inexact_or_array)
-            with own_copies("vmap", (args, kwargs), (passed, named)):
-                results.append(flatten(settled(active_trace(), convert(f)(*passed, **named))))
-            out_leaves = results[-1][0]
-            for leaf in out_leaves:
-                if not is_number(leaf):
-                    raise DTypeError(f"vmap: the function returns {told(leaf)}, of which there are no rows", source=user_source())
-            return out_leaves
-
-        with shared_by_rows(size):
-            subgraph = trace_subgraph(row, rows, rows=True)
-        operands: list[Operand] = [Batched(read(leaves[n]), axes[n]) for n in mapped]
-        batch, found = spread_ragged(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
-        return _shown([_of_one_size(batch, x) for x in found], *results[-1], out_axes, size)
+        return _record_rows(f, in_axes, out_axes, args, kwargs)
 
     key = ("vmap", _key(in_axes), _key(out_axes))
 
@@ -123,6 +89,48 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             return _one_by_one(convert(f), rows, out_axes)
 
     return Transformed(key, batched, functools.partial(vmap, f, in_axes, out_axes))
+
+
+def _record_rows(f: Function, in_axes: Any, out_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record `f` for all rows, traced once for the first."""
+    leaves, spec = flatten((args, kwargs))
+    axes = _in_axes(in_axes, args, kwargs)
+    mapped = [n for n, axis in enumerate(axes) if axis is not _WHOLE]
+    paths = [_path(*path) for path in spec.paths()]
+    for n in mapped:
+        axes[n] = _axis(paths[n], leaves[n], axes[n])
+    size = _size([(paths[n], read(leaves[n]).shape[axes[n]]) for n in mapped])
+    results: list[tuple[list[Any], optree.PyTreeSpec]] = []
+
+    def row(*varying: Any) -> Any:
+        given = list(leaves)
+        for n, x in zip(mapped, varying):
+            given[n] = x
+        passed, named = rebuilt(spec, list(map(copied, given)))
+        _hand_on((*args, *kwargs.values()), (*passed, *named.values()), axes)
+        with own_copies("vmap", (args, kwargs), (passed, named)):
+            results.append(flatten(settled(active_trace(), convert(f)(*passed, **named))))
+        out_leaves = results[-1][0]
+        for leaf in out_leaves:
+            if not is_number(leaf):
+                raise DTypeError(f"vmap: the function returns {told(leaf)}, of which there are no rows", source=user_source())
+        return out_leaves
+
+    first = [_first_row(leaves[n], axes[n], size) for n in mapped]
+    with shared_by_rows(size):
+        subgraph = trace_subgraph(row, first, rows=True)
+    operands: list[Operand] = [Batched(read(leaves[n]), axes[n]) for n in mapped]
+    batch, found = spread_ragged(rows_of(size), subgraph.graph, [*operands, *subgraph.captured])
+    return _shown([_of_one_size(batch, x) for x in found], *results[-1], out_axes, size)
+
+
+def _hand_on(args: Sequence[Any], copies: Sequence[Any], axes: Iterable[Any]) -> None:
+    """Hand the attributes of arguments on to their copies; `axes` are those of all leaves."""
+    remaining = iter(axes)
+    for arg, copy in zip(args, copies):
+        of_leaves = list(itertools.islice(remaining, len(flatten(arg)[0])))
+        is_whole = all(axis is _WHOLE for axis in of_leaves)
+        hand_on_attributes("vmap", arg, copy, never if is_whole else is_inexact_or_array)
 
 
 def _key(axes: Any) -> Hashable:
