@@ -19,6 +19,7 @@ from jitml.numpy.arrays.indexing import getitem, locate, setitem, value_for
 from jitml.numpy.support.arguments import (
     astype,
     broadcast_value,
+    index_in_mode,
     integers,
     not_compiled,
     one_element,
@@ -143,10 +144,7 @@ def put(a: TracedArray, ind: Any, v: Any, mode: str = "raise") -> None:
     """Flat assignment; values repeat as often as needed."""
     index = astype(integers(ind, cut=True), I64)
     index = reshape_value(index, (index.aval.size,))
-    if mode == "wrap":
-        index = ops.remainder(index, a.aval.size)
-    elif mode == "clip":
-        index = ops.minimum(ops.maximum(index, 0), a.aval.size - 1)
+    index = index_in_mode(index, a.aval.size, mode)
     new = value_for(v, a)
     if (isinstance(index.aval.size, Dim) or index.aval.size) and not _is_empty(new):
         setitem(window(a), fresh(index), fresh(repeated(new, index.aval.size)))

@@ -34,9 +34,21 @@ from jitml.trace.values.registry import implements
 
 def _filled(value: int) -> Callable[..., TracedArray]:
     def function(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> TracedArray:
-        return laid_out(full(_checked(shape), value, np.dtype(float if dtype is None else dtype)), None, order)
+        filled = full(_checked(shape), value, np.dtype(float if dtype is None else dtype))
+        return laid_out(filled, None, by_rows_or_columns(order))
 
     return function
+
+
+def by_rows_or_columns(order: str | None) -> str | None:
+    """An `order=` argument of a new array like no other.
+
+    Raises:
+        ValueError: neither C nor F.
+    """
+    if order is not None and named_order(order) not in ("C", "F"):
+        raise ValueError("only 'C' or 'F' order is permitted")
+    return order
 
 
 def _checked(shape: Any) -> Shape:
@@ -84,7 +96,7 @@ def full_array(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> TracedArray:
     value = value_of(fill_value, None if dtype is None else np.dtype(dtype))
-    return laid_out(broadcast_value(value, _checked(shape)), None, order)
+    return laid_out(broadcast_value(value, _checked(shape)), None, by_rows_or_columns(order))
 
 
 @implements(np.full_like)

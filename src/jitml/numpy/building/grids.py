@@ -13,6 +13,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
 from jitml.numpy.arrays.reshaping import all_broadcasted, as_length, as_shape, reshaped
+from jitml.numpy.building.creation import by_rows_or_columns
 from jitml.numpy.support.arguments import (
     Shape,
     as_array,
@@ -37,7 +38,7 @@ def eye(
     N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> TracedArray:
     shape = as_shape((N, N if M is None else M))
-    return laid_out(astype(band(shape, as_int(k), ops.eq), np.dtype(dtype)), None, order)
+    return laid_out(astype(band(shape, as_int(k), ops.eq), np.dtype(dtype)), None, by_rows_or_columns(order))
 
 
 @implements(np.identity)
@@ -107,7 +108,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
-    shape = as_shape(dimensions)
+    shape = as_shape(tuple(dimensions))
     target = np.dtype(dtype)
     if sparse:
         ranges = (ops.iota(shape=(n,), axis=0, dtype=target) for n in shape)

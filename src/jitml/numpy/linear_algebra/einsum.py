@@ -23,7 +23,7 @@ from jitml.numpy.support.arguments import as_int, astype, broadcast_value, not_c
 from jitml.numpy.support.versions import DOT_WARNS
 from jitml.trace.record.recording import user_source
 from jitml.trace.symbolic.broadcasting import common_sizes, fitted, insist_equal
-from jitml.trace.values.boxing import TracedArray
+from jitml.trace.values.boxing import TracedArray, named_order
 from jitml.trace.values.python_arithmetic import unheard
 from jitml.trace.values.registry import implements
 
@@ -98,6 +98,7 @@ def einsum(
 ) -> Any:
     if not isinstance(operands[0], str):
         operands = _with_text(operands)
+    named_order(order)
     values = [value_of(x) for x in operands[1:]]
     target = np.result_type(*(v.dtype for v in values)) if dtype is None else np.dtype(dtype)
     for value in values:

@@ -13,7 +13,7 @@ from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F32, F64, DType, is_complex, is_inexact, is_integer, part_dtype
+from jitml.ir.types import BOOL, F32, F64, I64, DType, is_complex, is_inexact, is_integer, part_dtype
 from jitml.numpy.reductions.reductions import F16, Axis, finish, is_given, is_set, masked, reduce_values, without_nan
 from jitml.numpy.support.arguments import (
     as_array,
@@ -57,8 +57,10 @@ def _count(x: Value, axes: Sequence[int], where: Any, dtype: DType) -> Value:
     kept = [n for axis, n in enumerate(x.shape) if axis not in axes]
     if where is True or where is np._NoValue:
         return count_value(prod(x.shape[axis] for axis in axes), kept, dtype)
-    mask = broadcast_value(mask_of(where), x.shape)
-    return reduce_values(ops.reduce_sum, astype(mask, dtype), axes)
+    mask_of(where)  # which array may be one
+    counted = value_of(where)  # NumPy sums what it was given: where=2 counts every element twice
+    counted = counted if counted.dtype == BOOL else astype(counted, I64)
+    return reduce_values(ops.reduce_sum, astype(broadcast_value(counted, x.shape), dtype), axes)
 
 
 def count_value(count: Size, shape: Sequence[int], dtype: DType) -> Value:
@@ -188,7 +190,7 @@ def nanmean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepd
     kept = (
         _not_nan(x)
         if where is True or where is np._NoValue
-        else ops.bit_and(_not_nan(x), broadcast_value(value_of(where, BOOL), x.shape))
+        else ops.bit_and(_not_nan(x), broadcast_value(mask_of(where), x.shape))
     )
     return mean(without_nan(x, 0.0), axis, dtype, out, keepdims, where=kept)
 

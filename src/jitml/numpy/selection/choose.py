@@ -27,6 +27,7 @@ from jitml.numpy.support.arguments import (
     common_shape,
     full,
     holds_traced,
+    index_in_mode,
     integers,
     kind_of,
     mask_of,
@@ -34,7 +35,6 @@ from jitml.numpy.support.arguments import (
     one_axis,
     reshape_value,
     result_of,
-    spread_size,
     strict_axis,
     value_of,
     with_axis,
@@ -189,18 +189,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     shape = common_shape("choose", index.shape, *(v.shape for v in lifted))
     stacked = ops.concat(*(reshape_value(broadcast_value(v, shape), (1, *shape)) for v in lifted), axis=0)
     index = astype(broadcast_value(index, shape), I64)
-    index = checked_index(index, len(values)) if mode == "raise" else _index_in_mode(index, len(values), mode)
+    inside = index_in_mode(index, len(values), mode)
+    index = checked_index(index, len(values)) if inside is index else inside
     places = [ops.iota(shape=shape, axis=n, dtype=I64) for n in range(len(shape))]
     return finish_converted(ops.gather(stacked, index, *places, axis=0), out)
-
-
-def _index_in_mode(index: Value, size: int, mode: str) -> Value:
-    """An index brought into range as `mode=` says; "raise" leaves it to the check of the gather."""
-    if mode == "wrap":
-        return ops.remainder(index, spread_size(size, index.shape))
-    if mode == "clip":
-        return ops.minimum(ops.maximum(index, 0), spread_size(size - 1, index.shape))
-    return index
 
 
 @implements(np.take)
@@ -210,7 +202,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         x, axis = reshape_value(x, (x.size,)), 0
     x, index = with_axis(x, axis), integers(indices, cut=True)
     along = strict_axis(axis, x.ndim)
-    index = _index_in_mode(index if mode == "raise" else astype(index, I64), x.shape[along], mode)
+    index = index_in_mode(index, x.shape[along], mode)
     if x.shape[along] == 0 and index.size != 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
     return finish_picked(ops.gather(x, index, axis=along), out)
@@ -272,6 +264,8 @@ _HOLDING: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}  # kinds th
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     value = value_of(x)
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     if is_complex(value.dtype):
         if not copy:
             not_compiled("nan_to_num", "of complex numbers in place", "Leave out copy=False.")

@@ -351,6 +351,21 @@ def checked_index(index: Value, size: int) -> Value:
     return ops.gather(ops.iota(shape=(size,), axis=0, dtype=I64), inside, axis=0)
 
 
+def index_in_mode(index: Value, size: Size, mode: Any) -> Value:
+    """An index brought into range as `mode=` says; "raise" leaves it to the check of what is indexed.
+
+    Raises:
+        ValueError: there is no such mode.
+    """
+    if mode in ("wrap", 1):
+        return ops.remainder(astype(index, I64), spread_size(size, index.shape))
+    if mode in ("clip", 0):
+        return ops.minimum(ops.maximum(astype(index, I64), 0), spread_size(size - 1, index.shape))
+    if mode not in ("raise", 2, None):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    return index
+
+
 def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """An `axis=` argument as sorted non-negative axes; None means all.
 
