@@ -7,6 +7,8 @@
 * expressions.py  what a statement computes
 * writes.py       what a simple statement does
 * statements.py   what the others do
+* things/         objects, and passages of real code
+* people.py       programs as people write them around them
 * program.py      whole programs
 * outcomes.py     one program, eagerly and compiled: do they agree?
 * shrinking.py    a smaller program that fails in the same way

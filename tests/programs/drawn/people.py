@@ -14,17 +14,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from programs.drawn import places, recipes
 from programs.drawn.choices import Choices
-from programs.drawn.containers import CONTAINERS
-from programs.drawn.functions import FUNCTIONS
-from programs.drawn.library import LIBRARY
-from programs.drawn.objects import OBJECTS
-from programs.drawn.places import Held
 from programs.drawn.scope import EXACT, ROUNDED, Expression, Scope
-from programs.drawn.seldom import SELDOM
 from programs.drawn.statements import Statement, Statements
-from programs.drawn.things import Thing, filled
+from programs.drawn.things import places, recipes
+from programs.drawn.things.containers import CONTAINERS
+from programs.drawn.things.functions import FUNCTIONS
+from programs.drawn.things.library import LIBRARY
+from programs.drawn.things.objects import OBJECTS
+from programs.drawn.things.places import Held
+from programs.drawn.things.seldom import SELDOM
+from programs.drawn.things.thing import Thing, filled
 
 THINGS = (OBJECTS, OBJECTS, FUNCTIONS, LIBRARY, CONTAINERS, CONTAINERS)
 _RETURNABLE = (str, bytes, type(None), slice, range, deque)

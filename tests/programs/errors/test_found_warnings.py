@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from programs.test_found import check
+from programs.small import check
 
 OVERLAPPING = "(a := np.zeros((4, 4))), a[:, :-1]"
 
 # Name: what `program` does with its arguments; what the arguments are.
 FOUND = {
+    "what is thrown away warns, and its indices are checked": (
+        ["v = np.sqrt(x)[2:] / y[x.astype(int)]", "return x"],
+        "np.array([-1.0, 0.0, 1.0, 9.0]), np.arange(4)",
+    ),
+    "what is written over warns": (
+        ["v = 1 / x", "v[0] = 3", "for w in v:", "    np.log(w)", "return v"],
+        "np.arange(4.0)",
+    ),
     "a divisor that is the number 0": (["x[3:] %= 0", "return x // 0, np.fmod(x, 0)"], "np.arange(33)"),
     "remainders of which nothing is left": (["return (x[:, None] % x) ^ (x[:, None] % x)"], "np.zeros((3, 2), np.int8)"),
     "a quotient that is chosen for nobody": (["return np.where(x[0] > 0, x[1] / y[1], 0)"], "np.arange(2) * 0, np.arange(2) * 0"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from programs.test_found import check
+from programs.small import check
 
 SMALL = "np.array([0.0, 3, 1, 2]), np.arange(4.0)"
 LONG = "np.arange(4400.0).reshape(1100, 4) / 7, np.arange(4.0)"  # more iterations than may be unrolled

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from programs.test_found import check
+from programs.small import check
 
 NESTS = {
     "if": "if x[{n}] > -9:",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from programs.drawn.things import Thing
+from programs.drawn.things.thing import Thing
 
 CLOSURES = """
 def shifted(v, k=1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from programs.test_found import check
+from programs.small import check
 
 FIRST = "np.array([0, 3, 0, 0]), np.arange(4)"
 LONGER = "np.arange(6), np.arange(6)"

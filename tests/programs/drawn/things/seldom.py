@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from programs.drawn.functions import CLOSURES, MEMOISED
-from programs.drawn.things import Thing
+from programs.drawn.things.functions import CLOSURES, MEMOISED
+from programs.drawn.things.thing import Thing
 
 SELDOM = (
     Thing(

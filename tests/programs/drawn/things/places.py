@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from programs.drawn.choices import Choices
-from programs.drawn.things import Thing, filled
+from programs.drawn.things.thing import Thing, filled
 
 KEYS = (("2", "3", "5"), ("3", "1", "2"), ("5", "2", "2"), ("2", "5", "3"))
 ABOVE = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from programs.drawn.scope import INEXACT
-from programs.drawn.things import Thing
+from programs.drawn.things.thing import Thing
 
 _SPARSE = "import scipy.sparse\n"
 _CURVES = "import scipy.interpolate\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from programs.test_found import check
+from programs.small import check
 
 # Name: what `program` does with its arguments x, y, z; what the arguments are; what they are in the last call, if others.
 RAISING = {

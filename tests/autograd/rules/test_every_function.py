@@ -12,7 +12,7 @@ import pytest
 from jitml import check_grads, jit, jvp, vjp, vmap
 from support.function_table import ROWS, is_here, words
 
-PAGE = Path(__file__).parents[2] / "docs" / "supported.md"
+PAGE = Path(__file__).parents[3] / "docs" / "supported.md"
 # Their results are integers, truth values, places, dtypes or shapes, or do not depend on the numbers in their arguments.
 WITHOUT_SLOPE = words(
     "np.bitwise_and np.bitwise_count np.bitwise_or np.bitwise_xor np.equal np.greater_equal np.greater np.invert np.isfinite "

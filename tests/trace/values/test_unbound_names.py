@@ -9,7 +9,7 @@ import pytest
 
 import jitml
 from programs.drawn.outcomes import judge
-from programs.test_found import program
+from programs.small import program
 
 SOME = ["for i in range(3):", "    if y[i] > 0:", "        v = {value}"]
 ARGUMENTS = "np.arange(6.0), np.array([1, 0, 1]), 3"

@@ -1,0 +1,44 @@
+"""Programs that once differed from NumPy, made small: lists that loops fill and take apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from programs.small import check
+
+# Name: what `program` does with its arguments; what the arguments are.
+FOUND = {
+    "a list that may be unbound, from which a loop takes items": (
+        ["for v in x:", "    if v > 0:", "        u = [v, 2.0, v * 2]", "for i in range(2):", "    u.pop()", "return u"],
+        "np.arange(4.0)",
+    ),
+    "a list that a while has bound, from which a loop around it takes an item": (
+        [
+            *("for i in range(3):", "    k = 0", "    while k < 3:", "        k += 1", "        u = [x[0], x.max()]"),
+            *("    u.pop()", "n = 0", "while u:", "    u.pop()", "    n += 1", "return u, n"),
+        ],
+        "np.arange(4.0)",
+    ),
+    "items of a list are Python's or NumPy's, each for itself": (
+        ["v = [a if a > 0 else 0 for a in x]", "return v, v[0] + 1, v[1:], sum(v), max(v), min(v), np.array(v)"],
+        "np.array([1.5, -2, 3])",
+    ),
+    "all items of a list are Python's": (
+        ["v = [a if a > 9 else 0 for a in x]", "return v, sum(v), max(v), np.array(v)"],
+        "np.array([1.5, -2, 3])",
+    ),
+    "items of a list take turns": (
+        ["v = []", "for a in x:", "    v.append(a)", "    v.append(0.5)", "return v, sum(v), np.array(v)"],
+        "np.arange(3, dtype=np.float32)",
+    ),
+    "items of a list that have more bits than NumPy's": (
+        ["return [a if a > 0 else 300 for a in x], [a if a > 0 else 0.1 for a in x * np.float32(2)]"],
+        "np.array([1, -2, 3], np.int8)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_agrees(name: str) -> None:
+    lines, arguments = FOUND[name]
+    check(lines, arguments, arguments)
