@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import jitml
 from harness import record, table, timings
-from jitml.codegen.llvm.runtime.target import thread_limit
+from jitml.codegen.llvm.runtime.cpu import thread_limit
 
 N = 16_000_000
 TARGET = 0.8

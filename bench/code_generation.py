@@ -22,8 +22,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from jitml.codegen.llvm.module import emit_program
+from jitml.codegen.llvm.runtime.cpu import host_cpu, llvm_binding, processor_name, target_machine
 from jitml.codegen.llvm.runtime.jit import generate, link, prepare
-from jitml.codegen.llvm.runtime.target import host_target, llvm_binding, processor_name, target_machine
 from jitml.kernels.ir import Kernel
 from jitml.kernels.text.parser import parse
 from support.llvm_kernels import program_of
@@ -73,18 +73,18 @@ def optimise(module: Any, level: int) -> None:
     llvm = llvm_binding()
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(target_machine(host_target(), 2), options)
+    builder = llvm.create_pass_builder(target_machine(host_cpu(), 2), options)
     builder.getModulePassManager().run(module, builder)
 
 
 def measure(kernel: Kernel, level: int, optimiser: int | None) -> tuple[float, float]:
     """Milliseconds to compile, nanoseconds per element of the largest array."""
-    parts = emit_program(program_of([kernel]), cpu=host_target()).parts
+    parts = emit_program(program_of([kernel]), cpu=host_cpu()).parts
     start, objects = time.thread_time(), []
-    for module, usual in (prepare(part, host_target()) for part in parts):
+    for module, usual in (prepare(part, host_cpu()) for part in parts):
         if optimiser is not None:
             optimise(module, optimiser)
-        objects.append(generate(module, host_target(), level=min(usual, 1) * level))
+        objects.append(generate(module, host_cpu(), level=min(usual, 1) * level))
     compiling = time.thread_time() - start
     loaded = link(objects, imports={}, exports=["jitml_run"])
     entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(loaded["jitml_run"])

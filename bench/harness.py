@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jitml.codegen.llvm.runtime.target import processor_name, usable_cores
+from jitml.codegen.llvm.runtime.cpu import processor_name, usable_cores
 
 
 @dataclass

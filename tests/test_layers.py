@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
-from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.fusion.fuse import fuse
 from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
@@ -25,7 +25,6 @@ from jitml.ir.passes import run_passes
 from jitml.ir.printer import show
 from jitml.ir.text.parser import parse
 from jitml.ir.types import DTYPES, Aval
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import KernelProgram
 from jitml.kernels.text.printer import show_program
 from jitml.kernels.text.program_parser import parse_program
@@ -67,9 +66,9 @@ def assert_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
             np.testing.assert_allclose(g.astype(np.float64), e.astype(np.float64), rtol=rtol, atol=atol, err_msg=f"output {k}")
 
 
-def fused(program: Program, machine: Machine = DEFAULT) -> KernelProgram:
+def fused(program: Program, *, rolls: bool = True) -> KernelProgram:
     """Verified, and the same after a round trip through its text."""
-    kernels = verify_program(fuse(program.graph, aliases=program.aliases, strides=program.strides, machine=machine))
+    kernels = verify_program(fuse(program.graph, aliases=program.aliases, strides=program.strides, rolls=rolls))
     text = show_program(kernels)
     again = parse_program(text)
     assert show_program(again) == text
@@ -176,9 +175,9 @@ def test_drawn_regions_through_passes_fusion_and_memory(program: Program) -> Non
     optimized = run_passes(program.graph, check=True)
     assert_close(interpret(optimized, program.args), expected)
     for graph in (program.graph, optimized):
-        for machine in (Machine(rolls=False), Machine()):
+        for rolls in (False, True):
             args = program.fresh_args()
-            assert_close(run(plan(fused(replace(program, graph=graph), machine)), args), expected)
+            assert_close(run(plan(fused(replace(program, graph=graph), rolls=rolls)), args), expected)
             for output, source in program.aliases.items():
                 assert_close([args[source]], [expected[output]])
 
@@ -187,8 +186,8 @@ def test_drawn_regions_through_passes_fusion_and_memory(program: Program) -> Non
 @given(region_programs())
 def test_drawn_regions_as_native_code(program: Program) -> None:
     expected = interpret(program.graph, program.args)
-    for machine in (Machine(rolls=False), Machine()):
-        kernels = fuse(run_passes(program.graph), aliases=program.aliases, machine=machine)
+    for rolls in (False, True):
+        kernels = fuse(run_passes(program.graph), aliases=program.aliases, rolls=rolls)
         assert_close(compile_program(plan(kernels))(*program.fresh_args()), expected)
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import jitml
 from jitml import demo
-from jitml.codegen.llvm.runtime.target import host_caches, host_target, llvm_binding, processor_name
+from jitml.codegen.llvm.runtime.cpu import host_caches, host_cpu, llvm_binding, processor_name
 from jitml.config import CONFIG
 from jitml.memory.report import bytes_text
 
 
 def info() -> str:
     """Versions, processor, caches, threads and configuration, one fact a line."""
-    target, caches = host_target(), host_caches()
+    target, caches = host_cpu(), host_caches()
     llvm = ".".join(map(str, llvm_binding().llvm_version_info))
     facts = {
         "jitml": jitml.__version__,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
 from jitml.codegen.llvm.runtime.executable import Executable, compile_program
 from jitml.codegen.llvm.runtime.fp_errors import errors_of
-from jitml.codegen.llvm.runtime.machine import host_machine
-from jitml.codegen.llvm.runtime.target import host_target, thread_limit
+from jitml.codegen.llvm.runtime.target import host_target
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError, own_faults
 from jitml.fusion.fuse import fuse
@@ -63,7 +63,7 @@ class Lowered:
     @cached_property
     @room_for_nests()
     def module(self) -> Module:
-        return emit_program(self.program, cpu=host_target(), fastmath=self.fastmath, threads=self.threads or thread_limit())
+        return emit_program(self.program, cpu=host_cpu(), fastmath=self.fastmath, threads=self.threads or thread_limit())
 
     @property
     def llvm(self) -> str:
@@ -125,10 +125,11 @@ def lower(
         CompilerError: a stage has failed.
     """
     optimized = run_passes(graph, check=CONFIG.check)
-    kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, machine=host_machine())
+    target = host_target()
+    kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, target=target)
     if CONFIG.check:
         verify_program(kernels)
-    return Lowered(graph, optimized, plan(kernels), threads, fastmath)
+    return Lowered(graph, optimized, plan(kernels, target.limits.alignment), threads, fastmath)
 
 
 @own_faults()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.autograd.rewrites.unselected import unselected
-from jitml.codegen.llvm.runtime.machine import host_machine
+from jitml.codegen.llvm.runtime.target import host_target
 from jitml.dispatch.variants import Variant
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.kernels.ir import Kernel
-from jitml.kernels.machine import Machine
 from jitml.kernels.metrics import bytes_moved, kernel_flops, matrix_flops
 from jitml.kernels.program import Call, KernelProgram, Region, Step
+from jitml.kernels.target import Target
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
 
@@ -92,13 +92,13 @@ def _counts(program: KernelProgram) -> str:
     return text + (f", {count(regions, 'region')}" if regions else "")
 
 
-def _roofline(program: KernelProgram, moved: int, machine: Machine) -> str:
-    memory = moved / machine.memory_bandwidth
-    compute = kernel_flops(program) / machine.flops + matrix_flops(program) / machine.matrix_flops
+def _roofline(program: KernelProgram, moved: int, target: Target) -> str:
+    memory = moved / target.cost.memory_bandwidth
+    compute = kernel_flops(program) / target.cost.flops + matrix_flops(program) / target.cost.matrix_flops
     if max(memory, compute) == 0:
         return "nothing to do"
     bound = "memory" if memory >= compute else "arithmetic"
-    return f"bound by {bound}: about {max(memory, compute) / 1e3:,.1f} us on one core"
+    return f"bound by {bound}: about {max(memory, compute) / 1e3:,.1f} us {target.describe()}"
 
 
 def host_calls(graph: Graph) -> Iterator[str]:
@@ -148,7 +148,7 @@ def explain_program(
             "work",
             [
                 f"{bytes_text(moved)} moved, {bytes_text(least)} at the least{ratio}",
-                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(program, moved, host_machine())}",
+                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(program, moved, host_target())}",
             ],
         ),
         ("memory", lowered.memory.splitlines()),

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.codegen.llvm.ir.cpu import X86_64_V3, X86_64_V4
 from jitml.codegen.llvm.runtime.jit import assembly
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
-from jitml.codegen.target import X86_64_V3, X86_64_V4
 from jitml.kernels.text.parser import parse
 from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
 

@@ -13,7 +13,7 @@ from jitml.codegen.interpreter import run as interpret
 from jitml.codegen.llvm.calls.blas import ProductPieces
 from jitml.codegen.llvm.calls.product import Matrix, Product
 from jitml.codegen.llvm.module import emit_program
-from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.errors import UnsupportedError
 from jitml.ir.types import F32, F64, I64, DType
 from jitml.kernels.ir import Buffer
@@ -178,7 +178,7 @@ def test_a_tall_matrix_times_its_own_transpose(order: str, dtype: DType) -> None
     buffers = {"x": Buffer("x", dtype, x.shape), "z": Buffer("z", dtype, (m, m + 1))}
     arrays = {"x": x, "z": np.full((m, m + 1), 9, dtype)}
     program = call_program(Call("gemm", ("x",), ("z",), params), buffers)
-    assert "syrk" in emit_program(program, cpu=host_target()).text
+    assert "syrk" in emit_program(program, cpu=host_cpu()).text
     assert run_program(program, arrays)[0] == 0
     np.testing.assert_array_equal(arrays["z"][:, :m], tall.T @ tall)
     assert (arrays["z"][:, m] == 9).all()
@@ -190,7 +190,7 @@ def test_sizes_beyond_32_bits_are_refused() -> None:
     params |= {"a_row": n, "a_col": 1, "b_row": 2, "b_col": 1, "c_row": 2, "c_col": 1}
     buffers = {name: Buffer(name, F64, (4,)) for name in "abc"}
     with pytest.raises(UnsupportedError, match="does not fit BLAS"):
-        emit_program(call_program(Call("gemm", ("a", "b"), ("c",), params), buffers), cpu=host_target())
+        emit_program(call_program(Call("gemm", ("a", "b"), ("c",), params), buffers), cpu=host_cpu())
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (5, 6), (3, 4, 5), (400, 700)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.llvm.module import emit_program
-from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.ir.types import DTYPES
 from jitml.kernels.interpret import interpret
 from jitml.kernels.text.parser import parse
@@ -136,7 +136,7 @@ def test_a_large_output_is_stored_past_the_caches_wherever_it_begins(offset: int
     text = f"""kernel k(x: f64[{n}], y: f64[{n}]) {{
       for c in 0:{n}:700001 parallel {{ for i in c:c + 700001 vector {{ y[i] = x[i] + 1.0 }} }} }}"""
     program = program_of([parse(text)], outputs=["y"])
-    assert ("!nontemporal" in emit_program(program, cpu=host_target()).text) == host_target().is_x86
+    assert ("!nontemporal" in emit_program(program, cpu=host_cpu()).text) == host_cpu().is_x86
     x, memory = np.arange(float(n)), np.zeros(n + 16)
     start = (-memory.ctypes.data % 64 + offset) // 8
     assert run_program(program, {"x": x, "y": memory[start : start + n]})[0] == 0

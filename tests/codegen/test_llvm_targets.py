@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.codegen.llvm.ir.cpu import AARCH64, X86_64, X86_64_V3, X86_64_V4, Cpu
 from jitml.codegen.llvm.ir.unit import LONG_BLOCK
 from jitml.codegen.llvm.module import emit_program
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import assembly, generate, prepare
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
-from jitml.codegen.llvm.runtime.target import host_target
-from jitml.codegen.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
 from jitml.kernels.text.parser import parse
 from support.kernel_texts import KERNELS
 from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
@@ -44,9 +44,9 @@ def test_vectors_have_the_target_s_width(target: str, register: str) -> None:
     assert "fmadd" not in code and "fmla" not in code, "contraction would change the last bit"
 
 
-@pytest.mark.skipif(not host_target().has_avx2, reason="needs a processor with AVX2")
+@pytest.mark.skipif(not host_cpu().has_avx2, reason="needs a processor with AVX2")
 @pytest.mark.parametrize("target", [X86_64, X86_64_V3], ids=["x86-64", "x86-64-v3"])
-def test_narrower_vectors_give_the_same_answers(target: Target) -> None:
+def test_narrower_vectors_give_the_same_answers(target: Cpu) -> None:
     for text in NESTS.values():
         kernel = parse(text)
         wide, narrow = memory_for(kernel), memory_for(kernel)
@@ -157,7 +157,7 @@ def test_kernels_that_differ_in_names_alone_share_a_function(
 ) -> None:
     kernels = [parse(form.format(*names, number)) for names, number in zip(("xy", "yz"), numbers)]
     program = program_of(kernels, shared)
-    assert emit_program(program, cpu=host_target()).text.count("define hidden i64 @k.") == functions
+    assert emit_program(program, cpu=host_cpu()).text.count("define hidden i64 @k.") == functions
     arrays = {name: np.full(6400, -0.0) for name in "xyz" if name not in shared}
     assert run_program(program, arrays)[0] == 0
     expected = np.float64(-0.0) + numbers[0] + numbers[1]

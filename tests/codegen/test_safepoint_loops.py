@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jitml.codegen.llvm.ir.cpu import X86_64_V4
 from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, look_every, most_trips, within, work
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime.jit import assembly, optimize
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
-from jitml.codegen.target import X86_64_V4
 from jitml.kernels.ir import Kernel, Let, Loop, Stmt
 from jitml.kernels.text.parser import parse
 from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 
 from jitml.fusion.fuse import DEFAULT
 from jitml.ir.graph import Graph
-from jitml.kernels.machine import Machine
+from jitml.kernels.target import Target
 from support.fused import TINY, fuse_and_check
 from support.strategies import graphs, ordinary_inputs
 
 
-@pytest.mark.parametrize("machine", [DEFAULT, TINY], ids=["ordinary", "tiny"])
+@pytest.mark.parametrize("target", [DEFAULT, TINY], ids=["ordinary", "tiny"])
 @settings(max_examples=60, deadline=None)
 @given(graph=graphs(max_nodes=12))
-def test_drawn_graphs(machine: Machine, graph: Graph) -> None:
+def test_drawn_graphs(target: Target, graph: Graph) -> None:
     args = [np.asarray(a) for a in ordinary_inputs(graph)]
-    fuse_and_check(graph, args, rtol=1e-9, machine=machine)
+    fuse_and_check(graph, args, rtol=1e-9, target=target)

@@ -20,7 +20,7 @@ from jitml.ir.graph import Graph, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.types import F64, Aval
 from jitml.kernels.ir import Const, If, Kernel, Let, Loop, Stmt, Store, Var, walk
-from jitml.kernels.machine import Machine
+from jitml.kernels.target import Cost, Target
 from jitml.kernels.text.printer import show
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
@@ -29,11 +29,11 @@ from support.regions import for_, get, graph_of, if_, number, put, put_window, r
 RNG = np.random.default_rng(0)
 
 
-def check(function: Callable[..., Any], *args: Any, machine: Machine = DEFAULT) -> Kernel:
+def check(function: Callable[..., Any], *args: Any, target: Target = DEFAULT) -> Kernel:
     """The kernel, after all three have given one answer."""
     arrays = [np.asarray(a) for a in args]
     graph = verify(graph_of(function, *(Aval(a.shape, a.dtype) for a in arrays)))
-    program = verify_program(rolled_program(graph, machine))
+    program = verify_program(rolled_program(graph, target))
     expected = interpret(graph, arrays)
     planned = plan(program)
     for got in (run(planned, [a.copy() for a in arrays]), compile_program(planned)(*[a.copy() for a in arrays])):
@@ -306,7 +306,7 @@ def test_memory_that_operands_see_in_several_shapes_is_seen_flat() -> None:
 
     args = [np.array(0.5), RNG.random((6, 2))]
     graph = graph_of(rows, *(Aval(a.shape, a.dtype) for a in args))
-    program = verify_program(fuse(graph, aliases={1: 1}, strides={}, machine=DEFAULT))
+    program = verify_program(fuse(graph, aliases={1: 1}, strides={}, target=DEFAULT))
     assert ["b: f64[12]" in show(k) for k in program.steps if isinstance(k, Kernel)] == [True, True]
     planned, expected = plan(program), interpret(graph, args)
     for got in (run(planned, [a.copy() for a in args]), compile_program(planned)(*[a.copy() for a in args])):
@@ -328,8 +328,8 @@ def test_threads_share_independent_rows() -> None:
         return for_(40, [n], lambda i, n: for_(30, [n], lambda j, n: escape(i, j, n, c)))
 
     args = np.zeros((40, 30), np.int64), RNG.random((40, 30))
-    assert kinds(check(image, *args, machine=Machine(parallel_ns=1000.0))) == ["parallel", "serial"]
-    assert kinds(check(image, *args, machine=Machine(parallel_ns=1e9))) == ["serial", "serial"]
+    assert kinds(check(image, *args, target=Target(cost=Cost(parallel_ns=1000.0)))) == ["parallel", "serial"]
+    assert kinds(check(image, *args, target=Target(cost=Cost(parallel_ns=1e9)))) == ["serial", "serial"]
 
 
 def program(function: Callable[..., Any], *avals: Aval) -> Graph:

@@ -17,7 +17,7 @@ from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Value
 from jitml.ir.interpret import interpret
 from jitml.ir.types import F64, I64, Aval
-from jitml.kernels.machine import Machine
+from jitml.kernels.target import Cost, Target
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 from support.regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
@@ -162,12 +162,12 @@ def programs(draw: Any) -> Any:
 @given(programs(), st.integers(0, 1000))
 def test_three_interpreters_agree(graph: Any, seed: int) -> None:
     verify(graph)
-    program = verify_program(rolled_program(graph, Machine(parallel_ns=1.0, grain_ns=0.1)))
+    program = verify_program(rolled_program(graph, Target(cost=Cost(parallel_ns=1.0, grain_ns=0.1))))
     rng = np.random.default_rng(seed)
     args = [rng.integers(-4, 5, (ROWS, COLUMNS)) * 1.0, rng.integers(-4, 5, LENGTH) * 1.0, np.array(0.5), np.array(3)]
     expected = interpret(graph, args)
     planned = plan(program)
-    apart = plan(verify_program(fuse(graph, machine=Machine(rolls=False))))
+    apart = plan(verify_program(fuse(graph, rolls=False)))
     answers = [run(planned, [x.copy() for x in args]), compile_program(planned)(*[x.copy() for x in args])]
     for got in (*answers, run(apart, [x.copy() for x in args])):
         for x, y in zip(got, expected, strict=True):

@@ -340,7 +340,7 @@ def test_nothing_larger_lies_in_an_output_of_its_true_size() -> None:
           return n
         }"""
     )
-    program = plan(fuse(graph, aliases={}, strides={}, machine=DEFAULT))
+    program = plan(fuse(graph, aliases={}, strides={}, target=DEFAULT))
     (output,) = program.kernels.outputs
     there = [name for name, place in program.places.items() if place == program.places[output]]
     assert {program.kernels.extents.get(name) for name in there} == {program.kernels.extents[output]}

@@ -14,7 +14,6 @@ from jitml.ir.passes import run_passes
 from jitml.ir.text.parser import parse
 from jitml.kernels.interpret import interpret as run_kernel
 from jitml.kernels.ir import Kernel
-from jitml.kernels.machine import Machine
 from jitml.kernels.metrics import bytes_moved
 from jitml.kernels.program import Call, KernelProgram, Region
 from jitml.memory.plan import plan
@@ -29,7 +28,7 @@ def planned(text: str, aliases: Mapping[int, int], numbers: Sequence[int] = (9,)
     """The plan of a graph as regions of kernels; its answer is compared with the graph's, for some values of integers."""
     graph = parse(text)
     rng = np.random.default_rng(0)
-    program = plan(fuse(run_passes(graph, check=True), aliases=aliases, machine=Machine(rolls=False)))
+    program = plan(fuse(run_passes(graph, check=True), aliases=aliases, rolls=False))
     for n in numbers:
         args = [np.asarray(rng.normal(size=v.shape) if v.dtype.kind == "f" else n).astype(v.dtype) for v in graph.inputs]
         for got, expected in zip(run(program, [a.copy() for a in args]), interpret(graph, args), strict=True):
@@ -240,7 +239,7 @@ def test_a_check_in_a_body_keeps_the_callers_array_as_it_was() -> None:
         y: f64[16] = dynamic_update_slice x v j {step=(1,)}
         return y }
       return b }"""
-    program = plan(fuse(parse(text), aliases={0: 1}, machine=Machine(rolls=False)))
+    program = plan(fuse(parse(text), aliases={0: 1}, rolls=False))
     x = np.zeros(16)
     with pytest.raises(IndexError, match="index 5"):
         run(program, [np.asarray(9), x])

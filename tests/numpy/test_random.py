@@ -15,8 +15,8 @@ from numpy.random import default_rng
 import jitml
 from jitml.codegen.interpreter import run
 from jitml.fusion.fuse import fuse
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import Call
+from jitml.kernels.target import Accepts, Target
 from jitml.kernels.text.printer import show_program
 from jitml.memory.plan import plan
 from support.against_numpy import compare, run_traced
@@ -352,7 +352,7 @@ def test_sizes_and_aliases_are_guarded(target: str) -> None:
 
 def test_what_is_not_native_is_drawn_by_python() -> None:
     graph = jitml.jit(walk).lower(np.random.default_rng(1), 50).graph
-    kernels = fuse(graph, machine=Machine(draws=frozenset()))
+    kernels = fuse(graph, target=Target(calls={"random": Accepts(routines=())}))
     assert "host(" in show_program(kernels) and "draw r" not in show_program(kernels)
     mine, theirs = np.random.default_rng(4), np.random.default_rng(4)
     place, turns, is_python = run(plan(kernels), [np.array(id(mine))])  # `turns` is Python's 0 until something is added

@@ -12,8 +12,8 @@ from jitml.fusion.fuse import DEFAULT, fuse
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.text.parser import parse
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import Call, KernelProgram
+from jitml.kernels.target import Cost, Target
 from jitml.kernels.text.printer import show
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
@@ -34,17 +34,17 @@ def draw(graph: Graph, seed: int = 0) -> list[Array]:
     return arrays
 
 
-# Everything is big to this machine: small graphs take the paths of large ones.
-TINY = Machine(l1=64, l2=256, l3=1024, parallel_ns=1.0, grain_ns=0.1, memory_bandwidth=0.5, cache_bandwidth=1.0)
+# Everything is big to this target: small graphs take the paths of large ones.
+TINY = Target(cost=Cost(close_bytes=256, parallel_ns=1.0, grain_ns=0.1, memory_bandwidth=0.5, cache_bandwidth=1.0))
 
 
 def fuse_and_check(
-    source: str | Graph, args: Sequence[Array] | None = None, *, rtol: float = 1e-12, machine: Machine = DEFAULT
+    source: str | Graph, args: Sequence[Array] | None = None, *, rtol: float = 1e-12, target: Target = DEFAULT
 ) -> KernelProgram:
     """The fused program, after its answer was compared with the graph's."""
     graph = parse(source) if isinstance(source, str) else source
     args = draw(graph) if args is None else args
-    program = verify_program(fuse(graph, machine=machine))
+    program = verify_program(fuse(graph, target=target))
     with np.errstate(all="ignore"):
         got = run(plan(program), [np.array(a, order="C") for a in args])
     for g, expected in zip(got, interpret(graph, args), strict=True):

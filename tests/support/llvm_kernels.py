@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.loops.safepoints import LOOK, PARALLEL_FOR
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.executable import error_record
 from jitml.codegen.llvm.runtime.jit import generate, link, prepare
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.codegen.llvm.runtime.safepoints import safepoints
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.llvm.runtime.threads import RUNS, parallel_for_ir, pool
-from jitml.codegen.target import Target
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import KernelProgram
 from jitml.kernels.text.parser import parse
@@ -36,13 +36,13 @@ def program_of(kernels: Sequence[Kernel], shared: Mapping[str, str] = {}, output
     return Program(program, places, 0, MemoryReport(0, 0, 0))
 
 
-def emit_kernel_text(text: str, target: Target, fastmath: frozenset[str] = frozenset()) -> Module:
+def emit_kernel_text(text: str, target: Cpu, fastmath: frozenset[str] = frozenset()) -> Module:
     return emit_program(program_of([parse(text)]), cpu=target, fastmath=fastmath)
 
 
-def run_program(program: Program, arrays: Arrays, *, target: Target | None = None, threads: int = 2) -> tuple[int, list[int]]:
+def run_program(program: Program, arrays: Arrays, *, target: Cpu | None = None, threads: int = 2) -> tuple[int, list[int]]:
     """Run on `arrays` in place; returns the entry's result and the four words of the error record."""
-    target = target or host_target()
+    target = target or host_cpu()
     module = emit_program(program, cpu=target)
     pooled = pool()
     helper = parse_ir(parallel_for_ir(threads))

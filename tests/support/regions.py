@@ -16,8 +16,8 @@ from jitml.ir.op import active_recorder, recording
 from jitml.ir.printer import name_values
 from jitml.ir.types import I64, Aval
 from jitml.kernels.ir import Buffer, Const, Kernel
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import KernelProgram
+from jitml.kernels.target import Target
 
 Body = Callable[..., Any]
 
@@ -107,7 +107,7 @@ def spread(v: Value, n: Any) -> Value:
     return ops.broadcast(v, shape=(n,), axes=())
 
 
-def rolled_program(graph: Graph, machine: Machine = DEFAULT) -> KernelProgram:
+def rolled_program(graph: Graph, target: Target = DEFAULT) -> KernelProgram:
     """The program of a graph whose only node, but for numbers, is a region."""
     names = name_values(graph)
     numbers = {n.output: Const(n.params["value"], n.output.dtype) for n in graph.nodes if n.op is ops.full}
@@ -120,7 +120,7 @@ def rolled_program(graph: Graph, machine: Machine = DEFAULT) -> KernelProgram:
         return Buffer(f"literal{len(literals) - 1}", value.dtype, value.shape)
 
     reads, writes = [buffers[v] for v in node.inputs], [buffers[v] for v in node.outputs]
-    kernel: Kernel = roll("k", node, reads, writes, numbers, new_constant, machine)
+    kernel: Kernel = roll("k", node, reads, writes, numbers, new_constant, target)
     inputs = tuple(names[v] for v in graph.inputs)
     known = {b.name: b for v, b in buffers.items() if v not in numbers}
     known |= {names[v]: Buffer(names[v], v.dtype, v.shape) for v in graph.inputs}

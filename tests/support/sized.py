@@ -17,8 +17,8 @@ from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import I64, Aval
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import KernelProgram
+from jitml.kernels.target import Target
 from jitml.kernels.text.printer import show_program
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
@@ -26,7 +26,7 @@ from jitml.memory.plan import plan
 from support.fused import TINY
 
 Array = np.ndarray[Any, Any]
-MACHINES = (DEFAULT, TINY)
+TARGETS = (DEFAULT, TINY)
 
 
 class Sized(GraphBuilder):
@@ -65,9 +65,9 @@ def padded(graph: Graph, args: Sequence[Any]) -> list[Array]:
     return arrays
 
 
-def check(graph: Graph, *calls: Sequence[Any], machines: Sequence[Machine] = MACHINES, rtol: float = 1e-12) -> KernelProgram:
+def check(graph: Graph, *calls: Sequence[Any], targets: Sequence[Target] = TARGETS, rtol: float = 1e-12) -> KernelProgram:
     """Compare interpreted and native programs with the graph's own answers; the program for the usual machine."""
-    programs = [verify_program(fuse(graph, machine=machine)) for machine in machines]
+    programs = [verify_program(fuse(graph, target=target)) for target in targets]
     for program in programs:
         text = show_program(program)
         assert show_program(parse_program(text)) == text

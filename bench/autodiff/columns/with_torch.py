@@ -13,7 +13,7 @@ import torch
 
 from autodiff import dynamics, geometry, mixture, networks
 from autodiff.workload import Workload
-from jitml.codegen.llvm.runtime.target import usable_cores
+from jitml.codegen.llvm.runtime.cpu import usable_cores
 
 torch.set_num_threads(usable_cores())
 

@@ -1,6 +1,6 @@
 """Cost model: should nodes run together?  What recomputing costs against what memory costs.
 
-The unit of work is one simple vector operation on one element, so that `Machine.flops` turns it into time. The model
+The unit of work is one simple vector operation on one element, so that `Cost.flops` turns it into time. The model
 need only rank choices; its numbers are throughputs of f64 vector code.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.ir.graph import Graph, Node, Value
-from jitml.kernels.machine import Machine
 from jitml.kernels.metrics import WORK
+from jitml.kernels.target import Target
 
 STRIDED = 6.0  # a load whose lanes are not neighbours
 CHEAP = 3.0  # work that hides behind the loads it needs anyway
@@ -42,11 +42,8 @@ def work_from_memory(graph: Graph, is_point: Mapping[Value, bool]) -> dict[Value
     return total
 
 
-def recompute_pays(value: Value, element_work: float, evaluations: float, machine: Machine) -> bool:
+def recompute_pays(value: Value, element_work: float, evaluations: float, target: Target) -> bool:
     """Whether `evaluations` (over all uses) beat computing the value once, writing it and reading it back."""
     if element_work <= CHEAP and evaluations <= 4 * max(1, value.capacity):
         return True
-    extra = max(0.0, evaluations - value.capacity) * element_work / machine.flops
-    nbytes = value.aval.nbytes
-    bandwidth = machine.cache_bandwidth if nbytes <= machine.l2 // 2 else machine.memory_bandwidth
-    return extra <= 2 * nbytes / bandwidth
+    return target.cost.pays_to_recompute(max(0.0, evaluations - value.capacity) * element_work, value.aval.nbytes)

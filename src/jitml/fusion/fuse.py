@@ -37,11 +37,11 @@ from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.trim import trim_heard_regions
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Buffer, Check, Const, Expr, Kernel, Load, Stmt, Store
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import Call, Decision, KernelProgram, Step, merge_steps
 from jitml.kernels.sizes import Shape, Sizes, SizeSource, with_sizes
+from jitml.kernels.target import Target
 
-DEFAULT = Machine()
+DEFAULT = Target()
 
 
 def fuse(
@@ -49,8 +49,9 @@ def fuse(
     *,
     aliases: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
-    machine: Machine = DEFAULT,
+    target: Target = DEFAULT,
     measure: bool = True,
+    rolls: bool = True,
 ) -> KernelProgram:
     """Decide which nodes run together, and write their loops.
 
@@ -58,15 +59,16 @@ def fuse(
         aliases: output position -> position of the input whose memory that output must end up in.
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
+        rolls: loops over single elements become one kernel, where they can; else regions of kernels.
     """
     split, signature = over_real_numbers(graph, aliases or {}, strides or {})
     graph, aliases = graph if split is graph else tidy(split), signature.aliases
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
-    graph = behind_widening(behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place)))))
+    graph = behind_widening(behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place), target.calls.get("gemm")))))
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)
-    return _Fusion(graph, signature, machine, flat).run(measure=measure)
+    return _Fusion(graph, signature, target, flat, rolls=rolls).run(measure=measure)
 
 
 def tidy(graph: Graph) -> Graph:
@@ -75,8 +77,8 @@ def tidy(graph: Graph) -> Graph:
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, signature: Signature, machine: Machine, flat: Mapping[Value, Shape]) -> None:
-        self.graph, self.signature, self.machine, self.flat = graph, signature, machine, flat
+    def __init__(self, graph: Graph, signature: Signature, target: Target, flat: Mapping[Value, Shape], *, rolls: bool) -> None:
+        self.graph, self.signature, self.target, self.flat, self.rolls = graph, signature, target, flat, rolls
         self.makers = graph.producers()
         self.sizes = Sizes(graph)
         self.sources: dict[str, SizeSource] = {}
@@ -88,9 +90,9 @@ class _Fusion:
     def run(self, *, measure: bool) -> KernelProgram:
         graph, signature = self.graph, self.signature
         in_place = {graph.outputs[k]: graph.inputs[i] for k, i in signature.aliases.items()}
-        grouping = group(graph, self.sizes, self.machine, in_place=in_place, strided=strided_values(graph, signature))
+        grouping = group(graph, self.sizes, self.target, in_place=in_place, strided=strided_values(graph, signature))
         self.buffers = buffers = Buffers(graph, self.sizes, grouping.same_memory)
-        self.loops = GroupLoops(buffers, self.machine, self.order)
+        self.loops = GroupLoops(buffers, self.target, self.order)
         for position, value in enumerate(graph.inputs):
             buffers.add(buffers.names[value], value.dtype, value.shape, signature.strides.get(position))
         buffers.add_constants(graph)
@@ -105,7 +107,9 @@ class _Fusion:
         for g in grouping.groups:
             self.write(g)
         read = (*outputs.names, *(source.buffer for source in self.sources.values()))
-        rules = (accumulate, partial(assemble, new_buffer=buffers.another), deliver)
+        gemm = self.target.calls.get("gemm")
+        adds = (accumulate,) if gemm is not None and "add" in gemm.epilogues else ()
+        rules = (*adds, partial(assemble, new_buffer=buffers.another), deliver)
         self.steps, needless = merge_steps([*self.steps, *outputs.copies], read, rules)
         for name in needless:
             buffers.remove(name)
@@ -186,7 +190,7 @@ class _Fusion:
             node,
             reads,
             writes,
-            self.machine,
+            self.target,
             self.sizes,
             self.buffers.temporary,
             self.emit,
@@ -198,12 +202,12 @@ class _Fusion:
 
     def write_region(self, g: Group, node: Node) -> None:
         def fuse_body(body: Graph, aliases: Mapping[int, int], strides: Mapping[int, tuple[int, ...]]) -> KernelProgram:
-            return fuse(body, aliases=aliases, strides=strides, machine=self.machine, measure=False)
+            return fuse(body, aliases=aliases, strides=strides, target=self.target, measure=False, rolls=self.rolls)
 
         name = self.step_name(node.op.name.rstrip("_"))
         reads = self.buffers.operands(g, node)
         writes = tuple(self.buffers.stored(v) for v in node.outputs)
-        if self.machine.rolls and self.write_rolled(name, node, reads, writes):
+        if self.rolls and self.write_rolled(name, node, reads, writes):
             return
         trips, results = known_trips(node, self.makers), self.dense(node, writes)
         region = REGIONS[node.op](
@@ -230,7 +234,7 @@ class _Fusion:
             return literals[-1][0]
 
         try:
-            kernel = roll(name, node, reads, writes, self.numbers(node), new_constant, self.machine)
+            kernel = roll(name, node, reads, writes, self.numbers(node), new_constant, self.target)
         except (NotRolled, UnknownSizeError) as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False

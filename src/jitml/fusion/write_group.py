@@ -19,8 +19,8 @@ from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node
 from jitml.ir.types import DType
 from jitml.kernels.ir import Buffer, Stmt, is_ordered
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import Decision
+from jitml.kernels.target import Target
 
 # Zeros from this size on are asked of the system, which gives a page as it is touched. To write them all is as fast as that if
 # they are all used, and what is so large is often reserved for the most that may be needed.
@@ -35,7 +35,7 @@ class GroupLoops:
     """
 
     buffers: Buffers
-    machine: Machine
+    target: Target
     order: Mapping[Node, int]
 
     def body(self, g: Group) -> tuple[tuple[Stmt, ...], tuple[Buffer, ...]]:
@@ -51,7 +51,7 @@ class GroupLoops:
         writer = LoopWriter(views)
         rows = frozenset(g.axes) if g.rows is None else g.rows
         for points in boxes:
-            write(GroupNest(points, views, rows, self.machine, self.buffers.sizes, writer, temporary))
+            write(GroupNest(points, views, rows, self.target, self.buffers.sizes, writer, temporary))
         assert views.buffers is not None
         return writer.finish(), (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
 

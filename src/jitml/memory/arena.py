@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from jitml.memory.liveness import Lifetime, peak
 
-ALIGNMENT = 64  # a cache line, and the widest vector
-
 
 @dataclass(frozen=True, slots=True)
 class Packing:
@@ -19,22 +17,25 @@ class Packing:
     lower_bound: int
 
 
-def aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
 
 
-def pack(sizes: Mapping[str, int], lives: Mapping[str, Lifetime]) -> Packing:
+def pack(sizes: Mapping[str, int], lives: Mapping[str, Lifetime], alignment: int = 64) -> Packing:
     """Place buffers in one arena so that no two live at once overlap.
 
     One after the other at the lowest offset that is free over its lifetime, largest first ("greedy by size", Pisarchyk
     and Lee 2020, arXiv:2001.03288); if that exceeds the peak of live bytes, also longest-lived first and in order of
     first use, and the smallest arena wins. O(n²) for each order.
 
+    Args:
+        alignment: of every offset, in bytes.
+
     >>> lives = {"a": Lifetime(0, 1), "b": Lifetime(1, 2), "c": Lifetime(2, 3)}
     >>> pack({"a": 100, "b": 64, "c": 100}, lives)
     Packing(offsets={'a': 0, 'b': 128, 'c': 0}, size=192, lower_bound=192)
     """
-    rounded = {name: aligned(size) for name, size in sizes.items()}
+    rounded = {name: aligned(size, alignment) for name, size in sizes.items()}
     bound = peak(rounded, lives)
     orders: tuple[Callable[[str], tuple[int, ...]], ...] = (
         lambda name: (-rounded[name], lives[name].first),

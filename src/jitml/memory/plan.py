@@ -13,6 +13,7 @@ from functools import partial
 from jitml.ir.types import DTYPES
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram, Region, Step
+from jitml.kernels.target import Limits
 from jitml.memory.arena import Packing, aligned, pack
 from jitml.memory.liveness import Lifetime, lifetimes, peak, uses_of
 from jitml.memory.program import MemoryReport, Place, Program
@@ -20,17 +21,20 @@ from jitml.memory.sharing import StorageSharing, share
 from jitml.memory.spares import with_spares
 
 
-def plan(kernels: KernelProgram) -> Program:
+def plan(kernels: KernelProgram, alignment: int = Limits().alignment) -> Program:
     """Give every buffer its place; `copy` calls are added where an update in place or an alias cannot be had.
 
     Outputs that alias an input live in the caller's array if they can, else in the arena with a copy at the end.
     The bodies of regions are planned first, each by itself: their arena is a buffer of the program around.
+
+    Args:
+        alignment: of each buffer in the arena, in bytes.
     """
-    return _plan(kernels, may_fail=True)
+    return _plan(kernels, alignment, may_fail=True)
 
 
-def _plan(kernels: KernelProgram, *, may_fail: bool) -> Program:
-    kernels, bodies = _plan_bodies(kernels)
+def _plan(kernels: KernelProgram, alignment: int, *, may_fail: bool) -> Program:
+    kernels, bodies = _plan_bodies(kernels, alignment)
     uses = [uses_of(step, kernels) for step in kernels.steps]
     lives = lifetimes(kernels, uses)
     sharing = share(kernels, uses, lives, may_fail=may_fail)
@@ -39,17 +43,17 @@ def _plan(kernels: KernelProgram, *, may_fail: bool) -> Program:
     storages = _storages(kernels, sharing, lives, fixed)
     sizes = {home: max(extent(kernels.buffers[name]) for name in names) for home, (names, _) in storages.items()}
     spans = {home: life for home, (_, life) in storages.items()}
-    packing = pack(sizes, spans)
+    packing = pack(sizes, spans, alignment)
     places: dict[str, Place] = {}
     for name in kernels.buffers:
         home = sharing.home(name)
         start = packing.offsets.get(home, 0) + first_element(kernels.buffers[name])
         places[name] = fixed[home] if home in fixed else Place("arena", offset=start)
-    report = _report(kernels, sharing, packing, sizes, spans, bodies)
+    report = _report(kernels, sharing, packing, sizes, spans, bodies, alignment)
     return Program(replace(kernels, steps=_steps(kernels, sharing)), places, packing.size, report, bodies)
 
 
-def _plan_bodies(kernels: KernelProgram) -> tuple[KernelProgram, dict[str, tuple[Program, ...]]]:
+def _plan_bodies(kernels: KernelProgram, alignment: int) -> tuple[KernelProgram, dict[str, tuple[Program, ...]]]:
     """The program with planned regions, whose scratch is one of its buffers; and the plans, by region.
 
     What a body updates belongs to the program around, so that a check that fails there leaves nothing half done for
@@ -59,7 +63,7 @@ def _plan_bodies(kernels: KernelProgram) -> tuple[KernelProgram, dict[str, tuple
     for n, step in enumerate(steps):
         if not isinstance(step, Region):
             continue
-        step, plans, spares = with_spares(step, partial(_plan, may_fail=False))
+        step, plans, spares = with_spares(step, partial(_plan, alignment=alignment, may_fail=False))
         bodies[step.name] = plans
         buffers |= {spare.name: spare for spare in spares}
         arena, scratch = max(body.arena_size for body in plans), None
@@ -77,6 +81,7 @@ def _report(
     sizes: Mapping[str, int],
     spans: Mapping[str, Lifetime],
     bodies: Mapping[str, tuple[Program, ...]],
+    alignment: int,
 ) -> MemoryReport:
     """The account of a program and all that is nested in it; names of the latter begin with their region's."""
     scratch = {step.scratch: step.name for step in kernels.steps if isinstance(step, Region) and step.scratch is not None}
@@ -84,13 +89,13 @@ def _report(
     inner = [(name, body.report) for name, plans in bodies.items() for body in plans]
     lower_bound = packing.lower_bound
     if scratch:
-        least = {home: aligned(size) for home, size in sizes.items()}
+        least = {home: aligned(size, alignment) for home, size in sizes.items()}
         least |= {home: max(body.report.lower_bound for body in bodies[name]) for home, name in scratch.items()}
         lower_bound = peak(least, spans)
     return MemoryReport(
         arena=packing.size,
         lower_bound=lower_bound,
-        total=sum(aligned(extent(b)) for name, b in kernels.buffers.items() if name not in in_caller)
+        total=sum(aligned(extent(b), alignment) for name, b in kernels.buffers.items() if name not in in_caller)
         + sum(report.total for _, report in inner),
         in_place=(
             *sharing.in_place,

@@ -17,10 +17,10 @@ import jitml
 import jitml.codegen.llvm.runtime.executable as executable_module
 from jitml.codegen.llvm.ir.unit import ModulePart
 from jitml.codegen.llvm.module import Module
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.executable import Executable
 from jitml.codegen.llvm.runtime.jit import generate, parse
 from jitml.codegen.llvm.runtime.native_call import native_calls
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.errors import JitmlError, Source
 from jitml.ir.types import BOOL, F64, I64
 from jitml.kernels.ir import Buffer, Check, Const
@@ -62,7 +62,7 @@ def copy(bytes: int, source: int = 0, sink: int = 1, through: bool = False) -> M
 
 def compiled(program: Program, module: Module) -> Executable:
     (part,) = module.parts
-    return Executable(program, module, [generate(parse(part.text), host_target(), level=1)], 1)
+    return Executable(program, module, [generate(parse(part.text), host_cpu(), level=1)], 1)
 
 
 @pytest.fixture(params=["native", "portable"])

@@ -14,7 +14,7 @@ import jitml
 from jitml.codegen.llvm.ir.unit import EFFORTS, ModulePart
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime import executable, jit
-from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 
 
 def long(x: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> Any:
@@ -39,7 +39,7 @@ def test_a_program_of_several_parts_runs(arguments: Any) -> None:
 
 def test_parts_are_handed_on_before_the_last_one_is_written(arguments: Any) -> None:
     handed: list[ModulePart] = []
-    module = emit_program(jitml.jit(long).lower(*arguments).program, cpu=host_target(), finished=handed.append)
+    module = emit_program(jitml.jit(long).lower(*arguments).program, cpu=host_cpu(), finished=handed.append)
     assert 0 < len(handed) < len(module.parts)
     assert handed == list(module.parts[: len(handed)])
 

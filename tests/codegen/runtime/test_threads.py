@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from jitml.codegen.llvm.ir.cpu import AARCH64
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.llvm.runtime.threads import pool, pool_ir
-from jitml.codegen.target import AARCH64
 
 # A body that adds 1 to each of its cells, and one that runs the first as a parallel loop of its own.
 BODIES = """
@@ -49,13 +49,13 @@ define void @nested(ptr %cells, i64 %from, i64 %to) {
 @cache
 def bodies(runner: Code) -> Code:
     imports = {"jitml_pool_run": runner["jitml_pool_run"]}
-    return link([generate(parse(BODIES), host_target(), level=1)], imports=imports, exports=("count", "nested"))
+    return link([generate(parse(BODIES), host_cpu(), level=1)], imports=imports, exports=("count", "nested"))
 
 
 @cache
 def without_threads() -> Code:
     """What runs loops on systems that have no futexes."""
-    code = generate(parse(pool_ir(host_target(), linux=False)), host_target(), level=1)
+    code = generate(parse(pool_ir(host_cpu(), linux=False)), host_cpu(), level=1)
     return link([code], imports={}, exports=("jitml_pool_run",))
 
 
@@ -182,10 +182,10 @@ define i64 @switch(i64 %mode) {
 """
 
 
-@pytest.mark.skipif(not host_target().is_x86, reason="the bits are those of x86-64")
+@pytest.mark.skipif(not host_cpu().is_x86, reason="the bits are those of x86-64")
 def test_workers_round_and_treat_subnormal_numbers_as_their_caller_does() -> None:
-    text = flags_ir(host_target()) + mode_ir(host_target()) + MODES
-    code = link([generate(parse(text), host_target(), level=1)], imports={}, exports=("note", "switch"))
+    text = flags_ir(host_cpu()) + mode_ir(host_cpu()) + MODES
+    code = link([generate(parse(text), host_cpu(), level=1)], imports={}, exports=("note", "switch"))
     switch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code["switch"])
     start = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_int32)(pool()["jitml_pool_run"])
     usual = switch(0x1F80)

@@ -18,7 +18,7 @@ from jitml.fusion.fuse import fuse
 from jitml.ir.passes import run_passes
 from jitml.ir.text.parser import parse
 from jitml.ir.types import BOOL, DTYPES
-from jitml.kernels.machine import Machine
+from jitml.kernels.target import GEMM, Target
 from jitml.memory.plan import plan
 from jitml.trace.trace import trace
 
@@ -115,7 +115,7 @@ def test_without_a_library(op: str, shape: tuple[int, ...]) -> None:
     x = with_ties(shape, np.float32)
     for axis in range(len(shape)):
         graph = parse(f"graph(a: f32[{size}]) {{ b: {out}[{size}] = {op} a {{axis={axis}, kind='stable'}}\n return b }}")
-        program = plan(fuse(graph, machine=Machine(has_sorts=False)))
+        program = plan(fuse(graph, target=Target(calls={"gemm": GEMM})))
         expected = getattr(np, op)(x, axis=axis, kind="stable")
         np.testing.assert_array_equal(compile_program(program)(x)[0], expected)
         np.testing.assert_array_equal(run(program, [x])[0], expected)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.unit import HostStep, ModulePart, Unit
 from jitml.codegen.llvm.loops.safepoints import is_long
 from jitml.codegen.llvm.shapes import write_shapes
-from jitml.codegen.target import Target
 from jitml.kernels.ir import Check
 from jitml.memory.program import Program
 
@@ -49,7 +49,7 @@ class Module:
 def emit_program(
     program: Program,
     *,
-    cpu: Target,
+    cpu: Cpu,
     fastmath: frozenset[str] = frozenset(),
     threads: int = 8,
     finished: Callable[[ModulePart], None] | None = None,

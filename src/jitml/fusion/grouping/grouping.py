@@ -32,9 +32,9 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.windows import is_start
 from jitml.ir.printer import name_values
 from jitml.kernels.ir import Const, Var
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import Decision
 from jitml.kernels.sizes import Sizes
+from jitml.kernels.target import Target
 
 FEW = 64  # elements that may be kept where some of them would do
 LOOKAHEAD = 32  # values that are looked at for one that something is made of
@@ -63,7 +63,7 @@ def is_point(node: Node) -> bool:
 def group(
     graph: Graph,
     sizes: Sizes,
-    machine: Machine,
+    target: Target,
     *,
     in_place: Mapping[Value, Value] = _NONE,
     strided: Mapping[Value, tuple[int, ...] | None] = _DENSE,
@@ -75,7 +75,7 @@ def group(
         in_place: output -> the input whose memory it is to end up in, so that a slice of that is updated where it is.
         strided: inputs and outputs whose memory is not C-contiguous -> the strides of inputs.
     """
-    return _GroupSweep(graph, sizes, machine, in_place, strided).run()
+    return _GroupSweep(graph, sizes, target, in_place, strided).run()
 
 
 class _GroupSweep:
@@ -83,11 +83,11 @@ class _GroupSweep:
         self,
         graph: Graph,
         sizes: Sizes,
-        machine: Machine,
+        target: Target,
         in_place: Mapping[Value, Value],
         strided: Mapping[Value, tuple[int, ...] | None],
     ) -> None:
-        self.graph, self.sizes, self.machine, self.in_place, self.strided = graph, sizes, machine, in_place, strided
+        self.graph, self.sizes, self.target, self.in_place, self.strided = graph, sizes, target, in_place, strided
         self.names = name_values(graph)
         self.producers, self.users = graph.producers(), graph.users()
         self.point = {v: is_point(n) for v, n in self.producers.items()}
@@ -121,7 +121,7 @@ class _GroupSweep:
             if len(self.parts.users.get(value, [])) > 1:
                 self.merge(value, self.parts.users[value])
         self.parts.read_before_updates(self.in_place)
-        for g, value in self.parts.read_after_loops(self.machine.l2):
+        for g, value in self.parts.read_after_loops(self.target.cost):
             self.decisions += [
                 Decision(f"dot_general %{self.names[v]}", f"waits for loops that stream %{self.names[value]}") for v in g.results
             ]
@@ -250,7 +250,7 @@ class _GroupSweep:
             ratio = times / max(1, value.capacity)
             single = len(uses) == 1 and times <= value.capacity
             again = self.work_again(node, uses)
-            if not single and not cost.recompute_pays(value, again, times, self.machine):
+            if not single and not cost.recompute_pays(value, again, times, self.target):
                 often = f"{ratio:,.1f}".removesuffix(".0")
                 self.decide(value, "stored", f"computing it {often} times costs more than its memory traffic")
                 return False
@@ -343,7 +343,7 @@ class _GroupSweep:
         for g in users:
             others = [h for h in users if h is not g]
             joined = on_the_way(node, g)
-            if joined is not None and not rows_stay_in_cache(node, g, joined, self.machine):
+            if joined is not None and not rows_stay_in_cache(node, g, joined, self.target):
                 self.decide(value, "not fused with its users", "its rows do not stay in cache between two passes")
                 continue
             if joined is None or not self.parts.connect(g, others):

@@ -16,7 +16,7 @@ from jitml.ir.analysis.fp_errors import ignored_by, raised_by
 from jitml.ir.dims import bound
 from jitml.ir.graph import Node, Value
 from jitml.kernels.ir import variables_of
-from jitml.kernels.machine import Machine
+from jitml.kernels.target import Target
 
 MOST_BOXES = 32  # a loop nest is cut into at most so many boxes
 
@@ -70,16 +70,16 @@ def on_the_way(node: Node, g: Group) -> Index | None:
     return index if rest == [operand.shape[a] for a in axes if operand.shape[a] != 1] else None
 
 
-def rows_stay_in_cache(node: Node, g: Group, index: Index, machine: Machine) -> bool:
+def rows_stay_in_cache(node: Node, g: Group, index: Index, target: Target) -> bool:
     """Whether users that run along a reduction's rows too can read them again quickly."""
     value, operand, axes = node.output, node.inputs[0], node.params["axes"]
     rows = g.covers(index, value.shape)
     if rows is None or g.wanted[value][index] <= rows:
         return True
     row = operand.capacity // max(1, value.capacity)
-    limit = machine.l2 // 2 if value.capacity >= 4 * machine.cores else machine.l2 // 8
+    share = 2 if value.capacity >= 4 * target.limits.cores else 8
     trailing = axes == tuple(range(operand.ndim - len(axes), operand.ndim))
-    return trailing and row * operand.dtype.itemsize <= limit
+    return trailing and target.cost.fits_close(row * operand.dtype.itemsize, share)
 
 
 def homes(value: Value, users: list[Group]) -> Iterator[tuple[Group, Index]]:

@@ -14,6 +14,7 @@ from jitml.ir import ops
 from jitml.ir.dims import syms_in
 from jitml.ir.graph import Node, Value
 from jitml.kernels.sizes import Sizes
+from jitml.kernels.target import Cost
 
 
 def updated_by(node: Node) -> Iterable[Value]:
@@ -127,13 +128,10 @@ class Partition:
         for g, x in pairs:
             g.follows += [h for h in self.users.get(x, []) if h is not g and h not in g.follows and self.connect(h, [g])]
 
-    def read_after_loops(self, cache: int) -> Iterator[tuple[Group, Value]]:
+    def read_after_loops(self, cost: Cost) -> Iterator[tuple[Group, Value]]:
         """Have products of large arrays that are in no cache wait for loops that read the same ones, where they can.
 
         Loops stream an array from memory; BLAS, which reads a few rows at a time to pack them, would wait for each line of it.
-
-        Args:
-            cache: bytes of a core's own.
 
         Yields:
             each product that waits, and the array.
@@ -144,12 +142,12 @@ class Partition:
         for n, g in enumerate(order):
             if g.node is None or g.node.op is not ops.dot_general:
                 continue
-            for value in [v for v in g.wanted if v.aval.nbytes > cache]:
+            for value in [v for v in g.wanted if cost.waits_for_lines(v.aval.nbytes)]:
                 maker = [self.stored[value]] if value in self.stored else []
                 touching = sorted(place[h] for h in (*maker, *self.users[value]) if h is not g)
                 last = max((k for k in touching if k < n), default=None)
                 later = [order[k] for k in touching if k > n and order[k].node is None]
-                is_cold = last is None or sum(moved[last + 1 : n]) > cache
+                is_cold = last is None or cost.waits_for_lines(sum(moved[last + 1 : n]))
                 if later and is_cold and self.connect(later[0], [g]):
                     g.follows.append(later[0])
                     yield g, value

@@ -36,12 +36,13 @@ def lower_position(site: NestSite) -> None:
     start = (Cell("s0", identity), Cell("s1", Const(0)))
     find = _first_in_block(x.name, row, n, most, x.dtype)
     store = Store(out.name, row, Var("s3"))
-    if x.size // most >= 4 * site.machine.cores or x.nbytes < site.machine.parallel_ns * site.machine.memory_bandwidth:
+    cost = site.target.cost
+    if x.size // most >= 4 * site.target.limits.cores or x.nbytes < cost.parallel_ns * cost.memory_bandwidth:
         site.emit(site.loops(range(axis), (*start, blocks, *find, store), parallel=True), x, out)
         return
     extremes = site.new_buffer(x.dtype, (*x.shape[:-1], blocks_at_most))
     at = (*row, Var("b"))
-    grain = max(1, round(site.machine.grain_ns * site.machine.memory_bandwidth / (BLOCK * x.dtype.itemsize * (x.size // most))))
+    grain = max(1, round(cost.grain_ns * cost.memory_bandwidth / (BLOCK * x.dtype.itemsize * (x.size // most))))
     each = site.loops(range(axis), (*block, Store(extremes.name, at, Var("s2", x.dtype))))
     site.emit((Loop("b", Const(0), count, 1, "parallel", each, grain),), x, extremes)
     chosen = Loop("b", Const(0), count, 1, "serial", _choice(Load(extremes.name, at, x.dtype), combine))

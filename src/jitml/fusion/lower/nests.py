@@ -11,9 +11,9 @@ from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
 from jitml.kernels.ir import Buffer, Const, Expr, Kind, Loop, Stmt
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import Call, Step
 from jitml.kernels.sizes import Shape, Sizes
+from jitml.kernels.target import Target
 
 SERIAL_NS = 1.0  # one element of a loop that carries a value along
 
@@ -50,7 +50,7 @@ class NestSite:
     node: Node
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
-    machine: Machine
+    target: Target
     sizes: Sizes
     new_buffer: NewBuffer
     add_kernel: Emit
@@ -82,8 +82,8 @@ class NestSite:
             grain = 1
             if parallel and k == 0:
                 time = self.reads[0].size * SERIAL_NS
-                if time > self.machine.parallel_ns:
-                    kind, grain = "parallel", max(1, round(self.machine.grain_ns * shape[axis] / time))
+                if time > self.target.cost.parallel_ns:
+                    kind, grain = "parallel", max(1, round(self.target.cost.grain_ns * shape[axis] / time))
             body = (Loop(f"i{axis}", Const(0), self.extent(0, axis), 1, kind, body, grain),)
         return body
 

@@ -12,20 +12,21 @@ from jitml.ir.ops.host import HostFunction
 from jitml.ir.ops.random import routine
 from jitml.ir.types import I64
 from jitml.kernels.ir import Store
-from jitml.kernels.machine import Machine
 from jitml.kernels.program import Call
+from jitml.kernels.target import Target
 
 
-def native_routine(node: Node, machine: Machine) -> str | None:
+def native_routine(node: Node, target: Target) -> str | None:
     """What draws a node's numbers natively; None if nothing does."""
     name = routine(node.params["distribution"], node.params["legacy"], node.params["dtype"])
-    return name if machine.draws is None or name in machine.draws else None
+    accepts = target.calls.get("random")
+    return name if accepts is not None and accepts.has(name) else None
 
 
 @nests.rule(ops.random)
 def lower_random(site: NestSite) -> None:
     node, (address, numbers) = site.node, site.writes
-    name, (_, drawn) = native_routine(node, site.machine), node.outputs
+    name, (_, drawn) = native_routine(node, site.target), node.outputs
     reads = tuple(b.name for b in site.reads)
     if name is None:
         params = dict(node.params) | {"shape": drawn.shape}

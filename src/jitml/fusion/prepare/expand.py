@@ -19,7 +19,8 @@ from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
 from jitml.ir.ops.contraction import free_axes
-from jitml.ir.types import BOOL, F32, F64, I64
+from jitml.ir.types import BOOL, F32, I64
+from jitml.kernels.target import GEMM, Accepts
 
 SMALL = 8  # extents up to which loops beat a library call
 
@@ -28,20 +29,25 @@ MOST_LABELS = 256  # up to which a row is searched for the label's element rathe
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a rule may ask about the graph: who makes a value, and how many nodes use it."""
+    """What a rule may ask about the graph: who makes a value, how many nodes use it; and what the library multiplies."""
 
     makers: Mapping[Value, Node]
     uses: Mapping[Value, int]
+    gemm: Accepts | None = None
 
 
 expansion: RuleTable[Callable[..., Value | None]] = RuleTable("expansion", "fusion/lower")
 
 
-def expand(graph: Graph) -> Graph:
-    """The same graph with each op that has an expansion replaced by it."""
+def expand(graph: Graph, gemm: Accepts | None = GEMM) -> Graph:
+    """The same graph with each op that has an expansion replaced by it.
+
+    Args:
+        gemm: what matrix products the target's library takes, if it has any.
+    """
     if not any(node.op in expansion for node in graph.nodes):
         return graph
-    around = Surroundings(graph.producers(), Counter(v for node in graph.nodes for v in node.inputs))
+    around = Surroundings(graph.producers(), Counter(v for node in graph.nodes for v in node.inputs), gemm)
     b = GraphBuilder()
     env: dict[Value, Value] = {v: b.add_input(v.aval) for v in graph.inputs}
     with recording(b):
@@ -91,11 +97,11 @@ def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> 
     (xb, yb), (xc, yc) = node.params["batch"], node.params["contract"]
     xf, yf = free_axes(x.ndim, xb, xc), free_axes(y.ndim, yb, yc)
     batch, m, n, k = (_extent(v, axes) for v, axes in ((x, xb), (x, xf), (y, yf), (x, xc)))
-    if x.dtype in (F32, F64) and not _loops_win(*map(bound, (m, n, k))):
+    if around.gemm is not None and around.gemm.takes(x.dtype) and not _loops_win(*map(bound, (m, n, k))):
         if x.aval.is_static and y.aval.is_static:
             if k > 1 and node.output.size:
                 return None
-        elif isinstance(batch, int) and all(_is_long(v, axes) for v, axes in ((x, xf), (y, yf), (x, xc))):
+        elif around.gemm.sized and isinstance(batch, int) and all(_is_long(v, axes) for v, axes in ((x, xf), (y, yf), (x, xc))):
             return None
     shape = (*node.output.shape, *(x.shape[a] for a in xc))
     nb, nf, ng = len(xb), len(xf), len(yf)

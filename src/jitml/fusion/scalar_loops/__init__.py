@@ -33,7 +33,7 @@ from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Store, add, mul, walk, walk_expressions
-from jitml.kernels.machine import Machine
+from jitml.kernels.target import Target
 
 __all__ = ["NotRolled", "roll"]
 
@@ -45,7 +45,7 @@ def roll(
     writes: Sequence[Buffer],
     numbers: Mapping[Value, Const],
     new_constant: Callable[[np.ndarray[Any, Any]], Buffer],
-    machine: Machine,
+    target: Target,
 ) -> Kernel:
     """A region as one kernel.
 
@@ -61,7 +61,7 @@ def roll(
     writer = ScalarLoopWriter(b.name for b in (*reads, *writes))
     seen = _seen(reads)
     memories = Memories((*seen.values(), *writes), new_constant)
-    body = GraphBody(writer, memories, {}, frozenset(b.name for b in writes), machine)
+    body = GraphBody(writer, memories, {}, frozenset(b.name for b in writes), target)
     homes = _homes(node)
     operands: list[Held] = []
     updates: dict[str, str] = {}
@@ -93,7 +93,7 @@ def roll(
         updates,
         (node.source,) if node.source else (),
     )
-    return with_threads(with_recurrences(with_lanes(_trimmed(kernel, writes, memories))), machine)
+    return with_threads(with_recurrences(with_lanes(_trimmed(kernel, writes, memories))), target)
 
 
 def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:

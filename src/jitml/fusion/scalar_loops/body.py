@@ -27,8 +27,8 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
 from jitml.kernels.ir import Buffer, Const, Expr, as_expr
-from jitml.kernels.machine import Machine
 from jitml.kernels.metrics import WORK
+from jitml.kernels.target import Target
 
 COSTLY, MANY = 12.0, 2048  # work on an element, and elements, that are worth kernels of their own, fused and in vectors
 MOST_ELEMENTS = 16384  # of a window: longer ones are worth kernels of their own, with threads
@@ -112,9 +112,9 @@ class GraphBody:
     """
 
     def __init__(
-        self, writer: ScalarLoopWriter, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str], machine: Machine
+        self, writer: ScalarLoopWriter, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str], target: Target
     ) -> None:
-        self.w, self.memories, self.sizes, self.owned, self.machine = writer, memories, SymExtents(sizes), set(owned), machine
+        self.w, self.memories, self.sizes, self.owned, self.target = writer, memories, SymExtents(sizes), set(owned), target
         self.b = writer.b
         self.ranges: Ranges = {}  # nothing that index maps could use
         self.axes: Mapping[str, Size] = {}

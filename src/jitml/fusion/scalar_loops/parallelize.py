@@ -26,34 +26,34 @@ from jitml.kernels.ir import (
     sub,
     walk_expression,
 )
-from jitml.kernels.machine import Machine
 from jitml.kernels.metrics import USUAL_TRIPS, WORK
+from jitml.kernels.target import Target
 
 ELEMENT_NS = 0.5  # one operation on one element, in order
 VECTOR_NS = 0.1
 
 
-def with_threads(kernel: Kernel, machine: Machine) -> Kernel:
+def with_threads(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with its independent outermost loops marked `parallel` where that pays."""
-    return replace(kernel, body=_shared(kernel.body, (), accesses(kernel), machine))
+    return replace(kernel, body=_shared(kernel.body, (), accesses(kernel), target))
 
 
-def _shared(body: Sequence[Stmt], outer: Path, known: Accesses, machine: Machine) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt, (*outer, k), known, machine) for k, stmt in enumerate(body))
+def _shared(body: Sequence[Stmt], outer: Path, known: Accesses, target: Target) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt, (*outer, k), known, target) for k, stmt in enumerate(body))
 
 
-def _statement(stmt: Stmt, path: Path, known: Accesses, machine: Machine) -> Stmt:
+def _statement(stmt: Stmt, path: Path, known: Accesses, target: Target) -> Stmt:
     match stmt:
         case Loop(kind="serial"):
             time = body_ns(stmt)
-            if time * trips(stmt) < 2 * machine.parallel_ns or any(loop_races(stmt, path, known)):
+            if time * trips(stmt) < 2 * target.cost.parallel_ns or any(loop_races(stmt, path, known)):
                 return stmt
-            return replace(stmt, kind="parallel", grain=max(1, round(machine.grain_ns / time)))
+            return replace(stmt, kind="parallel", grain=max(1, round(target.cost.grain_ns / time)))
         case If(_, then, orelse):
-            arms = [_shared(arm, (*path, k), known, machine) for k, arm in enumerate((then, orelse))]
+            arms = [_shared(arm, (*path, k), known, target) for k, arm in enumerate((then, orelse))]
             return replace(stmt, then=arms[0], orelse=arms[1])
         case Alloc(_, body):
-            return replace(stmt, body=_shared(body, path, known, machine))
+            return replace(stmt, body=_shared(body, path, known, target))
     return stmt
 
 

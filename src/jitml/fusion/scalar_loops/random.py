@@ -13,7 +13,7 @@ from jitml.kernels.ir import Draw
 @rolled.rule(ops.random)
 def roll_random(body: GraphBody, node: Node, operands: list[Held]) -> None:
     address, number = node.outputs
-    routine = native_routine(node, body.machine)
+    routine = native_routine(node, body.target)
     if routine is None or not is_single(number):
         raise NotRolled("random numbers are drawn by Python" if routine is None else "an array of random numbers")
     name = body.w.fresh("r")

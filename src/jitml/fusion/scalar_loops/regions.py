@@ -22,7 +22,7 @@ State = list[Held]  # of what a loop carries: cells and arrays
 def run_inside(body: GraphBody, graph: Graph, state: State, operands: Sequence[Held]) -> list[Held]:
     """Write a graph as part of a body's statements. It may write to the state's memories."""
     owned = frozenset(held.memory for held in state if isinstance(held, WholeMemory))
-    return GraphBody(body.w, body.memories, body.sizes.known, owned, body.machine).run(graph, operands)
+    return GraphBody(body.w, body.memories, body.sizes.known, owned, body.target).run(graph, operands)
 
 
 @rolled.rule(ops.bind)

@@ -14,7 +14,6 @@ from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, all_scalars, chunk_count, chunk_stop, least, write_stores
 from jitml.fusion.schedule.passes import Pass, identity, in_order, passes_of, write_sum_of_partials, write_updates
 from jitml.kernels.ir import Buffer, Const, Expr, Kind, Load, Store, Var, add, mul
-from jitml.kernels.machine import SET_BYTES
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 
@@ -44,7 +43,8 @@ def _meet_in_cache(nest: GroupNest) -> bool:
     """Whether the rows of something that is read lie so that one column of all of them is too much for the first cache."""
     for s in all_scalars(nest.points):
         steps = (nest.views.steps(s.value, s.places) or {}) if s.kind == "load" else {}
-        if any((step := steps.get(axis.name, 0)) and step * s.dtype.itemsize % SET_BYTES == 0 for axis in nest.inner):
+        apart = [steps.get(axis.name, 0) * s.dtype.itemsize for axis in nest.inner]
+        if any(step and step % nest.target.limits.set_bytes == 0 for step in apart):
             return True
     return False
 
@@ -67,8 +67,8 @@ def _write_long_columns(nest: GroupNest, step: Pass, per_column: Sequence[Stored
     """
     w, rows, lead = nest.writer, nest.inner[0], nest.outer[:-1]
     (low, high), stop = nest.limits(rows), nest.stop(rows)
-    parallel = nest.time > nest.machine.parallel_ns
-    if nest.size(lead) >= 4 * nest.machine.cores or any(map(in_order, step.reductions)):
+    parallel = nest.time > nest.target.cost.parallel_ns
+    if nest.size(lead) >= 4 * nest.target.limits.cores or any(map(in_order, step.reductions)):
         columns = nest.outer[-1]
         sums = [Buffer(w.fresh("row"), r.dtype, (columns.extent,)) for r in nest.points.reductions]
         at: tuple[Expr, ...] = (Var(columns.name),)
@@ -86,7 +86,7 @@ def _write_long_columns(nest: GroupNest, step: Pass, per_column: Sequence[Stored
                 write_stores(nest, per_column)
         return
     row = nest.size(nest.axes) // (high - low)
-    chunk = -(-max(ROW_BLOCK, nest.machine.chunk // row) // ROW_BLOCK) * ROW_BLOCK
+    chunk = -(-max(ROW_BLOCK, nest.target.blocks.chunk // row) // ROW_BLOCK) * ROW_BLOCK
     count, most = chunk_count(chunk, low, stop), -(-(high - low) // chunk)
     partial = [nest.temporary(r.dtype, (most, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
     place = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)

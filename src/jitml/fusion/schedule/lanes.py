@@ -27,10 +27,10 @@ def across(nest: GroupNest, rows: Sequence[Axis], row: Sequence[Axis]) -> Iterat
     limits: tuple[Expr, Expr] = nest.span(last)
     shared: Axis | None = None
     with ExitStack() as loops:
-        if nest.time > nest.machine.parallel_ns:
-            step = max(CHUNK, nest.machine.chunk // max(1, nest.size(row)) // CHUNK * CHUNK)
+        if nest.time > nest.target.cost.parallel_ns:
+            step = max(CHUNK, nest.target.blocks.chunk // max(1, nest.size(row)) // CHUNK * CHUNK)
             shared = max(lead, key=nest.extent, default=None)
-            if high - low > step and (shared is None or nest.extent(shared) < 4 * nest.machine.cores):
+            if high - low > step and (shared is None or nest.extent(shared) < 4 * nest.target.limits.cores):
                 grain = nest.grain(-(-(high - low) // step))
                 c = loops.enter_context(w.loop("c0", low, stop, "parallel", step=step, grain=grain))
                 limits, shared = (c, chunk_stop(c, step, low, stop)), None

@@ -14,8 +14,8 @@ from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir.types import DType
 from jitml.kernels import metrics
 from jitml.kernels.ir import Apply, Const, Expr, Kind, add, as_expr, floor_divide
-from jitml.kernels.machine import Machine
 from jitml.kernels.sizes import Sizes
+from jitml.kernels.target import Target
 
 SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
 
@@ -30,7 +30,7 @@ class GroupNest:
     points: Points
     views: Views
     rows: frozenset[str]
-    machine: Machine
+    target: Target
     sizes: Sizes
     writer: LoopWriter
     temporary: Callable[[DType, tuple[int, ...]], str]
@@ -49,8 +49,7 @@ class GroupNest:
         flops = sum(metrics.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(self.points.reductions)
         touched = sum(self._bytes(self.views.steps(s.value, s.places), s.dtype) for s in scalars if s.kind == "load")
         touched += sum(self._bytes(self.views.steps(s.buffer, s.at), s.scalar.dtype) for s in self.points.stores)
-        bandwidth = self.machine.cache_bandwidth if touched <= self.machine.l2 else self.machine.memory_bandwidth
-        return max(points * flops / self.machine.flops, touched / bandwidth)
+        return self.target.cost.loop_ns(points * flops, touched)
 
     def _bytes(self, steps: dict[str, int] | None, dtype: DType) -> int:
         """What an access touches: one element for each iteration of the loops that it moves with."""
@@ -82,7 +81,7 @@ class GroupNest:
 
     def grain(self, steps: int) -> int:
         """Steps of a parallel loop that are worth handing to a thread."""
-        return max(1, min(steps, round(self.machine.grain_ns * steps / max(self.time, 1.0))))
+        return max(1, min(steps, round(self.target.cost.grain_ns * steps / max(self.time, 1.0))))
 
     def contiguous_along(self, axis: Axis, other: Axis) -> int:
         """How many loads step by one element along an axis, of those that move with the other axis too."""

@@ -20,7 +20,7 @@ def write_points(nest: GroupNest) -> None:
     if not axes:
         write_stores(nest, nest.points.stores)
         return
-    parallel = nest.time > nest.machine.parallel_ns
+    parallel = nest.time > nest.target.cost.parallel_ns
     partner = _transposed_with(nest)
     if partner is not None:
         _write_tiles(nest, partner, parallel)
@@ -31,7 +31,7 @@ def write_points(nest: GroupNest) -> None:
         and nest.extent(axes[-2]) >= 2 * SHORT_ROW
     ):
         _write_across(nest, parallel)
-    elif parallel and (len(axes) == 1 or nest.extent(axes[0]) < 4 * nest.machine.cores):
+    elif parallel and (len(axes) == 1 or nest.extent(axes[0]) < 4 * nest.target.limits.cores):
         _write_chunks(nest)
     else:
         with ExitStack() as loops:
@@ -48,7 +48,7 @@ def _write_chunks(nest: GroupNest) -> None:
     longest = max(nest.axes, key=nest.extent)
     (low, high), stop = nest.limits(longest), nest.stop(longest)
     rest = nest.size(nest.axes) // nest.extent(longest)
-    step = max(1, nest.machine.chunk // rest) if longest is not nest.axes[-1] else max(512, nest.machine.chunk // rest)
+    step = max(1 if longest is not nest.axes[-1] else 512, nest.target.blocks.chunk // rest)
     with w.loop("c0", low, stop, "parallel", step=step, grain=nest.grain(-(-(high - low) // step))) as c, ExitStack() as loops:
         for axis in nest.axes:
             limits = (c, chunk_stop(c, step, low, stop)) if axis is longest else nest.span(axis)
@@ -69,7 +69,7 @@ def _write_across(nest: GroupNest, parallel: bool) -> None:
             grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
             loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
         if parallel and not lead:
-            step = max(512, nest.machine.chunk // nest.extent(tiny))
+            step = max(512, nest.target.blocks.chunk // nest.extent(tiny))
             c = loops.enter_context(w.loop("c0", low, stop, "parallel", step=step, grain=nest.grain(-(-(high - low) // step))))
             limits = (c, chunk_stop(c, step, low, stop))
         loops.enter_context(w.loop(wide.name, *limits, "vector", binds=wide.members))

@@ -30,7 +30,6 @@ from jitml.fusion.schedule.views import Axis
 from jitml.fusion.schedule.writer import LoopWriter
 from jitml.kernels import metrics
 from jitml.kernels.ir import Apply, Buffer, Expr, Kind, Load, Loop, Store, Update, Var, add, mul
-from jitml.kernels.machine import DENSE_STRIDE
 
 FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
@@ -40,7 +39,7 @@ ROWS = 64  # that are summed before their sums are used
 
 
 def write_rows(nest: GroupNest) -> None:
-    w, machine = nest.writer, nest.machine
+    w, target = nest.writer, nest.target
     passes, per_row = passes_of(nest)
     if _are_lanes(nest, passes):
         with across(nest, nest.outer, nest.inner):
@@ -48,8 +47,8 @@ def write_rows(nest: GroupNest) -> None:
             write_stores(nest, per_row)
         return
     rows = nest.size(nest.outer)
-    parallel = nest.time > machine.parallel_ns
-    in_chunks = rows < 4 * machine.cores and len(passes) == 1 and not any(map(in_order, passes[0].reductions))
+    parallel = nest.time > target.cost.parallel_ns
+    in_chunks = rows < 4 * target.limits.cores and len(passes) == 1 and not any(map(in_order, passes[0].reductions))
     if parallel and nest.inner and in_chunks:
         _write_partial_rows(nest, passes[0], per_row)
         return
@@ -71,7 +70,7 @@ def write_rows(nest: GroupNest) -> None:
 def _are_lanes(nest: GroupNest, passes: Sequence[Pass]) -> bool:
     """Whether vectors run across rows, each of them written out: rows too short to fill one, or little longer.
 
-    What is stored along a row of more than `DENSE_STRIDE` elements is stored lane by lane then, which must be made up for: by
+    What is stored along a row of more than `dense_stride` elements is stored lane by lane then, which must be made up for: by
     work on its elements, or by an extreme that would have to be found among the lanes of each row.
     """
     if not nest.outer or not nest.inner or not all(isinstance(axis.size, int) for axis in nest.inner):
@@ -81,7 +80,7 @@ def _are_lanes(nest: GroupNest, passes: Sequence[Pass]) -> bool:
         extremes = sum(REDUCTIONS[r.node.op].combine in ("max", "min") for step in passes for r in step.reductions)
         work = work_of(s for step in passes for s in _roots(step)) + FOLDED * extremes
         widest = max(s.dtype.itemsize for s in all_scalars(nest.points))
-        most = min(most, max(DENSE_STRIDE, work / 2), nest.machine.vector_bytes // widest - 1)
+        most = min(most, max(nest.target.limits.dense_stride, work / 2), nest.target.limits.vector_bytes // widest - 1)
     return nest.size(nest.inner) <= most and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
 
 
@@ -216,7 +215,7 @@ def _write_pass(
         write_pass_at_point(nest, step, staged, homes, [r.cell for r in step.reductions])
     else:
         *outer, last = inner
-        block = nest.machine.reduction_block
+        block = nest.target.blocks.reduction
         with ExitStack() as loops:
             for axis in outer:
                 bounds = nest.span(axis) if limits is None or axis is not inner[0] else limits
@@ -264,7 +263,7 @@ def _write_partial_rows(nest: GroupNest, step: Pass, per_row: Sequence[Stored]) 
     w, first = nest.writer, nest.inner[0]
     (low, high), stop = nest.limits(first), nest.stop(first)
     row = nest.size(nest.inner) // (high - low)
-    chunk = max(1, 4 * nest.machine.chunk // row)
+    chunk = max(1, 4 * nest.target.blocks.chunk // row)
     count, most = chunk_count(chunk, low, stop), -(-(high - low) // chunk)
     partial = [nest.temporary(r.dtype, (most, *map(nest.extent, nest.outer))) for r in nest.points.reductions]
     at = tuple(Var(axis.name) - nest.limits(axis)[0] for axis in nest.outer)

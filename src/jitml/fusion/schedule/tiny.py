@@ -23,7 +23,7 @@ def is_tiny_inside(nest: GroupNest) -> bool:
 def write_unrolled(nest: GroupNest) -> None:
     """One loop, and inside it straight code."""
     w, (step,), per_row = nest.writer, *passes_of(nest)
-    parallel = nest.time > nest.machine.parallel_ns
+    parallel = nest.time > nest.target.cost.parallel_ns
     with ExitStack() as loops:
         for axis in nest.outer:
             is_first = axis is nest.outer[0]

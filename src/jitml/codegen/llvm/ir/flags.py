@@ -8,7 +8,7 @@ The text below goes into the native functions that run programs and their thread
 
 from __future__ import annotations
 
-from jitml.codegen.target import Target
+from jitml.codegen.llvm.ir.cpu import Cpu
 
 _X86 = """
 declare void @llvm.x86.sse.stmxcsr(ptr)
@@ -60,12 +60,12 @@ define internal void @write_flags(i64 %state) {
 _PLACES = {"x86_64": (2, 3, 4, 0), "aarch64": (1, 2, 3, 0)}
 
 
-def flags_ir(target: Target, *, linkage: str = "internal") -> str:
+def flags_ir(cpu: Cpu, *, linkage: str = "internal") -> str:
     """`i64 @take_flags()`, which clears them, and `void @raise_flags(i64)`; `linkage` is theirs."""
-    places = _PLACES.get(target.arch)
+    places = _PLACES.get(cpu.arch)
     if places is None:
         return _OTHER + _take((0, 0, 0, 0), linkage)
-    return (_X86 if target.is_x86 else _AARCH64) + _take(places, linkage)
+    return (_X86 if cpu.is_x86 else _AARCH64) + _take(places, linkage)
 
 
 _MODE_X86 = """
@@ -121,11 +121,11 @@ define internal void @take_mode(i64 %mode) {
 """
 
 
-def mode_ir(target: Target) -> str:
+def mode_ir(cpu: Cpu) -> str:
     """`i64 @read_mode()` and `void @take_mode(i64)`: how this thread rounds, and treats subnormal numbers; beside `flags_ir`."""
-    if target.arch not in _PLACES:
+    if cpu.arch not in _PLACES:
         return _MODE_OTHER
-    return _MODE_X86 if target.is_x86 else _MODE_AARCH64
+    return _MODE_X86 if cpu.is_x86 else _MODE_AARCH64
 
 
 def _take(places: tuple[int, int, int, int], linkage: str) -> str:

@@ -7,10 +7,10 @@ A function takes LLVM some 0.4 ms however short it is: as much as a program's ow
 
 from __future__ import annotations
 
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.codegen.llvm.ir.exchange import EXCHANGE
 from jitml.codegen.llvm.ir.flags import flags_ir
-from jitml.codegen.target import Target
 
 SUPPORT = {
     "take_flags": "hidden i64 @take_flags()",
@@ -25,6 +25,6 @@ def need(declarations: Declarations, *names: str) -> None:
         declarations.declare(SUPPORT[name])
 
 
-def support_ir(target: Target) -> str:
+def support_ir(cpu: Cpu) -> str:
     """A module of all of them."""
-    return "\n".join([f'target triple = "{target.triple}"', flags_ir(target, linkage="hidden"), EXCHANGE, ""])
+    return "\n".join([f'target triple = "{cpu.triple}"', flags_ir(cpu, linkage="hidden"), EXCHANGE, ""])

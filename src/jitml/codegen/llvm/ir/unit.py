@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from jitml.codegen.llvm.ir.blocks import LONG_BLOCK, longest_block, split_blocks
 from jitml.codegen.llvm.ir.builder import Builder
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.declarations import Declarations, mentioned
-from jitml.codegen.target import Target
 from jitml.errors import Source
 from jitml.ir.ops.host import HostFunction
 from jitml.kernels.ir import Buffer, Check, Kernel, walk
@@ -72,7 +72,7 @@ class Unit:
         is_long: whether the program looks from time to time whether it is to end.
     """
 
-    target: Target
+    cpu: Cpu
     fastmath: str = ""
     threads: int = 8
     finished: Callable[[ModulePart], None] | None = None
@@ -118,7 +118,7 @@ class Unit:
         functions = self.functions[effort]
         own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
         elsewhere = [head for name, head in self.heads.items() if name in names - own]
-        head, tail = f'target triple = "{self.target.triple}"', f"attributes #0 = {{ {attributes(self.target)} }}"
+        head, tail = f'target triple = "{self.cpu.triple}"', f"attributes #0 = {{ {attributes(self.cpu)} }}"
         text = "\n\n".join([head, *functions, tail, "\n".join([*elsewhere, self.declarations.text_for(names)])])
         self.parts.append(ModulePart(effort, f"{text}\n"))
         self.functions[effort] = []
@@ -150,18 +150,18 @@ class Unit:
         return len(self.checks) - 1
 
     def builder(self, effort: Effort = "usual") -> Builder:
-        quiet = self.target.is_x86 and self.target.has_fma  # what has FMA has AVX, and with it 32 ways to compare
+        quiet = self.cpu.is_x86 and self.cpu.has_fma  # what has FMA has AVX, and with it 32 ways to compare
         return Builder(
             self.declarations,
-            has_fma=self.target.has_fma,
+            has_fma=self.cpu.has_fma,
             compares_quietly=quiet,
             is_optimized=effort == "optimizer",
-            half_lanes=self.target.vector_bytes // 4,
+            half_lanes=self.cpu.vector_bytes // 4,
             fastmath=self.fastmath,
         )
 
 
-def attributes(cpu: Target) -> str:
+def attributes(cpu: Cpu) -> str:
     """The attribute group of every function."""
     parts = ["nounwind", f'"target-cpu"="{cpu.cpu}"', f'"prefer-vector-width"="{8 * cpu.vector_bytes}"']
     if cpu.features:

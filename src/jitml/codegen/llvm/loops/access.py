@@ -12,15 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jitml.codegen.llvm.ir.builder import Operand, literal, llvm_type
+from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.operand import mangled
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.values import Values
 from jitml.codegen.scalar_math import emit
-from jitml.codegen.target import Target
 from jitml.ir.types import BOOL, I64, DType
 from jitml.kernels.ir import Buffer, Expr, Load, Store
-from jitml.kernels.machine import DENSE_STRIDE
 
 COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
 
@@ -64,10 +63,10 @@ class Address:
 class MemoryEmitter(Values):
     """Loads and stores of one function."""
 
-    def __init__(self, function: Function, buffers: dict[str, BufferMemory], target: Target) -> None:
+    def __init__(self, function: Function, buffers: dict[str, BufferMemory], cpu: Cpu) -> None:
         super().__init__(function)
         self.buffers = buffers
-        self.target = target
+        self.cpu = cpu
 
     # ----------------------------------------------------------------------------------------------- addresses
 
@@ -135,7 +134,7 @@ class MemoryEmitter(Values):
             # Nothing is subtracted, so the whole group of elements that this one belongs to lies in the buffer.
             phase = form.constant % stride
         start = self.pointer(memory, form - LinearForm(constant=phase))
-        width = min(self._count, self.target.vector_bytes // dtype.itemsize)
+        width = min(self._count, self.cpu.vector_bytes // dtype.itemsize)
         floor = max(self.function.load_floor(memory.group), self.function.depth(start))
 
         def read(number: int) -> Operand:
@@ -287,7 +286,7 @@ class MemoryEmitter(Values):
         if address.is_scalar or (address.stride in (1, -1) and mask is None):
             how = f"align {dtype.itemsize}"
             if is_streamed:
-                how = f"align {self.target.vector_bytes}, !nontemporal {b.module.metadata('!{i32 1}')}"
+                how = f"align {self.cpu.vector_bytes}, !nontemporal {b.module.metadata('!{i32 1}')}"
             b.emit(f"store {kind} {raw}, ptr {self._lowest(address)}, {how}")
             return
         if mask is None and address.offsets is None and abs(address.stride) not in (0, 1):

@@ -61,7 +61,7 @@ class CompactingNest(VectorNest):
         if packing is None or not self._may_pack(packing):
             super().serial_loop(loop)
             return
-        lanes = self.target.vector_bytes // packing.store.value.dtype.itemsize
+        lanes = self.cpu.vector_bytes // packing.store.value.dtype.itemsize
         zero = self.builder.const(0, I64)
         whole = self._whole(zero, self._count_of(loop), lanes)
 
@@ -90,7 +90,7 @@ class CompactingNest(VectorNest):
     def _may_pack(self, packing: Compaction) -> bool:
         """Whether there is an instruction, and room for a vector wherever the mask has as many elements left."""
         dtype, before = packing.store.value.dtype, self.scope[packing.cell]
-        if not self.target.has_avx512 or (dtype.itemsize < 4 and not self.target.has("avx512vbmi2")):
+        if not self.cpu.has_avx512 or (dtype.itemsize < 4 and not self.cpu.has("avx512vbmi2")):
             return False
         out, mask = self.buffers[packing.store.buffer].buffer, self.buffers[packing.keep.buffer].buffer
         is_dense = out.element_strides[packing.axis] == 1

@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jitml.codegen.llvm.ir.builder import Operand
+from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.access import Address, BufferMemory, MemoryEmitter, memory_type
 from jitml.codegen.llvm.loops.function import Function
-from jitml.codegen.target import Target
 from jitml.kernels.ir import Load, Store
-from jitml.kernels.machine import DENSE_STRIDE
 
 
 @dataclass(slots=True)
@@ -38,8 +37,8 @@ class Neighbours:
 class InterleavedStores(MemoryEmitter):
     """`MemoryEmitter` whose stores may wait for their neighbours."""
 
-    def __init__(self, function: Function, buffers: dict[str, BufferMemory], target: Target) -> None:
-        super().__init__(function, buffers, target)
+    def __init__(self, function: Function, buffers: dict[str, BufferMemory], cpu: Cpu) -> None:
+        super().__init__(function, buffers, cpu)
         self.waiting: list[Neighbours] = []
 
     def load(self, expr: Load) -> Operand:
@@ -98,7 +97,7 @@ class InterleavedStores(MemoryEmitter):
         pointer = self.pointer(memory, these.start).names[0]
         parts = [self.raw(these.parts[place]) for place in range(stride)]
         count = these.parts[0].lanes
-        width = min(count, self.target.vector_bytes // dtype.itemsize)
+        width = min(count, self.cpu.vector_bytes // dtype.itemsize)
         kind, whole = memory_type(dtype, width), memory_type(dtype, count)
         for vector in range(count // width * stride):
             elements = range(vector * width, (vector + 1) * width)

@@ -86,7 +86,7 @@ class KernelBody(CompactingNest):
     """The body of a kernel, or of a parallel loop in it: statements that need the function around them."""
 
     def __init__(self, unit: Unit, symbol: str, buffers: dict[str, BufferMemory], effort: Effort) -> None:
-        super().__init__(Function(unit.builder(effort)), buffers, unit.target)
+        super().__init__(Function(unit.builder(effort)), buffers, unit.cpu)
         self.unit, self.symbol, self.effort = unit, symbol, effort
         self.prologue: list[str] = []
         self.failures: list[str] = []
@@ -121,7 +121,7 @@ class KernelBody(CompactingNest):
 
     def _finish(self) -> list[str]:
         lines = [f"  call void @free(ptr {name})" for name in self.allocated]
-        if self.target.is_x86 and any(memory.is_streamed for memory in self.buffers.values()):
+        if self.cpu.is_x86 and any(memory.is_streamed for memory in self.buffers.values()):
             # Streamed stores are ordered with nothing else, not even with what tells another thread that they are done.
             self.unit.declarations.declare("void @llvm.x86.sse.sfence()")
             lines.append("  call void @llvm.x86.sse.sfence()")

@@ -8,6 +8,7 @@ from functools import partial
 from math import inf
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand, llvm_type
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.operand import c_type
 from jitml.codegen.llvm.loops.access import COMBINES, BufferMemory
@@ -17,7 +18,6 @@ from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, SHORT_TRI
 from jitml.codegen.llvm.loops.trip_counts import BoundedCounter, course_of
 from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.scalar_math import emit
-from jitml.codegen.target import Target
 from jitml.errors import LoweringError
 from jitml.ir.types import BOOL, I64, DType
 from jitml.kernels.ir import (
@@ -106,8 +106,8 @@ def _holds(condition: Expr) -> bool:
 class StatementEmitter(InterleavedStores):
     """Statements of one function. Cells are ordinary SSA values: `scope` always holds their current one."""
 
-    def __init__(self, function: Function, buffers: dict[str, BufferMemory], target: Target) -> None:
-        super().__init__(function, buffers, target)
+    def __init__(self, function: Function, buffers: dict[str, BufferMemory], cpu: Cpu) -> None:
+        super().__init__(function, buffers, cpu)
         self.accumulators: frozenset[str] = frozenset()  # cells that lanes of the current vector loop share
         self.known: dict[str, Range | Expr] = {}  # of names of integers here, for `safepoints.py`
 

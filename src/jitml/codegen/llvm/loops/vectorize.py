@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.ir.builder import Operand
+from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.access import COMBINES
 from jitml.codegen.llvm.loops.register_pressure import operations, registers_needed, widest_element
@@ -38,7 +39,6 @@ from jitml.kernels.ir import (
     walk,
     walk_expressions,
 )
-from jitml.kernels.machine import DENSE_STRIDE
 
 # Operations from which on a mask on every step costs less than the time to compile a second copy of the body.
 LARGE_BODY = 100
@@ -105,7 +105,7 @@ class VectorNest(StatementEmitter):
 
     def widths(self, loop: Loop, trips: int | None) -> tuple[int, int]:
         """Lanes of one vector, and vectors side by side in the main loop."""
-        width = self.target.vector_bytes // widest_element(loop)
+        width = self.cpu.vector_bytes // widest_element(loop)
         needed = registers_needed(loop.body)
         is_short = trips is not None and trips <= 8 * width
         most = 8 if is_short or self.carried(loop.body) else 4
@@ -114,13 +114,13 @@ class VectorNest(StatementEmitter):
         if most == 4 and operations(loop.body, polynomial=POLYNOMIAL) <= self._moves(loop, width):
             most = 1  # one vector has as much to overlap as the processor looks at
         vectors = 1
-        while vectors < most and 2 * vectors * needed <= self.target.vector_registers:
+        while vectors < most and 2 * vectors * needed <= self.cpu.vector_registers:
             vectors *= 2
         if trips is not None:
-            while width > 1 and (trips < width if not self.target.has_avx512 else trips <= width // 2):
+            while width > 1 and (trips < width if not self.cpu.has_avx512 else trips <= width // 2):
                 width //= 2
             # Under masks a short loop is one step, however many lanes of it are left over.
-            while vectors > 1 and (vectors * width // 2 >= trips if self.target.has_avx512 else vectors * width > trips):
+            while vectors > 1 and (vectors * width // 2 >= trips if self.cpu.has_avx512 else vectors * width > trips):
                 vectors //= 2
         return width, vectors
 
@@ -153,7 +153,7 @@ class VectorNest(StatementEmitter):
         """The parts of a loop, in order: until a streamed store is aligned, several vectors a time, single ones, the rest."""
         trips, count, zero = self.trips(loop), self._count_of(loop), self.builder.const(0, I64)
         width, vectors = self.widths(loop, trips)
-        has_masks = self.target.has_avx512
+        has_masks = self.cpu.has_avx512
         rest = width if has_masks else 1
         strips, low = [], zero
         streamed = self._streamed(loop, trips, width)

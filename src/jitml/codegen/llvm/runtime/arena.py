@@ -13,8 +13,8 @@ import re
 import sys
 from functools import cache
 
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
-from jitml.codegen.llvm.runtime.target import host_target
 
 HUGE_PAGE = 2 << 20
 MADV_DONTNEED = 4
@@ -206,8 +206,8 @@ def arenas() -> Code:
     libc = ctypes.CDLL(None)
     imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC}
     exports = tuple(re.findall(r"define \w+ @(jitml_\w+)", text))
-    target = host_target()
-    loaded = link([generate(parse(text), target, level=1)], imports=imports, exports=exports)
+    cpu = host_cpu()
+    loaded = link([generate(parse(text), cpu, level=1)], imports=imports, exports=exports)
     # Threads free their arenas as they end, which may be after Python has.
     loaded.keep_forever()
     ctypes.CFUNCTYPE(None)(loaded["jitml_arena_start"])()

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.errors import StarvedError
 from jitml.headroom import require_blas
 
@@ -136,8 +136,8 @@ def blas_gates() -> Code:
     """`jitml_blas_enter` and `jitml_blas_leave`, compiled at the first need."""
     _capsules()
     controls = _thread_controls()
-    target, exports = host_target(), (*GATES, "jitml_blas_reset")
-    code = generate(parse(_ONE_THREAD if controls else _AS_IT_LIKES), target, level=1)
+    cpu, exports = host_cpu(), (*GATES, "jitml_blas_reset")
+    code = generate(parse(_ONE_THREAD if controls else _AS_IT_LIKES), cpu, level=1)
     loaded = link([code], imports=controls, exports=exports)
     loaded.keep_forever()
     if hasattr(os, "register_at_fork"):

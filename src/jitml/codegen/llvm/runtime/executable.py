@@ -26,6 +26,7 @@ from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.arena import arenas, release_arena
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
+from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
 from jitml.codegen.llvm.runtime.drawing import Drawing
 from jitml.codegen.llvm.runtime.fp_errors import Errors, ErrorWatch
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim, run_or_restore, run_then_show
@@ -33,7 +34,6 @@ from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, native_calls, nat
 from jitml.codegen.llvm.runtime.random import random_address
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.sorting import sort_address
-from jitml.codegen.llvm.runtime.target import host_target, thread_limit
 from jitml.codegen.llvm.runtime.threads import RUNS, parallel_for_ir, pool
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.errors import FailedCheck
@@ -70,9 +70,9 @@ def compile_program(
         generators: positions of the inputs that are addresses of generators of random numbers.
     """
     threads = threads or thread_limit()
-    target = host_target()
-    with jit.Generation(target) as generation:
-        module = emit_program(program, cpu=target, fastmath=fastmath, threads=threads, finished=generation.begin)
+    cpu = host_cpu()
+    with jit.Generation(cpu) as generation:
+        module = emit_program(program, cpu=cpu, fastmath=fastmath, threads=threads, finished=generation.begin)
         objects = generation.finish(module.parts)
     return Executable(program, module, objects, threads, errors, generators)
 
@@ -104,7 +104,7 @@ class Executable:
             if b.name in kernels.aliases
         }
         self._measured = [kernels.measured.get(b.name) for b in self._outputs[:-1]] if kernels.measured else None
-        self._target = host_target()
+        self._cpu = host_cpu()
         self._hosts = HostCalls(module.hosts, watches=errors is not None)
         code = self._link(objects)
         run = self._call_natively(code) if native_calls() else self._call_portably(code)
@@ -149,8 +149,8 @@ class Executable:
     @cached_property
     def asm(self) -> str:
         """The machine code, as text."""
-        modules = (jit.prepare(part, self._target) for part in self.module.parts)
-        return "\n".join(jit.assembly(module, self._target, level=level) for module, level in modules)
+        modules = (jit.prepare(part, self._cpu) for part in self.module.parts)
+        return "\n".join(jit.assembly(module, self._cpu, level=level) for module, level in modules)
 
     def _call_natively(self, code: jit.Code) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
@@ -290,12 +290,12 @@ def _failed_check(name: str) -> Any:
 
 @cache
 def _parallel_for(threads: int) -> bytes:
-    return jit.generate(jit.parse(parallel_for_ir(threads)), host_target(), level=1)
+    return jit.generate(jit.parse(parallel_for_ir(threads)), host_cpu(), level=1)
 
 
 @cache
 def _support() -> bytes:
-    return jit.generate(jit.parse(support_ir(host_target())), host_target(), level=1)
+    return jit.generate(jit.parse(support_ir(host_cpu())), host_cpu(), level=1)
 
 
 def _empty(buffer: Buffer) -> Array:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.ir.unit import HostStep
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.fp_errors import error_state, give_back, raising_at
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.errors import FailedCheck
 from jitml.interrupts import pass_on
 from jitml.ir.ops.host import postpone, postponing
@@ -61,7 +61,7 @@ def host_shim() -> Code:
     An exception stays the thread's, wherever it came up: a signal may raise one before the first line of a function.
     """
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _API}
-    code = link([generate(parse(_SHIM), host_target(), level=1)], imports=imports, exports=("jitml_host",))
+    code = link([generate(parse(_SHIM), host_cpu(), level=1)], imports=imports, exports=("jitml_host",))
     code.keep_forever()
     return code
 

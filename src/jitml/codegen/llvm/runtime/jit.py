@@ -15,9 +15,9 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.unit import ModulePart
-from jitml.codegen.llvm.runtime.target import llvm_binding, target_machine
-from jitml.codegen.target import Target
+from jitml.codegen.llvm.runtime.cpu import llvm_binding, target_machine
 from jitml.config import CONFIG
 from jitml.headroom import require_llvm
 from jitml.interrupts import leave_if_abandoned
@@ -68,17 +68,17 @@ def parse(text: str) -> Any:
     return module
 
 
-def prepare(part: ModulePart, target: Target) -> tuple[Any, int]:
+def prepare(part: ModulePart, cpu: Cpu) -> tuple[Any, int]:
     """LLVM's module of a part, and the level at which its code is to be generated.
 
     What the second level adds to the first is to schedule once more after registers are allocated, where LLVM's model of the
     processor asks for that (AMD's do): a tenth of the time for an order that such a processor finds by itself.
     """
     module = parse(part.text)
-    return optimize(module, target) if part.effort == "optimizer" else module, 0 if part.effort == "least" else 1
+    return optimize(module, cpu) if part.effort == "optimizer" else module, 0 if part.effort == "least" else 1
 
 
-def optimize(module: Any, target: Target) -> Any:
+def optimize(module: Any, cpu: Cpu) -> Any:
     """The module after LLVM's second level of optimisation, in place: values shared, branches merged, invariants moved.
 
     Vectors are our own business. Unrolling is worth a third in loops of a few instructions (shortest paths by elements), and what
@@ -88,20 +88,20 @@ def optimize(module: Any, target: Target) -> Any:
     options = binding.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
     options.loop_unrolling = True
-    builder = binding.create_pass_builder(target_machine(target, 2), options)
+    builder = binding.create_pass_builder(target_machine(cpu, 2), options)
     builder.getModulePassManager().run(module, builder)
     return module
 
 
-def generate(module: Any, target: Target, *, level: int) -> bytes:
+def generate(module: Any, cpu: Cpu, *, level: int) -> bytes:
     """Object code. `level` is LLVM's effort in selection, scheduling and register allocation, 0 to 3."""
-    code: bytes = target_machine(target, level).emit_object(module)
+    code: bytes = target_machine(cpu, level).emit_object(module)
     return code
 
 
-def assembly(module: Any, target: Target, *, level: int) -> str:
+def assembly(module: Any, cpu: Cpu, *, level: int) -> str:
     """The same as text, for people."""
-    text: str = target_machine(target, level).emit_assembly(module)
+    text: str = target_machine(cpu, level).emit_assembly(module)
     return text
 
 
@@ -111,8 +111,8 @@ class Generation:
     Use as a context, which ends the thread.
     """
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, cpu: Cpu) -> None:
+        self._cpu = cpu
         self._thread = threading.Thread(target=self._work, name="jitml-llvm")
         self._begun: SimpleQueue[ModulePart | None] = SimpleQueue()
         self._made: dict[ModulePart, bytes | BaseException] = {}
@@ -165,8 +165,8 @@ class Generation:
 
     def _generate(self, part: ModulePart) -> bytes:
         leave_if_abandoned()
-        module, level = prepare(part, self._target)
-        return generate(module, self._target, level=level)
+        module, level = prepare(part, self._cpu)
+        return generate(module, self._cpu, level=level)
 
 
 def link(objects: Sequence[bytes], *, imports: Mapping[str, int], exports: Sequence[str]) -> Code:

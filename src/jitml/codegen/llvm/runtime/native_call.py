@@ -32,11 +32,11 @@ from jitml.codegen.llvm.ir.flags import flags_ir
 from jitml.codegen.llvm.loops.kernel import RAISED
 from jitml.codegen.llvm.loops.safepoints import DUE, ERROR_WORDS, STOPPED
 from jitml.codegen.llvm.runtime.arena import arenas
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
 from jitml.codegen.llvm.runtime.results import LARGE, results, results_handler
 from jitml.codegen.llvm.runtime.safepoints import ENTER, LEAVE, safepoints
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.kernels.ir import Buffer
 
@@ -399,7 +399,7 @@ def _native_call() -> Code:
     assert table is not None, "native_calls() was asked"
     imports |= {"PyArray_NewFromDescr": int(table[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
     imports |= {"results_handler": results_handler(), **{name: results()[name] for name in _MEMORY}}
-    kinds, flags = {"FLOAT": 1, "INT": 2, "BOOL": 3}, flags_ir(host_target())
+    kinds, flags = {"FLOAT": 1, "INT": 2, "BOOL": 3}, flags_ir(host_cpu())
     places = {"DATA": DATA, "TYPE": TYPE, "FLOAT_VALUE": FLOAT_VALUE, "FLAGS": FLAGS, "HANDLER": HANDLER, "OWNDATA": OWNDATA}
     imports |= {name: safepoints()[name] for name in (ENTER, LEAVE)}
     numbers = {
@@ -414,7 +414,7 @@ def _native_call() -> Code:
         **kinds,
     }
     text = _CALL.format(flags=flags, **numbers)
-    loaded = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=("jitml_call",))
+    loaded = link([generate(parse(text), host_cpu(), level=2)], imports=imports, exports=("jitml_call",))
     loaded.keep_forever()
     return loaded
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
 from jitml.codegen.llvm.runtime.random_ir import DOUBLE, INTEGERS, LEGACY_NORMAL, NUMBER, pcg64_ir
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import routine
 from jitml.ir.types import BOOL, DTYPES, DType
@@ -159,7 +159,7 @@ def _code() -> Code:
             functions[fill] = f"declare void @{fill}(ptr, i64, ptr)"
     text = "\n".join([*functions.values(), *texts])
     imports = {name: address for name, address in _library().items() if name in functions}
-    code = link([generate(parse(text), host_target(), level=2)], imports=imports, exports=tuple(exports))
+    code = link([generate(parse(text), host_cpu(), level=2)], imports=imports, exports=tuple(exports))
     code.keep_forever()
     return code
 

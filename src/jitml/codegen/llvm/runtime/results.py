@@ -20,8 +20,8 @@ import sys
 from functools import cache
 
 from jitml.codegen.llvm.runtime.arena import HUGE_PAGE, MADV_HUGEPAGE
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.config import CONFIG
 from jitml.headroom import give_back_first
 
@@ -273,7 +273,7 @@ def results() -> Code:
     names = ("posix_memalign", "free", "madvise")
     imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in names}
     exports = tuple(re.findall(r"define \S+ @(jitml_\w+)", text))
-    loaded = link([generate(parse(text), host_target(), level=1)], imports=imports, exports=exports)
+    loaded = link([generate(parse(text), host_cpu(), level=1)], imports=imports, exports=exports)
     loaded.keep_forever()  # arrays are freed to the very end of Python
     give_back_first(release_results)
     return loaded

@@ -15,12 +15,12 @@ import os
 import sys
 from functools import cache
 
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir
 from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, OWNER, STOPPED
 from jitml.codegen.llvm.runtime.arena import arenas
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
-from jitml.codegen.llvm.runtime.target import host_target
-from jitml.codegen.target import Target
 
 ENTER, LEAVE = "jitml_run_begins", "jitml_run_ends"
 PERIOD_NS = 50_000_000
@@ -256,26 +256,26 @@ def _nothing() -> None:
     """What is called for Python to look around as it begins."""
 
 
-def safepoints_ir(target: Target, *, linux: bool) -> str:
+def safepoints_ir(cpu: Cpu, *, linux: bool) -> str:
     """The source for a target; where the kernel has no futex nobody is told."""
-    has_clock = linux and target.arch in FUTEX
+    has_clock = linux and cpu.arch in FUTEX
     text = _SAFEPOINTS + (_CLOCK if has_clock else _NO_CLOCK)
-    futex = FUTEX.get(target.arch, 0)
-    return text.format(flags=flags_ir(target), futex=futex, period=PERIOD_NS, DUE=DUE, STOPPED=STOPPED, OWNER=OWNER)
+    futex = FUTEX.get(cpu.arch, 0)
+    return text.format(flags=flags_ir(cpu), futex=futex, period=PERIOD_NS, DUE=DUE, STOPPED=STOPPED, OWNER=OWNER)
 
 
 @cache
 def safepoints() -> Code:
     """The functions above, compiled at the first need."""
-    target, linux = host_target(), sys.platform == "linux"
+    cpu, linux = host_cpu(), sys.platform == "linux"
     libc = ctypes.CDLL(None)
-    names = ("pthread_self", *(_LIBC if linux and target.arch in FUTEX else ()))
+    names = ("pthread_self", *(_LIBC if linux and cpu.arch in FUTEX else ()))
     imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _PYTHON}
     imports |= {name: arenas()[name] for name in ("jitml_arena_put_aside", "jitml_arena_bring_back")}
     imports["nothing"] = id(_nothing)
     exports = (ENTER, LEAVE, LOOK, "jitml_clock_reset")
-    loaded = link([generate(parse(safepoints_ir(target, linux=linux)), target, level=1)], imports=imports, exports=exports)
+    loaded = link([generate(parse(safepoints_ir(cpu, linux=linux)), cpu, level=1)], imports=imports, exports=exports)
     loaded.keep(_nothing)
     loaded.keep_forever()
     if hasattr(os, "register_at_fork"):

@@ -1,131 +1,27 @@
-"""Host target: what is this machine?  The host as a `Target`, its caches and usable cores, and LLVM's target machines for it.
-
-The processor's name alone can mislead (a virtual machine may report an older model than its features), so that the
-feature string always goes with it.
-"""
+"""Host target: what does this processor cost, and what has it, to grouping and scheduling?"""
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
-import sys
-import threading
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from jitml.codegen.target import Target
-from jitml.config import CONFIG
-from jitml.errors import CompilerError
-from jitml.forks import hold_at_fork
+from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
+from jitml.codegen.llvm.runtime.cpu import host_caches, host_cpu
+from jitml.codegen.llvm.runtime.random import NativeDraws
+from jitml.codegen.llvm.runtime.sorting import has_sorts
+from jitml.kernels.target import GEMM, Accepts, Cost, Limits, Target
 
-if TYPE_CHECKING:
-    import llvmlite.binding as llvm
-
-
-@cache
-def llvm_binding() -> Any:
-    """llvmlite's binding, with all targets ready; imported at the first compilation, for it takes 30 ms."""
-    import llvmlite.binding as llvm
-
-    _share_lock(llvm.ffi.lib)
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return llvm
-
-
-def _share_lock(library: Any) -> None:
-    """Let llvmlite take its lock by C code, and forks wait for it.
-
-    Its own way is in Python: an exception that comes just when the lock is taken leaves it so, and nothing is compiled any more.
-    """
-    own = getattr(getattr(library, "_lock", None), "_lock", None)
-    if not isinstance(own, type(threading.RLock())) or library._lock._cblist:
-        return
-    for function in library._fntab.values():
-        function._lock = own
-    hold_at_fork(own)
+CUT_FOR = 8  # cores
 
 
 @cache
 def host_target() -> Target:
-    """The CPU this process runs on, or the one that JITML_CPU names."""
-    llvm = llvm_binding()
-    triple = llvm.get_process_triple()
-    if CONFIG.cpu is not None:
-        _require_known(CONFIG.cpu, triple)
-        return Target(triple, CONFIG.cpu, "", thread_limit())
-    return Target(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), thread_limit())
+    """The host as a target.
 
-
-def _require_known(cpu: str, triple: str) -> None:
-    """LLVM says of a CPU that it does not know to stderr, and ends the process: so another process asks it.
-
-    Raises:
-        CompilerError: it does not know this one.
+    Loops are cut for `CUT_FOR` cores whatever their number is: how a sum is cut shows in its last bits, and these must not
+    depend on JITML_NUM_THREADS or on where the scheduler lets the process run.
     """
-    program = "import sys, llvmlite.binding as llvm; llvm.initialize_all_targets(); llvm.initialize_all_asmprinters(); "
-    program += "llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])"
-    asked = subprocess.run([sys.executable, "-c", program, triple, cpu], check=False, capture_output=True, text=True)
-    if "not a recognized processor" in asked.stderr:
-        raise CompilerError(
-            f"JITML_CPU={cpu!r} is no processor that LLVM knows", remedy="Set it to a name of LLVM's, or unset it."
-        )
-
-
-def usable_cores() -> int:
-    """Cores this process may run on: what the scheduler grants, not what the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def thread_limit() -> int:
-    """The most threads a program uses unless `threads=` says otherwise."""
-    return CONFIG.num_threads or usable_cores()
-
-
-@dataclass(frozen=True, slots=True)
-class Caches:
-    """Bytes of the data caches that one core sees."""
-
-    l1: int = 32 << 10
-    l2: int = 1 << 20
-    l3: int = 8 << 20
-
-
-@cache
-def host_caches() -> Caches:
-    """Cache sizes as Linux reports them; a modest guess elsewhere."""
-    sizes: dict[str, int] = {}
-    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:
-            continue
-        if kind != "Instruction" and size.endswith("K"):
-            sizes[f"l{level}"] = int(size[:-1]) << 10
-    known = {name: size for name, size in sizes.items() if name in ("l1", "l2", "l3")}
-    return Caches(**known)
-
-
-@cache
-def target_machine(target: Target, opt: int) -> llvm.TargetMachine:
-    """LLVM's target machine; kept, because the first code made with one costs 2 ms of tables."""
-    binding = llvm_binding()
-    return binding.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=opt, jit=True
-    )
-
-
-def processor_name() -> str:
-    """The processor as its maker calls it, for reports."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    calls = {"gemm": GEMM, "random": Accepts(routines=NativeDraws())}
+    if has_sorts():
+        calls |= {"sort": Accepts(), "argsort": Accepts()}
+    limits = Limits(CUT_FOR, host_cpu().vector_bytes, dense_stride=DENSE_STRIDE)
+    return Target("cpu", Cost(close_bytes=host_caches().l2), limits, calls=calls)

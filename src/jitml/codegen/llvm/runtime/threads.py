@@ -21,12 +21,12 @@ import os
 import sys
 from functools import cache
 
+from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
 from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, PARALLEL_FOR_WATCHED
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
 from jitml.codegen.llvm.runtime.safepoints import PERIOD_NS, safepoints
-from jitml.codegen.llvm.runtime.target import host_target
-from jitml.codegen.target import Target
 
 # The number of the futex system call and the hint of a spinning thread, by architecture (Linux).
 _LINUX = {
@@ -312,24 +312,24 @@ RUNS = ("jitml_pool_run", "jitml_pool_run_watched")
 _LIBC = ("syscall", "pthread_create", "pthread_detach", "pthread_sigmask", "sigfillset")
 
 
-def pool_ir(target: Target, *, linux: bool) -> str:
+def pool_ir(cpu: Cpu, *, linux: bool) -> str:
     """The pool's source for a target; serial where the kernel has no futex."""
-    if not linux or target.arch not in _LINUX:
+    if not linux or cpu.arch not in _LINUX:
         return _SERIAL
-    futex, pause, declare_pause = _LINUX[target.arch]
+    futex, pause, declare_pause = _LINUX[cpu.arch]
     # Some 50 us of spinning for the next job: a sleeping core takes longer than a small job to wake, so that a worker which
     # sleeps between the calls of a loop never helps (a product of 60 us with a vector ran at half the speed). The caller
     # waits 2 us for the last worker before it sleeps (3-6 us).
     words = {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200}
-    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(target) + mode_ir(target), **words)
+    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(cpu) + mode_ir(cpu), **words)
 
 
 @cache
 def pool() -> Code:
     """The process's pool, compiled at the first need: `jitml_pool_run` is its address."""
-    target = host_target()
+    cpu = host_cpu()
     linux = sys.platform == "linux"
-    code = generate(parse(pool_ir(target, linux=linux)), target, level=2)
+    code = generate(parse(pool_ir(cpu, linux=linux)), cpu, level=2)
     libc = ctypes.CDLL(None)
     imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC} if linux else {}
     imports |= {LOOK: safepoints()[LOOK]} if linux else {}

@@ -1,6 +1,6 @@
-"""Targets: what machine is code made for?  A CPU as code generation sees it: data only, so that any CPU can be described.
+"""Processors: which CPU is code made for?  By LLVM's names, as data, so that any CPU can be described.
 
-`codegen/llvm/runtime/target.py` describes the host; tests describe others and cross-compile.
+`codegen/llvm/runtime/cpu.py` describes the host; tests describe others and cross-compile.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+DENSE_STRIDE = 4  # up to this stride, whole vectors and shuffles are faster than an access for each lane
+
 
 @dataclass(frozen=True)
-class Target:
+class Cpu:
     """A CPU by LLVM's names.
 
     Args:
@@ -19,7 +21,7 @@ class Target:
         features: LLVM's feature string (`+avx2,+fma,-sse4a`); empty leaves it to `cpu`.
         threads: the most threads that a program may use.
 
-    >>> Target("x86_64-unknown-linux-gnu", "haswell", "+sse2,+avx,+avx2,+fma").vector_bytes
+    >>> Cpu("x86_64-unknown-linux-gnu", "haswell", "+sse2,+avx,+avx2,+fma").vector_bytes
     32
     """
 
@@ -85,7 +87,7 @@ _IMPLIED: dict[str, frozenset[str]] = {
     "x86-64-v4": _V3 | {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd"},
 }
 
-X86_64 = Target("x86_64-unknown-linux-gnu", "x86-64", "")
-X86_64_V3 = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "")
-X86_64_V4 = Target("x86_64-unknown-linux-gnu", "x86-64-v4", "")
-AARCH64 = Target("aarch64-unknown-linux-gnu", "generic", "+neon")
+X86_64 = Cpu("x86_64-unknown-linux-gnu", "x86-64", "")
+X86_64_V3 = Cpu("x86_64-unknown-linux-gnu", "x86-64-v3", "")
+X86_64_V4 = Cpu("x86_64-unknown-linux-gnu", "x86-64-v4", "")
+AARCH64 = Cpu("aarch64-unknown-linux-gnu", "generic", "+neon")

@@ -1,0 +1,135 @@
+"""Target model: what do a target's loops and library calls cost, and what does it take?
+
+Data that grouping, scheduling, memory planning and reports ask, and that each back end supplies of itself. The defaults describe
+a small server core with AVX-512. Programs depend on it for speed only, with two exceptions: `Blocks` fix how a sum associates, so
+they are the same on every machine of one target; and without a library's sorts, equal elements keep their order whatever the
+kind of sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from jitml.ir.types import F32, F64, DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """
+    Args:
+        memory_bandwidth, cache_bandwidth: bytes a nanosecond of one core, beyond what is close and within it.
+        close_bytes: of memory that is close to one core, its own cache, say.
+        flops: simple vector operations (f64) a nanosecond of one core.
+        matrix_flops: operations a nanosecond of one core inside the library's products, a multiply-add counting two.
+        parallel_ns: the least serial work, in ns, for which a second thread pays.
+        grain_ns: the least work, in ns, to hand to a thread at once.
+    """
+
+    memory_bandwidth: float = 15.0
+    cache_bandwidth: float = 60.0
+    close_bytes: int = 1 << 20
+    flops: float = 8.0
+    matrix_flops: float = 50.0
+    parallel_ns: float = 50_000.0
+    grain_ns: float = 20_000.0
+
+    def fits_close(self, nbytes: float, share: int = 1) -> bool:
+        """Whether an array stays close between two uses, if it may have one part in `share` of that memory."""
+        return nbytes <= self.close_bytes // share
+
+    def transfer_ns(self, nbytes: float, share: int = 1) -> float:
+        """Time to read or write so many bytes once."""
+        return nbytes / (self.cache_bandwidth if self.fits_close(nbytes, share) else self.memory_bandwidth)
+
+    def loop_ns(self, work: float, nbytes: float) -> float:
+        """Time of a loop on one core: the work, or the traffic if that takes longer."""
+        return max(work / self.flops, self.transfer_ns(nbytes))
+
+    def pays_to_recompute(self, work: float, nbytes: int) -> bool:
+        """Whether so much work more costs no more than writing an array and reading it back."""
+        return work / self.flops <= 2 * self.transfer_ns(nbytes, share=2)
+
+    def waits_for_lines(self, nbytes: int) -> bool:
+        """Whether the library's products, which read a few rows at a time, would wait for each line of an array that no loop
+        has brought close."""
+        return not self.fits_close(nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    Args:
+        cores: threads that parallel loops are cut for.
+        vector_bytes: width of one vector register.
+        alignment: of each buffer in the arena, in bytes.
+        dense_stride: up to this stride, whole vectors and shuffles are faster than an access for each lane.
+        set_bytes: lines so far apart, or a multiple of it, take each other's place in the first cache.
+    """
+
+    cores: int = 2
+    vector_bytes: int = 64
+    alignment: int = 64
+    dense_stride: int = 4
+    set_bytes: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How sums associate.
+
+    Args:
+        reduction: elements summed straight before their sum joins a longer one.
+        chunk: elements of one parallel step through a flat array.
+    """
+
+    reduction: int = 1024
+    chunk: int = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """What a library call takes.
+
+    Args:
+        dtypes: of the elements; None for all.
+        routines: by name, where the call stands for several functions; None for all that there are.
+        sized: whether it can read its extents when the program runs.
+        epilogues: what it can do to the result at once; `add`: add it to what is there.
+    """
+
+    dtypes: frozenset[DType] | None = None
+    routines: Container[str] | None = None
+    sized: bool = True
+    epilogues: frozenset[str] = frozenset()
+
+    def takes(self, dtype: DType) -> bool:
+        return self.dtypes is None or dtype in self.dtypes
+
+    def has(self, routine: str) -> bool:
+        return self.routines is None or routine in self.routines
+
+
+GEMM = Accepts(dtypes=frozenset((F32, F64)), epilogues=frozenset(("add",)))
+CALLS: Mapping[str, Accepts] = MappingProxyType({"gemm": GEMM, "sort": Accepts(), "argsort": Accepts(), "random": Accepts()})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    Args:
+        name: for people.
+        calls: the library's functions, by the names that `kernels.program.Call` has; a name that is missing stands for a function
+            that the library lacks. `copy`, `zeros`, `empty` and `host` are every target's.
+    """
+
+    name: str = "a server core"
+    cost: Cost = Cost()
+    limits: Limits = Limits()
+    blocks: Blocks = Blocks()
+    calls: Mapping[str, Accepts] = field(default_factory=lambda: CALLS)
+
+    def describe(self) -> str:
+        """What times in reports are of."""
+        return "on one core"
