@@ -40,10 +40,12 @@ from programs.drawn.conditioning import nudged, nudging
 from programs.drawn.fences import fenced
 from programs.drawn.inputs import CALLS
 from programs.likeness import Likeness
+from support.alarms import Alarm, alarms
 
 LAYERS = ("machine", "graph", "program")
 _OF_THE_TEXT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, Jit)
 _NUDGES = 5
+_MOST_SECONDS = 20  # for what NumPy does in no time, unless a drawn number says how often
 _files = count()
 # `maximum.at` compares by a scalar loop, in which a nan leaves a flag; that of arrays, and that of other processors, does not.
 _ACCIDENTAL = ("invalid value encountered in maximum", "invalid value encountered in minimum")
@@ -63,8 +65,8 @@ class Verdict:
     """How a program went.
 
     kind: "equal", "refused" (jitml says that it cannot compile it), "uncompiled" (it ran as Python, with a warning), "different",
-        "invalid": eager Python misses a name, as in a program that lost a statement; or "sensitive": inexact numbers differ, and
-        NumPy's own do as far where it rounds otherwise. `detail`: the reason or the difference.
+        "invalid": eager Python misses a name, as in a program that lost a statement, or takes for ever; or "sensitive": inexact
+        numbers differ, and NumPy's own do as far where it rounds otherwise. `detail`: the reason or the difference.
     host_calls: calls into NumPy that compiled code makes; replays: calls that NumPy answered after all.
     """
 
@@ -229,7 +231,12 @@ def _judge(eager: dict[str, Any], text: str, exact: bool, layer: str, close: Clo
     given, close = close, close or (equal if _CHOOSING.search(text) else identical)
     raised = 0
     for number in range(CALLS):
-        expected = call(eager["program"], eager, number)
+        with alarms() as alarm:
+            alarm(_MOST_SECONDS)
+            try:
+                expected = call(eager["program"], eager, number)
+            except Alarm:
+                return Verdict("invalid", f"call {number} takes NumPy more than {_MOST_SECONDS} seconds")
         misses_a_name = isinstance(expected.exception, NameError) and "is not defined" in str(expected.exception)
         if misses_a_name or isinstance(expected.exception, MemoryError):  # fused, none is needed
             return Verdict("invalid", repr(expected.exception))

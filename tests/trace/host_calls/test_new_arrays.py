@@ -209,3 +209,16 @@ def test_what_is_written_into_memory_of_others_does_not_stay() -> None:
             found = compiled(np.ones(3) * first)
         for a, b in zip(found, _of_lent_memory(np.ones(3) * first)):
             np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("give", [np.sum, np.max, np.add.reduce, lambda table: np.take(table, 0)])
+def test_a_container_that_numpy_gives_back_is_refused(give: Any) -> None:
+    """NumPy takes a dict for one object, and its sum is the dict itself: the program's was another one."""
+
+    def change_through_sum(x: Any) -> Any:
+        table = {0: [x.max(), 1]}
+        give(table)[0][1] = 7
+        return table
+
+    with pytest.raises(jitml.UnsupportedError):
+        jitml.jit(change_through_sum, verify="never")(np.arange(3.0))

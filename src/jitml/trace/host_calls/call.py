@@ -55,7 +55,7 @@ from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete import address_of, examples_of, remember
 from jitml.trace.record.libraries import is_called, is_of_numpy, is_scipys, makes_sparse
 from jitml.trace.record.object_state import ObjectState, parts_of
-from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
+from jitml.trace.record.pytree import NAMESPACE, children, flatten, unflatten
 from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported, user_source
 from jitml.trace.record.user_code import caller
 from jitml.trace.speculation import paths
@@ -386,6 +386,7 @@ def _try_out(
     apply = partial(caller(), function)
     root = active_trace().root
     root.trials = root.trials or copy_context()
+    plain: list[Any] = []
 
     def unheard() -> Any:
         with (
@@ -395,7 +396,8 @@ def _try_out(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # the program will call it again
-            return _call(apply, form, given)
+            plain[:] = form.plain(given)
+            return apply(*plain)
 
     try:
         try:
@@ -416,6 +418,8 @@ def _try_out(
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
         message = f"{name} writes into its argument, which is not supported in jitted code"
         raise _Writes(message, source=user_source(), remedy=_WHY_NOT)
+    if _containers(plain) & _containers(result):  # the program makes them for each call, and they are not the user's
+        unsupported(f"{name} returns a container that it was given", "Use the one that is at hand.")
     leaves, _ = flatten(result)
     if any(type(leaf) is np.ndarray and is_very(leaf, x) for leaf in leaves for x in given):
         raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=_WHY_NOT)
@@ -424,6 +428,18 @@ def _try_out(
     if not leaves and not isinstance(function, AddressGiver):
         unsupported(f"{name} returns no array", _WHY_NOT)
     return returned(result)
+
+
+def _containers(tree: Any) -> set[int]:
+    """The containers in a structure that can be changed, by their identities."""
+    found, waiting = dict[int, Any](), [tree]
+    while waiting:
+        x = waiting.pop()
+        parts, spec = children(x)
+        if not spec.is_leaf() and id(x) not in found:
+            found[id(x)] = x
+            waiting += parts
+    return {n for n, x in found.items() if not isinstance(x, tuple | None)}
 
 
 def _lying(x: Array, layout: Ints) -> Array:
