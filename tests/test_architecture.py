@@ -51,7 +51,7 @@ ROOMS = {
     "fusion": (
         *("cost", "lower", "lower/sort", "prepare", "complex", "grouping", "schedule", "scalar_loops", "merge_steps", ""),
     ),
-    "codegen": ("", "llvm/ir", "scalar_math", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
+    "codegen": ("", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
     "dispatch": ("",),
     "memory": ("",),
     "verification": ("",),

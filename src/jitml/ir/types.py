@@ -28,7 +28,8 @@ DTYPES: dict[str, DType] = {
 }
 _NAMES: dict[DType, str] = {dtype: name for name, dtype in DTYPES.items()}
 
-BOOL, I32, I64, F32, F64, C64, C128 = (DTYPES[name] for name in ("bool", "i32", "i64", "f32", "f64", "c64", "c128"))
+BOOL, I32, I64, F16, F32, F64 = (DTYPES[name] for name in ("bool", "i32", "i64", "f16", "f32", "f64"))
+C64, C128 = DTYPES["c64"], DTYPES["c128"]
 
 
 def dtype_name(dtype: DType) -> str:
@@ -52,6 +53,19 @@ def dtype_name(dtype: DType) -> str:
 def is_supported(dtype: DType) -> bool:
     """Whether arrays of this dtype (native byte order) can be compiled."""
     return dtype in _NAMES
+
+
+def signed(dtype: DType) -> DType:
+    """The signed integer dtype of the same width (of a float: of its bits).
+
+    >>> signed(F64)
+    dtype('int64')
+    """
+    return DTYPES[f"i{8 * dtype.itemsize}"]
+
+
+def unsigned(dtype: DType) -> DType:
+    return DTYPES[f"u{8 * dtype.itemsize}"]
 
 
 def is_float(dtype: DType) -> bool:

@@ -1,18 +1,16 @@
 """Elementary functions: how is each pointwise function computed on SIMD lanes?
 
-Inline LLVM IR, branch-free but for rare cold lanes.
+Operation by operation, branch-free but for rare cold lanes.
 
-`emit` is all that the statement emitter needs. The rules lie beside it by topic and write through `Builder`; their
-error bounds, measured, stand in `docs/accuracy.md`. Arithmetic, comparisons, conversions and integer functions give
-NumPy's bits.
+`emit` is all that the statement emitter needs. The rules lie beside it by topic and write through a back end's
+`ScalarBuilder` (`builder.py`); their error bounds, measured, stand in `docs/accuracy.md`. Arithmetic, comparisons,
+conversions and integer functions give NumPy's bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.codegen.llvm.ir.builder import F16, Builder, Operand
-from jitml.codegen.llvm.ir.fp_errors import RAISING
 from jitml.codegen.scalar_math import (  # noqa: F401  (they fill RULES)
     arithmetic,
     exponential,
@@ -23,9 +21,10 @@ from jitml.codegen.scalar_math import (  # noqa: F401  (they fill RULES)
     special,
     trigonometric,
 )
+from jitml.codegen.scalar_math.builder import RAISING, ScalarBuilder, V
 from jitml.codegen.scalar_math.table import RULES
 from jitml.errors import LoweringError
-from jitml.ir.types import F32, DType
+from jitml.ir.types import F16, F32, DType
 
 __all__ = ["RULES", "emit"]
 
@@ -34,7 +33,7 @@ _PLAIN = ("add", "sub", "mul", "div")
 _ANY_DTYPE = ("select", "stop_gradient", "bits", *RAISING)  # that hand on what they are given
 
 
-def emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
+def emit(b: ScalarBuilder[V], fn: str, args: Sequence[V], dtype: DType) -> V:
     """Write the pointwise op named `fn`; `dtype` is the result's. Float16 is computed in float32 and rounded once.
 
     Fast-math flags reach plain arithmetic only: polynomials and their corrections rely on the order they are written in.
@@ -48,12 +47,12 @@ def emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
         return _emit(b, fn, args, dtype)
 
 
-def _emit(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
+def _emit(b: ScalarBuilder[V], fn: str, args: Sequence[V], dtype: DType) -> V:
     if fn == "convert":
         return b.convert(args[0], dtype, raises=True)
     function = RULES.get(fn)
     if function is None:
-        raise LoweringError(f"{fn} has no vector math rule; add one in codegen/llvm/math")
+        raise LoweringError(f"{fn} has no vector math rule; add one in codegen/scalar_math")
     if any(x.dtype == F16 for x in args) and fn not in _ANY_DTYPE:
         wide = [b.convert(x, F32) if x.dtype == F16 else x for x in args]
         return b.convert(function(b, *wide), dtype)

@@ -5,55 +5,54 @@ from __future__ import annotations
 from functools import partial
 from math import inf
 
-from jitml.codegen.llvm.ir.builder import Builder, Operand, signed
-from jitml.codegen.llvm.ir.fp_errors import ERRORS
+from jitml.codegen.scalar_math.builder import ERRORS, ScalarBuilder, V
 from jitml.codegen.scalar_math.integers import floor_divide_integers, fmod_integers, remainder_integers
 from jitml.codegen.scalar_math.table import rule
-from jitml.ir.types import BOOL, DTYPES
+from jitml.ir.types import BOOL, DTYPES, signed
 
 
-def _is_float(x: Operand) -> bool:
+def _is_float(x: V) -> bool:
     return x.dtype.kind == "f"
 
 
 @rule("add")
-def add(b: Builder, x: Operand, y: Operand) -> Operand:
+def add(b: ScalarBuilder[V], x: V, y: V) -> V:
     if x.dtype == BOOL:
         return b.or_(x, y)
     return b.fadd(x, y) if _is_float(x) else b.add(x, y)
 
 
 @rule("sub")
-def sub(b: Builder, x: Operand, y: Operand) -> Operand:
+def sub(b: ScalarBuilder[V], x: V, y: V) -> V:
     return b.fsub(x, y) if _is_float(x) else b.sub(x, y)
 
 
 @rule("mul")
-def mul(b: Builder, x: Operand, y: Operand) -> Operand:
+def mul(b: ScalarBuilder[V], x: V, y: V) -> V:
     if x.dtype == BOOL:
         return b.and_(x, y)
     return b.fmul(x, y) if _is_float(x) else b.mul(x, y)
 
 
 @rule("div")
-def div(b: Builder, x: Operand, y: Operand) -> Operand:
+def div(b: ScalarBuilder[V], x: V, y: V) -> V:
     return b.fdiv(x, y)
 
 
 @rule("neg")
-def neg(b: Builder, x: Operand) -> Operand:
+def neg(b: ScalarBuilder[V], x: V) -> V:
     return b.fneg(x) if _is_float(x) else b.sub(0, x)
 
 
 @rule("abs")
-def absolute(b: Builder, x: Operand) -> Operand:
+def absolute(b: ScalarBuilder[V], x: V) -> V:
     if _is_float(x):
         return b.fabs(x)
     return b.select(b.icmp("lt", x, 0), b.sub(0, x), x) if x.dtype.kind == "i" else x
 
 
 @rule("sign")
-def sign(b: Builder, x: Operand) -> Operand:
+def sign(b: ScalarBuilder[V], x: V) -> V:
     below = b.select(b.compare("lt", x, 0), b.const(-1, x.dtype), b.const(0, x.dtype)) if x.dtype.kind != "u" else 0
     result = b.select(b.compare("gt", x, 0), b.const(1, x.dtype), below)
     return b.select(b.fcmp("uno", x, x), x, result) if _is_float(x) else result
@@ -63,11 +62,11 @@ def sign(b: Builder, x: Operand) -> Operand:
 
 
 @rule("fmod")
-def fmod(b: Builder, x: Operand, y: Operand) -> Operand:
+def fmod(b: ScalarBuilder[V], x: V, y: V) -> V:
     return fmod_floats(b, x, y) if _is_float(x) else fmod_integers(b, x, y)
 
 
-def fmod_floats(b: Builder, x: Operand, y: Operand) -> Operand:
+def fmod_floats(b: ScalarBuilder[V], x: V, y: V) -> V:
     """The exact rest of x / y with the sign of x.
 
     q = trunc(x / y) is the true quotient or one more, and x - q y, rounded once, is exact while q is; from 2**(bits - 1)
@@ -85,7 +84,7 @@ def fmod_floats(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.where_rare(is_rare, b.copysign(rest, x), "fmod", x, y)
 
 
-def _rest(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand, Operand]:
+def _rest(b: ScalarBuilder[V], x: V, y: V) -> tuple[V, V, V]:
     """The rest of x / y, whether it is one, and whether its sign is not Python's."""
     rest = fmod_floats(b, x, y)
     is_rest = b.fcmp("une", rest, 0.0)
@@ -93,7 +92,7 @@ def _rest(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand, Operand
 
 
 @rule("floor_divide")
-def floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
+def floor_divide(b: ScalarBuilder[V], x: V, y: V) -> V:
     """Python's quotient as NumPy's npy_floor_divide rounds it; for y = 0, x / y."""
     if not _is_float(x):
         return floor_divide_integers(b, x, y)
@@ -109,7 +108,7 @@ def floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
 
 
 @rule("remainder")
-def remainder(b: Builder, x: Operand, y: Operand) -> Operand:
+def remainder(b: ScalarBuilder[V], x: V, y: V) -> V:
     """Python's remainder, with the sign of y; for y = 0, nan."""
     if not _is_float(x):
         return remainder_integers(b, x, y)
@@ -120,7 +119,7 @@ def remainder(b: Builder, x: Operand, y: Operand) -> Operand:
 # ------------------------------------------------------------------------------------------------------------ order
 
 
-def _extremum(b: Builder, x: Operand, y: Operand, *, predicate: str, keeps_nan: bool) -> Operand:
+def _extremum(b: ScalarBuilder[V], x: V, y: V, *, predicate: str, keeps_nan: bool) -> V:
     """The larger or smaller; a nan wins (`keeps_nan`) or loses. The plain select hands on y if either is nan."""
     if x.dtype == BOOL:
         return b.or_(x, y) if predicate == "gt" else b.and_(x, y)
@@ -139,7 +138,7 @@ for _name, _predicate, _keeps_nan in (
     rule(_name)(partial(_extremum, predicate=_predicate, keeps_nan=_keeps_nan))
 
 
-def _compare(b: Builder, x: Operand, y: Operand, *, predicate: str) -> Operand:
+def _compare(b: ScalarBuilder[V], x: V, y: V, *, predicate: str) -> V:
     return b.compare(predicate, x, y)
 
 
@@ -150,8 +149,8 @@ for _predicate in ("eq", "ne", "lt", "le", "gt", "ge"):
 # ------------------------------------------------------------------------------------- rounding, predicates, choice
 
 
-def _method(b: Builder, *args: Operand, name: str) -> Operand:
-    result: Operand = getattr(b, name)(*args)
+def _method(b: ScalarBuilder[V], *args: V, name: str) -> V:
+    result: V = getattr(b, name)(*args)
     return result
 
 
@@ -160,16 +159,16 @@ for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "copysign"):
 
 
 @rule("select")
-def select(b: Builder, condition: Operand, x: Operand, y: Operand) -> Operand:
+def select(b: ScalarBuilder[V], condition: V, x: V, y: V) -> V:
     return b.select(condition, x, y)
 
 
 @rule("stop_gradient")
-def identity(b: Builder, x: Operand) -> Operand:
+def identity(b: ScalarBuilder[V], x: V) -> V:
     return x
 
 
-def _raise(b: Builder, x: Operand, where: Operand, *, error: str) -> Operand:
+def _raise(b: ScalarBuilder[V], x: V, where: V, *, error: str) -> V:
     b.raise_errors(**{error: where})
     return x
 
@@ -179,30 +178,30 @@ for _error in ERRORS:
 
 
 @rule("isnan")
-def isnan(b: Builder, x: Operand) -> Operand:
+def isnan(b: ScalarBuilder[V], x: V) -> V:
     return b.fcmp("uno", x, x)
 
 
 @rule("isinf")
-def isinf(b: Builder, x: Operand) -> Operand:
+def isinf(b: ScalarBuilder[V], x: V) -> V:
     return b.fcmp("oeq", b.fabs(x), inf)
 
 
 @rule("isfinite")
-def isfinite(b: Builder, x: Operand) -> Operand:
+def isfinite(b: ScalarBuilder[V], x: V) -> V:
     return b.fcmp("olt", b.fabs(x), inf)
 
 
 @rule("bits")
-def bits(b: Builder, x: Operand) -> Operand:
+def bits(b: ScalarBuilder[V], x: V) -> V:
     return b.bitcast(x, signed(x.dtype))
 
 
 @rule("from_bits")
-def from_bits(b: Builder, x: Operand) -> Operand:
+def from_bits(b: ScalarBuilder[V], x: V) -> V:
     return b.bitcast(x, DTYPES[f"f{8 * x.dtype.itemsize}"])
 
 
 @rule("signbit")
-def signbit(b: Builder, x: Operand) -> Operand:
+def signbit(b: ScalarBuilder[V], x: V) -> V:
     return b.icmp("lt", b.bitcast(x, signed(x.dtype)), 0)

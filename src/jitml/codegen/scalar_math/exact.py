@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.ir.builder import Arg, Builder, Operand
+from typing import TypeAlias
 
-Pair = tuple[Operand, Operand]
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
+
+Pair: TypeAlias = tuple[V, V]
 
 _SPLITTER = 2.0**27 + 1  # Veltkamp's, for float64
 
 
-def fast_two_sum(b: Builder, x: Arg, y: Arg) -> Pair:
+def fast_two_sum(b: ScalarBuilder[V], x: V | float, y: V | float) -> Pair[V]:
     """x + y exactly, for |x| >= |y| or x = 0 (Dekker 1971)."""
     total = b.fadd(x, y)
     return total, b.fsub(y, b.fsub(total, x))
 
 
-def two_product(b: Builder, x: Operand, y: Operand) -> Pair:
+def two_product(b: ScalarBuilder[V], x: V, y: V) -> Pair[V]:
     """x * y exactly, in float64; without fused multiply-add by splitting (Dekker 1971)."""
     product = b.fmul(x, y)
     if b.has_fma:
@@ -27,13 +29,13 @@ def two_product(b: Builder, x: Operand, y: Operand) -> Pair:
     return product, b.fadd(error, b.fmul(x_low, y_low))
 
 
-def _split(b: Builder, x: Operand) -> Pair:
+def _split(b: ScalarBuilder[V], x: V) -> Pair[V]:
     shifted = b.fmul(x, _SPLITTER)
     high = b.fsub(shifted, b.fsub(shifted, x))
     return high, b.fsub(x, high)
 
 
-def quotient(b: Builder, x: Operand, y: Pair) -> Pair:
+def quotient(b: ScalarBuilder[V], x: V, y: Pair[V]) -> Pair[V]:
     """x / y as a pair, with one division: what x has left after hi * y, times the same reciprocal."""
     reciprocal = b.fdiv(1.0, y[0])
     high = b.fmul(x, reciprocal)
@@ -45,11 +47,11 @@ def quotient(b: Builder, x: Operand, y: Pair) -> Pair:
     return high, b.fmul(b.fma(b.fneg(high), y[1], rest), reciprocal)
 
 
-def multiply(b: Builder, x: Pair, y: Pair) -> Pair:
+def multiply(b: ScalarBuilder[V], x: Pair[V], y: Pair[V]) -> Pair[V]:
     """The product of two pairs, to about 2**-100; not normalised."""
     high, low = two_product(b, x[0], y[0])
     return high, b.fma(x[0], y[1], b.fma(x[1], y[0], low))
 
 
-def constant(b: Builder, parts: tuple[float, ...], like: Operand) -> Pair:
+def constant(b: ScalarBuilder[V], parts: tuple[float, ...], like: V) -> Pair[V]:
     return b.const(parts[0], like.dtype), b.const(parts[1], like.dtype)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from math import log
 
-from jitml.codegen.llvm.ir.builder import Builder, Operand
 from jitml.codegen.scalar_math import coefficients as c
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.formats import DOUBLE, FloatFormat, format_of, horner, nearest_integer, power_of_two, scale
 from jitml.codegen.scalar_math.table import rule
 
 
-def expm1_reduced(b: Builder, x: Operand) -> tuple[Operand, Operand]:
+def expm1_reduced(b: ScalarBuilder[V], x: V) -> tuple[V, V]:
     """(p, n) with exp(x) = 2**n (1 + p); n is an integer, and p has full relative precision."""
     form = format_of(x)
     n, k = nearest_integer(b, x, 1 / log(2))
@@ -23,7 +23,7 @@ def expm1_reduced(b: Builder, x: Operand) -> tuple[Operand, Operand]:
     return b.fma(b.fmul(r, r), horner(b, r, form.pick(c.EXP, c.EXP_F32)), r), k
 
 
-def clamp(b: Builder, x: Operand, low: float, high: float) -> Operand:
+def clamp(b: ScalarBuilder[V], x: V, low: float, high: float) -> V:
     """x within bounds beyond which the result is the same; a nan stays."""
     return b.max(low, b.min(high, x))
 
@@ -34,13 +34,13 @@ def limits(form: FloatFormat) -> tuple[float, float]:
 
 
 @rule("exp")
-def exp(b: Builder, x: Operand) -> Operand:
+def exp(b: ScalarBuilder[V], x: V) -> V:
     p, n = expm1_reduced(b, clamp(b, x, *limits(format_of(x))))
     return scale(b, b.fadd(p, 1.0), n)
 
 
 @rule("exp2")
-def exp2(b: Builder, x: Operand) -> Operand:
+def exp2(b: ScalarBuilder[V], x: V) -> V:
     form = format_of(x)
     x = clamp(b, x, *((-1076.0, 1025.0) if form is DOUBLE else (-151.0, 129.0)))
     n, k = nearest_integer(b, x, 1.0)
@@ -49,7 +49,7 @@ def exp2(b: Builder, x: Operand) -> Operand:
 
 
 @rule("expm1")
-def expm1(b: Builder, x: Operand) -> Operand:
+def expm1(b: ScalarBuilder[V], x: V) -> V:
     form = format_of(x)
     p, n = expm1_reduced(b, clamp(b, x, *((-40.0, 709.8) if form is DOUBLE else (-20.0, 88.8))))
     # Half of 2**n, because 2**1024 is no float although exp(x) - 1 still is one.
@@ -58,7 +58,7 @@ def expm1(b: Builder, x: Operand) -> Operand:
     return b.copysign(b.select(b.icmp("eq", n, 0), p, result), x)
 
 
-def _quarter(b: Builder, x: Operand) -> tuple[Operand, Operand]:
+def _quarter(b: ScalarBuilder[V], x: V) -> tuple[V, V]:
     """(p, 2**n / 4) of |x|: sinh and cosh stay finite a little beyond the limit of exp."""
     form = format_of(x)
     p, n = expm1_reduced(b, b.min(710.6 if form is DOUBLE else 89.45, b.fabs(x)))
@@ -66,7 +66,7 @@ def _quarter(b: Builder, x: Operand) -> tuple[Operand, Operand]:
 
 
 @rule("sinh")
-def sinh(b: Builder, x: Operand) -> Operand:
+def sinh(b: ScalarBuilder[V], x: V) -> V:
     """With u = expm1(|x|) / 4: sinh = 2 (u + u / (4 u + 1))."""
     p, quarter = _quarter(b, x)
     u = b.fma(quarter, p, b.fsub(quarter, 0.25))
@@ -76,14 +76,14 @@ def sinh(b: Builder, x: Operand) -> Operand:
 
 
 @rule("cosh")
-def cosh(b: Builder, x: Operand) -> Operand:
+def cosh(b: ScalarBuilder[V], x: V) -> V:
     p, quarter = _quarter(b, x)
     u = b.fma(quarter, p, quarter)
     return b.fmul(b.fadd(u, b.fdiv(0.0625, u)), 2.0)
 
 
 @rule("tanh")
-def tanh(b: Builder, x: Operand) -> Operand:
+def tanh(b: ScalarBuilder[V], x: V) -> V:
     """With t = expm1(2 |x|): tanh = t / (t + 2)."""
     form = format_of(x)
     magnitude = b.min(20.0 if form is DOUBLE else 10.0, b.fabs(x))
@@ -94,7 +94,7 @@ def tanh(b: Builder, x: Operand) -> Operand:
 
 
 @rule("logistic")
-def logistic(b: Builder, x: Operand) -> Operand:
+def logistic(b: ScalarBuilder[V], x: V) -> V:
     """1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)) for negative x, which keeps tiny results exact."""
     p, n = expm1_reduced(b, b.max(limits(format_of(x))[0], b.fneg(b.fabs(x))))
     power = scale(b, b.fadd(p, 1.0), n)

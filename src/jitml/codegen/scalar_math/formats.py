@@ -8,8 +8,8 @@ from math import inf, nan, sqrt
 
 import numpy as np
 
-from jitml.codegen.llvm.ir.builder import Arg, Builder, Operand, signed
-from jitml.ir.types import F32, F64, DType
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
+from jitml.ir.types import F32, F64, DType, signed
 
 
 @dataclass(frozen=True)
@@ -47,33 +47,32 @@ class FloatFormat:
 DOUBLE, SINGLE = FloatFormat(F64, 52, 1023), FloatFormat(F32, 23, 127)
 
 
-def format_of(x: Operand) -> FloatFormat:
+def format_of(x: V) -> FloatFormat:
     return DOUBLE if x.dtype == F64 else SINGLE
 
 
-def horner(b: Builder, x: Operand, coefficients: Sequence[float]) -> Operand:
+def horner(b: ScalarBuilder[V], x: V, coefficients: Sequence[float]) -> V:
     """A polynomial, lowest power first. Horner's order: the interleaved copies hide the latency of the chain."""
     *rest, last = coefficients
-    total: Arg = last
+    total = b.const(last, x.dtype)
     for c in reversed(rest):
         total = b.fma(total, x, c)
-    assert isinstance(total, Operand)
     return total
 
 
-def nearest_integer(b: Builder, x: Operand, factor: float) -> tuple[Operand, Operand]:
+def nearest_integer(b: ScalarBuilder[V], x: V, factor: float) -> tuple[V, V]:
     """rint(x * factor) as a float and as an integer, for |x * factor| < 2**(mantissa - 2)."""
     form = format_of(x)
     shifted = b.fma(x, factor, form.magic)
     return b.fsub(shifted, form.magic), b.sub(b.bitcast(shifted, form.integer), form.bits(form.magic))
 
 
-def power_of_two(b: Builder, k: Operand, form: FloatFormat) -> Operand:
+def power_of_two(b: ScalarBuilder[V], k: V, form: FloatFormat) -> V:
     """2.0**k for an integer k in the range of normal numbers."""
     return b.bitcast(b.shl(b.add(k, form.bias), form.mantissa), form.dtype)
 
 
-def scale(b: Builder, x: Operand, k: Operand) -> Operand:
+def scale(b: ScalarBuilder[V], x: V, k: V) -> V:
     """x * 2.0**k for |k| <= 2 * bias: two factors, so that overflow and subnormal results round once, at the end."""
     form = format_of(x)
     both = b.add(k, 2 * form.bias)
@@ -82,7 +81,7 @@ def scale(b: Builder, x: Operand, k: Operand) -> Operand:
     return b.fmul(b.fmul(x, low), high)
 
 
-def split_exponent(b: Builder, x: Operand) -> tuple[Operand, Operand]:
+def split_exponent(b: ScalarBuilder[V], x: V) -> tuple[V, V]:
     """x = 2.0**k * m with sqrt(1/2) <= m < sqrt(2), both as floats, for 0 < x < inf (subnormals too)."""
     form = format_of(x)
     is_tiny = b.fcmp("olt", x, form.smallest_normal)
@@ -99,7 +98,7 @@ def split_exponent(b: Builder, x: Operand) -> tuple[Operand, Operand]:
     return b.fsub(exponent, offset), m
 
 
-def mark(b: Builder, m: Operand, at_pole: float, pole: Operand, outside: Operand) -> Operand:
+def mark(b: ScalarBuilder[V], m: V, at_pole: float, pole: V, outside: V) -> V:
     """m, but where a function has a pole or is not defined, what makes a division by it raise that error.
 
     The quotient is not used there. `at_pole` is the m that makes the divisor 0.
@@ -107,7 +106,7 @@ def mark(b: Builder, m: Operand, at_pole: float, pole: Operand, outside: Operand
     return b.select(outside, inf, b.select(pole, at_pole, m))
 
 
-def fix_log(b: Builder, x: Operand, result: Operand, pole: float = 0.0) -> Operand:
+def fix_log(b: ScalarBuilder[V], x: V, result: V, pole: float = 0.0) -> V:
     """The logarithm's values outside (pole, inf): -inf at the pole, nan below it, inf and nan handed on."""
     result = b.select(b.fcmp("olt", x, inf), result, x)
     outside = b.select(b.fcmp("oeq", x, pole), b.const(-inf, x.dtype), nan)

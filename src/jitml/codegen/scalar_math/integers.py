@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.ir.builder import Builder, Operand, constant_value, unsigned
+from collections.abc import Sequence
+
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.table import rule
-from jitml.ir.types import F64, I64
+from jitml.ir.types import F64, I64, unsigned
 
 
-def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+def _truncated(b: ScalarBuilder[V], x: V, y: V) -> tuple[V, V]:
     """Quotient and rest towards zero, for any divisor: by 0 both are 0, by -1 the quotient wraps."""
-    divisor = constant_value(y)
+    divisor = b.constant_value(y)
     if divisor is not None and divisor > 0:
         quotient = b.divide(x, y)
         return quotient, b.sub(x, b.mul(quotient, y))
@@ -25,32 +27,32 @@ def _truncated(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     return b.select(is_zero, 0, quotient), b.select(is_zero, 0, rest)
 
 
-def _raise_where_zero(b: Builder, y: Operand) -> Operand:
+def _raise_where_zero(b: ScalarBuilder[V], y: V) -> V:
     """Where a divisor is 0. What a division in float64 raises is not enough: LLVM drops those that it can do without."""
     is_zero = b.icmp("eq", y, 0)
-    if constant_value(y) in (None, 0):
+    if b.constant_value(y) in (None, 0):
         b.raise_errors(divide=is_zero)
     return is_zero
 
 
-def _divides_in_float(x: Operand, y: Operand) -> bool:
+def _divides_in_float(x: V, y: V) -> bool:
     """Vectors of up to 32 bits divide in float64: 1/x exceeds its rounding, so that truncation is exact."""
     return x.dtype.itemsize < 8 and max(x.lanes, y.lanes) > 1
 
 
-def _quotient(b: Builder, x: Operand, y: Operand) -> Operand:
+def _quotient(b: ScalarBuilder[V], x: V, y: V) -> V:
     if not _divides_in_float(x, y):
         return b.divide(x, y)
     ratio = b.fdiv(b.convert(x, F64), b.convert(y, F64))
-    return Operand(x.dtype, ratio.lanes, b.convert(ratio, x.dtype).names)
+    return b.convert(ratio, x.dtype)
 
 
-def _divides_as_float(x: Operand, y: Operand) -> bool:
+def _divides_as_float(x: V, y: V) -> bool:
     """Vectors of 64 bits: no processor divides them, and LLVM takes them apart."""
     return x.dtype == I64 and max(x.lanes, y.lanes) > 1
 
 
-def _floored(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+def _floored(b: ScalarBuilder[V], x: V, y: V) -> tuple[V, V]:
     """Quotient rounded down and rest, of 64 bits, by the reciprocal in float64; all integers wrap.
 
     A first quotient is wrong by some 2**-50 of itself, so that |rest| < |y| + 2**13. What the rest still holds is found
@@ -62,7 +64,7 @@ def _floored(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     quotient = b.convert(b.fmul(b.convert(x, F64), inverse), I64)
     rest = b.sub(x, b.mul(quotient, y))
     held = b.floor(b.fma(b.convert(rest, F64), inverse, -(2.0**-30)))
-    more = b.each([held], I64, f"fptosi {held.type} {{0}} to {x.type}")  # no bounds to check: it is small
+    more = b.convert_small(held, I64)
     quotient, rest = b.add(quotient, more), b.sub(rest, b.mul(more, y))
     # It has the divisor's sign, and less than twice its size: that takes all 64 bits.
     is_negative = b.icmp("lt", y, 0)
@@ -72,19 +74,19 @@ def _floored(b: Builder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     return b.select(is_zero, 0, quotient), b.select(is_zero, 0, rest)
 
 
-def _power_of_two(y: Operand) -> int | None:
+def _power_of_two(b: ScalarBuilder[V], y: V) -> int | None:
     """n of a constant 2**n."""
-    divisor = constant_value(y)
+    divisor = b.constant_value(y)
     if not isinstance(divisor, int) or divisor <= 0 or divisor & (divisor - 1):
         return None
     return divisor.bit_length() - 1
 
 
-def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
-    power = _power_of_two(y)
+def floor_divide_integers(b: ScalarBuilder[V], x: V, y: V) -> V:
+    power = _power_of_two(b, y)
     if power is not None:
         return b.ashr(x, power) if x.dtype.kind == "i" else b.lshr(x, power)
-    if x.dtype.kind == "i" and constant_value(y) in (None, -1):
+    if x.dtype.kind == "i" and b.constant_value(y) in (None, -1):
         b.raise_errors(overflow=b.and_(b.icmp("eq", y, -1), b.icmp("eq", x, -(1 << (8 * x.dtype.itemsize - 1)))))
     if _divides_as_float(x, y):
         return _floored(b, x, y)[0]
@@ -94,8 +96,8 @@ def floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.sub(quotient, b.convert(_is_off(b, rest, y), x.dtype))
 
 
-def remainder_integers(b: Builder, x: Operand, y: Operand) -> Operand:
-    power = _power_of_two(y)
+def remainder_integers(b: ScalarBuilder[V], x: V, y: V) -> V:
+    power = _power_of_two(b, y)
     if power is not None:
         return b.and_(x, (1 << power) - 1)
     if _divides_as_float(x, y):
@@ -106,48 +108,29 @@ def remainder_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.select(_is_off(b, rest, y), b.add(rest, y), rest)
 
 
-def _is_off(b: Builder, rest: Operand, y: Operand) -> Operand:
+def _is_off(b: ScalarBuilder[V], rest: V, y: V) -> V:
     """Whether truncation rounded up: a rest is left, and its sign is not the divisor's."""
     return b.and_(b.icmp("ne", rest, 0), b.icmp("lt", b.xor(rest, y), 0))
 
 
-def fmod_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+def fmod_integers(b: ScalarBuilder[V], x: V, y: V) -> V:
     return _truncated(b, x, y)[1]
 
 
-def pow_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+def pow_integers(b: ScalarBuilder[V], x: V, y: V) -> V:
     """Wrapping powers by repeated squaring, until no lane has an exponent left; negative exponents count as 0."""
     x, y = b.operands(x, y)
     if y.dtype.kind == "i":
         y = b.select(b.icmp("lt", y, 0), 0, y)
-    copies = max(len(x.names), len(y.names))
-    start, head, body, done = b.label, b.fresh("power"), b.fresh("square"), b.fresh("powered")
-    kind = x.type
-    bases, exponents, products, squares, halves, scaled = ([f"%{b.fresh()}" for _ in range(copies)] for _ in range(6))
-    one = b.splat(b.const(1, x.dtype), x.lanes).names[0]
-    b.emit(f"br label %{head}")
-    b.start_block(head)
-    for k in range(copies):
-        for name, first, following in (
-            (bases[k], x.names[k % len(x.names)], squares[k]),
-            (exponents[k], y.names[k % len(y.names)], halves[k]),
-            (products[k], one, scaled[k]),
-        ):
-            b.emit(f"{name} = phi {kind} [ {first}, %{start} ], [ {following}, %{body} ]")
-    base, exponent, product = (Operand(x.dtype, x.lanes, tuple(names)) for names in (bases, exponents, products))
-    more = b.any(b.icmp("ne", exponent, 0)).names[0]
-    b.emit(f"br i1 {more}, label %{body}, label %{done}")
-    b.start_block(body)
-    is_odd = b.icmp("ne", b.and_(exponent, 1), 0)
-    for names, value in (
-        (scaled, b.select(is_odd, b.mul(product, base), product)),
-        (squares, b.mul(base, base)),
-        (halves, b.lshr(exponent, 1)),
-    ):
-        for name, result in zip(names, value.names, strict=True):
-            b.emit(f"{name} = or {kind} {result}, {result}")
-    b.emit(f"br label %{head}")
-    b.start_block(done)
+    one = b.splat(b.const(1, x.dtype), x.lanes)
+
+    def step(values: list[V]) -> Sequence[V]:
+        base, exponent, product = values
+        is_odd = b.icmp("ne", b.and_(exponent, 1), 0)
+        scaled = b.select(is_odd, b.mul(product, base), product)
+        return b.mul(base, base), b.lshr(exponent, 1), scaled
+
+    _, _, product = b.repeat((x, y, one), lambda values: b.icmp("ne", values[1], 0), step)
     return product
 
 
@@ -155,38 +138,38 @@ def pow_integers(b: Builder, x: Operand, y: Operand) -> Operand:
 
 
 @rule("bit_and")
-def bit_and(b: Builder, x: Operand, y: Operand) -> Operand:
+def bit_and(b: ScalarBuilder[V], x: V, y: V) -> V:
     return b.and_(x, y)
 
 
 @rule("bit_or")
-def bit_or(b: Builder, x: Operand, y: Operand) -> Operand:
+def bit_or(b: ScalarBuilder[V], x: V, y: V) -> V:
     return b.or_(x, y)
 
 
 @rule("bit_xor")
-def bit_xor(b: Builder, x: Operand, y: Operand) -> Operand:
+def bit_xor(b: ScalarBuilder[V], x: V, y: V) -> V:
     return b.xor(x, y)
 
 
 @rule("bit_not")
-def bit_not(b: Builder, x: Operand) -> Operand:
+def bit_not(b: ScalarBuilder[V], x: V) -> V:
     return b.not_(x)
 
 
-def _is_shift(b: Builder, count: Operand) -> Operand:
+def _is_shift(b: ScalarBuilder[V], count: V) -> V:
     """Whether 0 <= count < width: a negative count is a huge unsigned one."""
     return b.icmp("lt", b.bitcast(count, unsigned(count.dtype)), 8 * count.dtype.itemsize)
 
 
 @rule("shift_left")
-def shift_left(b: Builder, x: Operand, count: Operand) -> Operand:
+def shift_left(b: ScalarBuilder[V], x: V, count: V) -> V:
     inside = _is_shift(b, count)
     return b.select(inside, b.shl(x, b.select(inside, count, 0)), 0)
 
 
 @rule("shift_right")
-def shift_right(b: Builder, x: Operand, count: Operand) -> Operand:
+def shift_right(b: ScalarBuilder[V], x: V, count: V) -> V:
     inside = _is_shift(b, count)
     if x.dtype.kind == "i":
         return b.ashr(x, b.select(inside, count, 8 * x.dtype.itemsize - 1))

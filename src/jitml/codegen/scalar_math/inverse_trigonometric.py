@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from jitml.codegen.llvm.ir.builder import Arg, Builder, Operand, signed
 from jitml.codegen.scalar_math import coefficients as c
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.formats import FloatFormat, format_of, horner
 from jitml.codegen.scalar_math.table import rule
+from jitml.ir.types import signed
 
 
 def _pi(form: FloatFormat, fraction: float) -> tuple[float, float]:
@@ -16,7 +17,7 @@ def _pi(form: FloatFormat, fraction: float) -> tuple[float, float]:
     return high * fraction, low * fraction
 
 
-def _arctan_of_ratio(b: Builder, y: Operand, x: Operand) -> Operand:
+def _arctan_of_ratio(b: ScalarBuilder[V], y: V, x: V) -> V:
     """arctan(y / x) for y, x >= 0, in [0, pi/2], with a single division.
 
     Above tan(3 pi/8) it is pi/2 - arctan(x / y), above tan(pi/8) it is pi/4 + arctan((y - x) / (y + x)).
@@ -37,12 +38,12 @@ def _arctan_of_ratio(b: Builder, y: Operand, x: Operand) -> Operand:
 
 
 @rule("arctan")
-def arctan(b: Builder, x: Operand) -> Operand:
+def arctan(b: ScalarBuilder[V], x: V) -> V:
     return b.copysign(_arctan_of_ratio(b, b.fabs(x), b.splat(b.const(1.0, x.dtype), x.lanes)), x)
 
 
 @rule("arctan2")
-def arctan2(b: Builder, y: Operand, x: Operand) -> Operand:
+def arctan2(b: ScalarBuilder[V], y: V, x: V) -> V:
     y, x = b.operands(y, x)
     form = format_of(x)
     height, width = b.fabs(y), b.fabs(x)
@@ -61,7 +62,7 @@ def arctan2(b: Builder, y: Operand, x: Operand) -> Operand:
 
 
 @rule("arcsin")
-def arcsin(b: Builder, x: Operand) -> Operand:
+def arcsin(b: ScalarBuilder[V], x: V) -> V:
     form = format_of(x)
     magnitude, is_outer, root, tail = _arcsin_parts(b, x)
     half, half_low = _pi(form, 0.5)
@@ -69,7 +70,7 @@ def arcsin(b: Builder, x: Operand) -> Operand:
     return b.copysign(b.select(is_outer, outer, b.fadd(magnitude, tail)), x)
 
 
-def _arcsin_parts(b: Builder, x: Operand) -> tuple[Operand, Operand, Operand, Operand]:
+def _arcsin_parts(b: ScalarBuilder[V], x: V) -> tuple[V, V, V, V]:
     """(|x|, |x| > 1/2, s, tail) with arcsin(s) = s + tail, where s is |x|, or sqrt((1 - |x|) / 2) for the outer half."""
     form = format_of(x)
     magnitude = b.fabs(x)
@@ -80,7 +81,7 @@ def _arcsin_parts(b: Builder, x: Operand) -> tuple[Operand, Operand, Operand, Op
 
 
 @rule("arccos")
-def arccos(b: Builder, x: Operand) -> Operand:
+def arccos(b: ScalarBuilder[V], x: V) -> V:
     """pi/2 - arcsin(x) inside; outside twice the arcsin of the root, from 0 or from pi."""
     form = format_of(x)
     _, is_outer, s, tail = _arcsin_parts(b, x)
@@ -88,7 +89,7 @@ def arccos(b: Builder, x: Operand) -> Operand:
     is_left = b.fcmp("olt", x, 0.0)
     twice, twice_tail = b.fmul(s, 2.0), b.fmul(tail, 2.0)
     # The base minus (or plus) s, the smaller parts first.
-    zero: Arg = b.const(0.0, x.dtype)
+    zero: V | float = b.const(0.0, x.dtype)
     base = b.select(is_outer, b.select(is_left, pi, zero), half)
     base_low = b.select(is_outer, b.select(is_left, pi_low, zero), half_low)
     step, small = b.select(is_outer, twice, s), b.select(is_outer, twice_tail, tail)

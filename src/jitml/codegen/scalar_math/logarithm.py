@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, nan
 
-from jitml.codegen.llvm.ir.builder import Arg, Builder, Operand
 from jitml.codegen.scalar_math import coefficients as c
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.formats import DOUBLE, fix_log, format_of, horner, mark, split_exponent
 from jitml.codegen.scalar_math.table import rule
 
 
-def log_parts(b: Builder, f: Operand) -> tuple[Operand, Operand]:
+def log_parts(b: ScalarBuilder[V], f: V) -> tuple[V, V]:
     """(f**2 / 2, r) with log(1 + f) = f - (f**2 / 2 - r)."""
     s = b.fdiv(f, b.fadd(f, 2.0))
     z = b.fmul(s, s)
@@ -24,7 +24,7 @@ def log_parts(b: Builder, f: Operand) -> tuple[Operand, Operand]:
     return half_square, b.fmul(s, tail)
 
 
-def _assemble(b: Builder, k: Operand, f: Operand, correction: Arg = 0.0) -> Operand:
+def _assemble(b: ScalarBuilder[V], k: V, f: V, correction: V | float = 0.0) -> V:
     """k ln 2 + log(1 + f) + correction, added from the smallest term up."""
     high, low = format_of(f).pick(c.LN2, c.LN2_F32)
     half_square, r = log_parts(b, f)
@@ -33,17 +33,17 @@ def _assemble(b: Builder, k: Operand, f: Operand, correction: Arg = 0.0) -> Oper
 
 
 @rule("log")
-def log(b: Builder, x: Operand) -> Operand:
+def log(b: ScalarBuilder[V], x: V) -> V:
     k, m = split_exponent(b, x)
     return fix_log(b, x, _assemble(b, k, _marked(b, x, b.fsub(m, 1.0))))
 
 
-def _marked(b: Builder, x: Operand, f: Operand, pole: float = 0.0) -> Operand:
+def _marked(b: ScalarBuilder[V], x: V, f: V, pole: float = 0.0) -> V:
     """f, but such that dividing it by f + 2 raises the error of a logarithm of x at or beyond the pole."""
     return mark(b, f, -2.0, b.fcmp("oeq", x, pole), b.fcmp("olt", x, pole))
 
 
-def _other_base(b: Builder, x: Operand, per_e: Sequence[float], k_high: Operand, k_low: Arg, m: Operand) -> Operand:
+def _other_base(b: ScalarBuilder[V], x: V, per_e: Sequence[float], k_high: V, k_low: V | float, m: V) -> V:
     """k log(2) + log(m), both in the other base: log(m) as a short high part, whose product with 1 / ln(base) is exact."""
     form = format_of(x)
     f = _marked(b, x, b.fsub(m, 1.0))
@@ -60,20 +60,20 @@ def _other_base(b: Builder, x: Operand, per_e: Sequence[float], k_high: Operand,
 
 
 @rule("log2")
-def log2(b: Builder, x: Operand) -> Operand:
+def log2(b: ScalarBuilder[V], x: V) -> V:
     k, m = split_exponent(b, x)
     return _other_base(b, x, format_of(x).pick(c.LOG2E_SHORT, c.LOG2E_F32), k, 0.0, m)
 
 
 @rule("log10")
-def log10(b: Builder, x: Operand) -> Operand:
+def log10(b: ScalarBuilder[V], x: V) -> V:
     form = format_of(x)
     k, m = split_exponent(b, x)
     high, low = form.pick(c.LOG10_2, c.LOG10_2_F32)
     return _other_base(b, x, form.pick(c.LOG10E_SHORT, c.LOG10E_F32), b.fmul(k, high), b.fmul(k, low), m)
 
 
-def _log_of_sum(b: Builder, x: Operand, one: Arg = 1.0, doublings: Arg = 0.0, *, given: Operand | None = None) -> Operand:
+def _log_of_sum(b: ScalarBuilder[V], x: V, one: V | float = 1.0, doublings: V | float = 0.0, *, given: V | None = None) -> V:
     """log(x + one) + doublings * ln 2, where `one` is 1, or 0 for large x; 0 < x + one < inf.
 
     What x + one loses by rounding comes back as a first-order correction. Where the number `given` is -1 or below, it raises the
@@ -91,25 +91,25 @@ def _log_of_sum(b: Builder, x: Operand, one: Arg = 1.0, doublings: Arg = 0.0, *,
 
 
 @rule("log1p")
-def log1p(b: Builder, x: Operand) -> Operand:
+def log1p(b: ScalarBuilder[V], x: V) -> V:
     form = format_of(x)
     inside = b.max(-1 + 2.0 ** -(form.mantissa + 1), b.min(form.largest, x))
     return fix_log(b, x, b.copysign(_log_of_sum(b, inside, given=x), x), pole=-1.0)
 
 
-def _large(b: Builder, magnitude: Operand) -> Operand:
+def _large(b: ScalarBuilder[V], magnitude: V) -> V:
     """Where x**2 + 1 is x**2 to all bits, and could overflow: log(2 x) takes over."""
     return b.fcmp("ogt", magnitude, 2.0 ** (28 if format_of(magnitude) is DOUBLE else 13))
 
 
-def _log_or_double(b: Builder, is_large: Operand, x: Operand, u: Operand) -> Operand:
+def _log_or_double(b: ScalarBuilder[V], is_large: V, x: V, u: V) -> V:
     """log(2 x) where x is large, log1p(u) elsewhere."""
     one, finite = b.const(1.0, x.dtype), b.min(format_of(x).largest, x)
     return _log_of_sum(b, b.select(is_large, finite, u), b.select(is_large, 0.0, one), b.select(is_large, one, 0.0))
 
 
 @rule("arcsinh")
-def arcsinh(b: Builder, x: Operand) -> Operand:
+def arcsinh(b: ScalarBuilder[V], x: V) -> V:
     """log1p(x + x**2 / (1 + sqrt(1 + x**2)))."""
     magnitude = b.fabs(x)
     is_large = _large(b, magnitude)
@@ -121,7 +121,7 @@ def arcsinh(b: Builder, x: Operand) -> Operand:
 
 
 @rule("arccosh")
-def arccosh(b: Builder, x: Operand) -> Operand:
+def arccosh(b: ScalarBuilder[V], x: V) -> V:
     """log1p(t + sqrt(2 t + t**2)) with t = x - 1; negative t makes the root, and so the result, nan."""
     is_large, is_outside = _large(b, x), b.fcmp("olt", x, 1.0)
     t = b.fsub(b.select(is_large, 1.0, x), 1.0)
@@ -132,7 +132,7 @@ def arccosh(b: Builder, x: Operand) -> Operand:
 
 
 @rule("arctanh")
-def arctanh(b: Builder, x: Operand) -> Operand:
+def arctanh(b: ScalarBuilder[V], x: V) -> V:
     """log1p(2 x + 2 x**2 / (1 - x)) / 2."""
     magnitude = b.fabs(x)
     double = b.fadd(magnitude, magnitude)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from jitml.codegen.llvm.ir.builder import Builder, Operand, constant_value
 from jitml.codegen.scalar_math import coefficients as c
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.exact import Pair, constant, fast_two_sum, multiply, quotient, two_product
 from jitml.codegen.scalar_math.exponential import clamp
 from jitml.codegen.scalar_math.formats import DOUBLE, format_of, horner, nearest_integer, scale, split_exponent
@@ -19,11 +19,11 @@ from jitml.ir.types import F32, F64
 
 
 @rule("pow")
-def pow(b: Builder, x: Operand, y: Operand) -> Operand:
+def pow(b: ScalarBuilder[V], x: V, y: V) -> V:
     if x.dtype.kind != "f":
         return pow_integers(b, x, y)
     x, y = b.operands(x, y)
-    exponent = constant_value(y)
+    exponent = b.constant_value(y)
     known = None if exponent is None else _known_power(b, x, exponent)
     if known is not None:
         return known
@@ -40,14 +40,14 @@ def pow(b: Builder, x: Operand, y: Operand) -> Operand:
     return _pow_specials(b, x, y, is_extreme, result)
 
 
-def _raise_errors(b: Builder, x: Operand, y: Operand) -> None:
+def _raise_errors(b: ScalarBuilder[V], x: V, y: V) -> None:
     """Where there is a division by zero, and where nothing is defined."""
     is_negative = b.and_(b.fcmp("olt", x, 0.0), b.fcmp("ogt", x, -inf))
     is_pole = b.and_(b.fcmp("oeq", x, 0.0), b.fcmp("olt", y, 0.0))
     b.raise_errors(divide=is_pole, invalid=b.and_(is_negative, b.fcmp("one", b.rint(y), y)))
 
 
-def _known_power(b: Builder, x: Operand, y: float) -> Operand | None:
+def _known_power(b: ScalarBuilder[V], x: V, y: float) -> V | None:
     """Powers that are a few products, quotients and roots, at most two of which round: as exact as the general way."""
     match y:
         case 1.0:
@@ -61,7 +61,7 @@ def _known_power(b: Builder, x: Operand, y: float) -> Operand | None:
     return _known_root(b, x, y) if y in (0.25, 0.5, -0.5, 1.5) else None
 
 
-def _known_root(b: Builder, x: Operand, y: float) -> Operand:
+def _known_root(b: ScalarBuilder[V], x: V, y: float) -> V:
     x = b.select(b.fcmp("oeq", x, -inf), inf, x)
     root = b.fadd(b.sqrt(x), 0.0)  # the power of -0.0 is 0.0, its square root -0.0
     if y == 0.25:
@@ -73,9 +73,9 @@ def _known_root(b: Builder, x: Operand, y: float) -> Operand:
     return root
 
 
-def _pow_specials(b: Builder, x: Operand, y: Operand, is_extreme: Operand, result: Operand) -> Operand:
+def _pow_specials(b: ScalarBuilder[V], x: V, y: V, is_extreme: V, result: V) -> V:
     """C99's rules for zeros, infinities, negative bases, and for 1 to and anything to the 0."""
-    known = constant_value(y)
+    known = b.constant_value(y)
     if known is not None and 0 < abs(known) < inf:
         return _specials_of_known(b, x, known, result)
     magnitude = b.fabs(x)
@@ -90,7 +90,7 @@ def _pow_specials(b: Builder, x: Operand, y: Operand, is_extreme: Operand, resul
     return b.select(b.or_(b.fcmp("oeq", x, 1.0), b.fcmp("oeq", y, 0.0)), 1.0, result)
 
 
-def _specials_of_known(b: Builder, x: Operand, y: float, result: Operand) -> Operand:
+def _specials_of_known(b: ScalarBuilder[V], x: V, y: float, result: V) -> V:
     """The same for a finite exponent other than 0, of which all is known while the code is written."""
     magnitude = b.fabs(x)
     if y > 0:
@@ -104,11 +104,11 @@ def _specials_of_known(b: Builder, x: Operand, y: float, result: Operand) -> Ope
     return b.select(b.fcmp("uno", x, x), nan, result)
 
 
-def _is_extreme(b: Builder, magnitude: Operand) -> Operand:
+def _is_extreme(b: ScalarBuilder[V], magnitude: V) -> V:
     return b.not_(b.and_(b.fcmp("ogt", magnitude, 0.0), b.fcmp("olt", magnitude, inf)))
 
 
-def _log2_pair(b: Builder, x: Operand) -> Pair:
+def _log2_pair(b: ScalarBuilder[V], x: V) -> Pair[V]:
     """log2(x), 0 < x < inf, to about 2**-66: 2 atanh(s) / ln 2 + k with s = (m - 1) / (m + 1), all in pairs."""
     k, m = split_exponent(b, x)
     s, s_low = quotient(b, b.fsub(m, 1.0), fast_two_sum(b, 1.0, m))
@@ -124,7 +124,7 @@ def _log2_pair(b: Builder, x: Operand) -> Pair:
     return high, b.fadd(low, log_low)
 
 
-def _power(b: Builder, x: Operand, y: Operand) -> Operand:
+def _power(b: ScalarBuilder[V], x: V, y: V) -> V:
     """x**y for 0 < x < inf and |y| <= 2**66."""
     log, log_low = _log2_pair(b, x)
     exponent, low = two_product(b, y, log)
@@ -136,7 +136,7 @@ def _power(b: Builder, x: Operand, y: Operand) -> Operand:
     return scale(b, b.fma(r, horner(b, r, c.EXP2), 1.0), k)
 
 
-def _short_power(b: Builder, x: Operand, y: Operand) -> Operand:
+def _short_power(b: ScalarBuilder[V], x: V, y: V) -> V:
     """x**y in float64 for values of float32, to about 2**-30."""
     k, m = split_exponent(b, x)
     s = b.fdiv(b.fsub(m, 1.0), b.fadd(m, 1.0))
@@ -149,14 +149,14 @@ def _short_power(b: Builder, x: Operand, y: Operand) -> Operand:
 
 
 @rule("cbrt")
-def cbrt(b: Builder, x: Operand) -> Operand:
+def cbrt(b: ScalarBuilder[V], x: V) -> V:
     """A third of the exponent's bits as first guess, then Halley's iteration, which triples the correct digits."""
     if format_of(x) is not DOUBLE:
         return b.convert(_cube_root(b, b.convert(x, F64), polish=False), F32)
     return _cube_root(b, x, polish=True)
 
 
-def _cube_root(b: Builder, x: Operand, *, polish: bool) -> Operand:
+def _cube_root(b: ScalarBuilder[V], x: V, *, polish: bool) -> V:
     magnitude = b.fabs(x)
     is_tiny, is_huge = b.fcmp("olt", magnitude, DOUBLE.smallest_normal), b.fcmp("ogt", magnitude, 2.0**1000)
     one = b.const(1.0, x.dtype)
@@ -179,7 +179,7 @@ def _cube_root(b: Builder, x: Operand, *, polish: bool) -> Operand:
 
 
 @rule("hypot")
-def hypot(b: Builder, x: Operand, y: Operand) -> Operand:
+def hypot(b: ScalarBuilder[V], x: V, y: V) -> V:
     x, y = b.operands(x, y)
     if format_of(x) is not DOUBLE:
         wide = [b.convert(v, F64) for v in (x, y)]
@@ -190,7 +190,7 @@ def hypot(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.select(is_infinite, inf, root)
 
 
-def _scaled_hypot(b: Builder, x: Operand, y: Operand) -> Operand:
+def _scaled_hypot(b: ScalarBuilder[V], x: V, y: V) -> V:
     """The squares neither overflow nor underflow after a multiplication by a power of two."""
     large = b.max(x, y)
     one = b.const(1.0, x.dtype)

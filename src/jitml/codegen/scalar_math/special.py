@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.ir.builder import Builder, Operand
 from jitml.codegen.scalar_math import coefficients as c
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.exponential import expm1_reduced
 from jitml.codegen.scalar_math.formats import DOUBLE, format_of, horner, power_of_two
 from jitml.codegen.scalar_math.table import rule
 
 
 @rule("erf")
-def erf(b: Builder, x: Operand) -> Operand:
+def erf(b: ScalarBuilder[V], x: V) -> V:
     form = format_of(x)
     magnitude = b.min(6.0 if form is DOUBLE else 4.0, b.fabs(x))
     square = b.fmul(magnitude, magnitude)

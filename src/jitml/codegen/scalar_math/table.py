@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from jitml.codegen.llvm.ir.builder import Operand
-
-Rule = Callable[..., Operand]  # (builder, *operands) -> result
+Rule = Callable[..., Any]  # (builder, *operands) -> result
 
 RULES: dict[str, Rule] = {}
 

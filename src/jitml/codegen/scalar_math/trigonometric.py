@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import pi
 
-from jitml.codegen.llvm.ir.builder import Builder, Operand
 from jitml.codegen.scalar_math import coefficients as c
+from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.formats import DOUBLE, format_of, horner, nearest_integer
 from jitml.codegen.scalar_math.table import Rule, rule
 from jitml.ir.types import F32, F64
 
 
-def _limit(b: Builder, x: Operand) -> float:
+def _limit(b: ScalarBuilder[V], x: V) -> float:
     """The largest magnitude for which the parts of pi/2 reach."""
     if format_of(x) is not DOUBLE:
         return 1e5
     return 1e9 if b.has_fma else 1e6
 
 
-def _near(b: Builder, x: Operand) -> tuple[Operand, Operand]:
+def _near(b: ScalarBuilder[V], x: V) -> tuple[V, V]:
     """|x|, and where it is too large, and 0 instead."""
     magnitude = b.fabs(x)
     is_far = b.fcmp("ogt", magnitude, _limit(b, x))
     return b.select(is_far, 0.0, magnitude), is_far
 
 
-def reduce(b: Builder, x: Operand) -> tuple[Operand, Operand]:
+def reduce(b: ScalarBuilder[V], x: V) -> tuple[V, V]:
     """(r, n): x = n pi/2 + r with |r| <= pi/4 up to one rounding of r, n an integer.
 
     The first step is exact, since the difference has no bits below those of x and of the first part; so is the second
@@ -39,7 +39,7 @@ def reduce(b: Builder, x: Operand) -> tuple[Operand, Operand]:
     return r, k
 
 
-def reduce_to_pair(b: Builder, x: Operand) -> tuple[Operand, Operand, Operand]:
+def reduce_to_pair(b: ScalarBuilder[V], x: V) -> tuple[V, V, V]:
     """(r, rest, n): as `reduce`, with what r lost by rounding."""
     n, k = nearest_integer(b, x, 2 / pi)
     first, second, third = _parts(b, x)
@@ -52,11 +52,11 @@ def reduce_to_pair(b: Builder, x: Operand) -> tuple[Operand, Operand, Operand]:
     return total, b.fadd(b.fsub(r, total), small), k
 
 
-def _parts(b: Builder, x: Operand) -> Sequence[float]:
+def _parts(b: ScalarBuilder[V], x: V) -> Sequence[float]:
     return format_of(x).pick(c.PIO2, c.PIO2_F32) if b.has_fma else c.PIO2_SHORT
 
 
-def _sin_cos(b: Builder, r: Operand, rest: Operand | None = None) -> tuple[Operand, Operand]:
+def _sin_cos(b: ScalarBuilder[V], r: V, rest: V | None = None) -> tuple[V, V]:
     """Both functions of r + rest, |r| <= pi/4."""
     form = format_of(r)
     z = b.fmul(r, r)
@@ -70,16 +70,16 @@ def _sin_cos(b: Builder, r: Operand, rest: Operand | None = None) -> tuple[Opera
     return b.fadd(r, sine), b.fadd(near, tail)
 
 
-def _turned(b: Builder, value: Operand, n: Operand) -> Operand:
+def _turned(b: ScalarBuilder[V], value: V, n: V) -> V:
     """The value with its sign turned in the third and fourth quadrant."""
     return b.flip_sign(value, b.shl(b.and_(n, 2), 8 * n.dtype.itemsize - 2))
 
 
-def _is_odd(b: Builder, n: Operand) -> Operand:
+def _is_odd(b: ScalarBuilder[V], n: V) -> V:
     return b.icmp("ne", b.and_(n, 1), 0)
 
 
-def _in_double(b: Builder, function: Rule, x: Operand) -> Operand | None:
+def _in_double(b: ScalarBuilder[V], function: Rule, x: V) -> V | None:
     """Without fused multiply-add the parts of pi/2 are too long for float32, which then goes through float64."""
     if b.has_fma or format_of(x) is DOUBLE:
         return None
@@ -87,7 +87,7 @@ def _in_double(b: Builder, function: Rule, x: Operand) -> Operand | None:
 
 
 @rule("sin")
-def sin(b: Builder, x: Operand) -> Operand:
+def sin(b: ScalarBuilder[V], x: V) -> V:
     if (wide := _in_double(b, sin, x)) is not None:
         return wide
     near, is_far = _near(b, x)
@@ -99,7 +99,7 @@ def sin(b: Builder, x: Operand) -> Operand:
 
 
 @rule("cos")
-def cos(b: Builder, x: Operand) -> Operand:
+def cos(b: ScalarBuilder[V], x: V) -> V:
     if (wide := _in_double(b, cos, x)) is not None:
         return wide
     near, is_far = _near(b, x)
@@ -110,7 +110,7 @@ def cos(b: Builder, x: Operand) -> Operand:
 
 
 @rule("tan")
-def tan(b: Builder, x: Operand) -> Operand:
+def tan(b: ScalarBuilder[V], x: V) -> V:
     if (wide := _in_double(b, tan, x)) is not None:
         return wide
     near, is_far = _near(b, x)

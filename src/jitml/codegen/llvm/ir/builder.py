@@ -4,8 +4,9 @@ Straight-line LLVM IR text, vector by vector.
 
 Every value is an `Operand`: a dtype, a lane count, and one SSA name (or constant) per *copy*. A kernel works on several
 vectors per iteration, and each operation is written for all copies before the next operation starts, so that
-independent chains overlap in the processor. The rules in `math/` and the statement emitter both write through this
-class; it knows nothing of loops or memory. Text, because LLVM parses it faster than an object tree can be built.
+independent chains overlap in the processor. The rules in `scalar_math/`, whose `ScalarBuilder` it is, and the statement
+emitter both write through this class; it knows nothing of loops or memory. Text, because LLVM parses it faster than an
+object tree can be built.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from jitml.codegen.llvm.ir import libm
 from jitml.codegen.llvm.ir.conversions import convert
 from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.codegen.llvm.ir.fp_errors import raise_errors
-from jitml.codegen.llvm.ir.operand import F16, Arg, Operand, constant_value, literal, llvm_type, mangled, signed, unsigned
-from jitml.ir.types import BOOL, F32, DType
+from jitml.codegen.llvm.ir.operand import Arg, Operand, constant_value, literal, llvm_type, mangled
+from jitml.codegen.llvm.ir.repeat import repeat
+from jitml.ir.types import BOOL, F16, F32, DType, signed
 
-__all__ = ["F16", "Arg", "Builder", "Operand", "constant_value", "literal", "llvm_type", "signed", "unsigned"]
+__all__ = ["Arg", "Builder", "Operand", "constant_value", "literal", "llvm_type"]
 
 _ORDERS = ("olt", "ole", "ogt", "oge")
 _PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -40,7 +42,7 @@ class Builder:
         not). compares_quietly: whether the target can order without raising a flag for a nan, as NumPy does not. is_optimized:
         whether LLVM's optimiser is to understand the scalars. half_lanes: how many float32 a register of the target holds: LLVM
         narrows no more at once to float16. fastmath: LLVM flags on `fadd fsub fmul fdiv`, for instance "contract"; the rules of
-        `math/` switch them off.
+        `scalar_math/` switch them off.
     """
 
     def __init__(
@@ -97,6 +99,9 @@ class Builder:
 
     def const(self, value: bool | int | float, dtype: DType) -> Operand:
         return Operand(dtype, 1, (literal(value, dtype),))
+
+    def constant_value(self, x: Operand) -> int | float | None:
+        return constant_value(x)
 
     def splat(self, x: Operand, lanes: int) -> Operand:
         """A scalar in every lane. Constants cost nothing; hoist the splat of a name out of a loop yourself."""
@@ -363,6 +368,19 @@ class Builder:
     def convert(self, x: Operand, dtype: DType, *, raises: bool = False) -> Operand:
         """NumPy's cast between any two dtypes, with its floating-point errors if it `raises`; see `conversions.py`."""
         return convert(self, x, dtype, raises=raises)
+
+    def convert_small(self, x: Operand, dtype: DType) -> Operand:
+        """A float that fits, to a signed integer."""
+        return self.cast("fptosi", x, dtype)
+
+    def repeat(
+        self,
+        start: Sequence[Operand],
+        more: Callable[[list[Operand]], Operand],
+        step: Callable[[list[Operand]], Sequence[Operand]],
+    ) -> list[Operand]:
+        """What is left of some values after `step` has been taken as often as `more` holds in any lane; see `repeat.py`."""
+        return repeat(self, start, more, step)
 
     def any(self, mask: Operand) -> Operand:
         """Whether any lane of any copy is set, as one scalar bool."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jitml.codegen.llvm.ir.operand import F16, Operand, signed
-from jitml.ir.types import BOOL, DTYPES, F32, F64, I32, I64, DType
+from jitml.codegen.llvm.ir.operand import Operand
+from jitml.ir.types import BOOL, DTYPES, F16, F32, F64, I32, I64, DType, signed
 
 if TYPE_CHECKING:
     from jitml.codegen.llvm.ir.builder import Builder

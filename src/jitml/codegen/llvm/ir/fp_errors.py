@@ -22,7 +22,6 @@ ERRORS = {
     "underflow": ("fmul", 1e-300, 1e-300),
     "invalid": ("fdiv", 0.0, 0.0),
 }
-RAISING = tuple(f"raise_{error}" for error in ERRORS)  # ops
 
 
 def raise_errors(b: Builder, **masks: Operand) -> None:

@@ -12,9 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from jitml.ir.types import BOOL, DTYPES, DType
-
-F16 = DTYPES["f16"]
+from jitml.ir.types import BOOL, F16, DType
 
 _FLOAT_TYPES = {2: "half", 4: "float", 8: "double"}
 
@@ -105,12 +103,3 @@ def constant_value(x: Operand) -> int | float | None:
     if x.dtype == F16:
         return float(np.uint16(int(digits[3:], 16)).view(np.float16))
     return float(np.uint64(int(digits, 16)).view(np.float64))
-
-
-def signed(dtype: DType) -> DType:
-    """The signed integer dtype of the same width (of a float: of its bits)."""
-    return DTYPES[f"i{8 * dtype.itemsize}"]
-
-
-def unsigned(dtype: DType) -> DType:
-    return DTYPES[f"u{8 * dtype.itemsize}"]

@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.ir.builder import Operand, literal
-from jitml.codegen.llvm.ir.fp_errors import RAISING
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.scalar_math import emit
+from jitml.codegen.scalar_math.builder import RAISING
 from jitml.errors import LoweringError
 from jitml.ir.types import I64, DType
 from jitml.kernels.ir import Apply, Const, Expr, Load, Store, Var
