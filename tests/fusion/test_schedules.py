@@ -1,4 +1,4 @@
-"""Kernels as golden text, and facts about them: how many, and how many bytes they move."""
+"""Facts about schedules: how many kernels, which loops, and how many bytes they move. See tests/golden for their texts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from jitml.ir.types import F64, Aval
 from jitml.kernels.ir import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
 from jitml.kernels.metrics import bytes_moved, flops
 from jitml.kernels.program import KernelProgram
-from support import golden_files
-from support.fused import fuse_and_check, text
-
-
-def test_golden_kernels() -> None:
-    golden_files.check("fusion/kernels.txt", lambda title, before: text(fuse_and_check(before)))
+from support.fused import text
 
 
 def fused(source: str) -> KernelProgram:
