@@ -5,6 +5,7 @@ Globals, what it closes over, defaults: all entered in the host program and guar
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import operator
 from collections.abc import Callable
@@ -69,6 +70,8 @@ class NameHooks:
             return load(self.trace, getattr, self.cell(name), "cell_contents", name)
         if name in function.__globals__:
             return load(self.trace, operator.getitem, HostConst(function.__globals__), name, name)
+        if hasattr(builtins, name):
+            self.trace.host.require_unset(function.__globals__, name)
         return None
 
     def cell(self, name: str) -> Slot | HostConst:

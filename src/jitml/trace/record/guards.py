@@ -187,6 +187,11 @@ class Host:
         """The exact type."""
         self._check(GuardCheck((slot,), "type({0}) is {k}", kind, f"type of {self.names[slot]} is {kind.__name__}"))
 
+    def require_unset(self, space: dict[str, Any], name: str) -> None:
+        """A module's dict has no such name, so that it means what Python means by it."""
+        text = f"{name} is Python's own in {space.get('__name__', 'its module')}"
+        self._check(GuardCheck((), f"{name!r} not in {{k}}", space, text))
+
     def require_types(self, slots: Sequence[Slot], kind: type) -> None:
         """The exact type, of many."""
         places = ", ".join(f"{{{n}}}" for n in range(len(slots)))
@@ -301,7 +306,7 @@ class Host:
         self._check(GuardCheck((*written, *others), code, all_disjoint, text))
 
     def _check(self, check: GuardCheck) -> None:
-        is_identity = "is" in check.code  # what it prints as may be long: all globals of a module
+        is_identity = "is" in check.code or not check.slots  # what it prints as may be long: all globals of a module
         key = (
             check.slots,
             check.code,
@@ -323,7 +328,11 @@ class Host:
     def summary(self) -> list[str]:
         """The claims for people: one line for all that is claimed of one value."""
         claims: dict[str, list[str]] = {}
+        unset: dict[str, list[str]] = {}  # modules -> names
         for check in self.checks():
+            if not check.slots:
+                unset.setdefault(check.constant.get("__name__", "its module"), []).append(check.text.split()[0])
+                continue
             subject, text = self.names[check.slots[0]], check.text
             if len(check.slots) == 1 and text.startswith(f"{subject} "):
                 claims.setdefault(subject, []).append(text.removeprefix(f"{subject} "))
@@ -331,7 +340,8 @@ class Host:
                 claims.setdefault(subject, []).append(f"is of type {text.rsplit(' ', 1)[1]}")
             else:
                 claims.setdefault(text, [])
-        return [" ".join([subject, ", ".join(said)]).strip() for subject, said in claims.items()]
+        own = [f"{', '.join(names)}: Python's own in {module}" for module, names in unset.items()]
+        return [" ".join([subject, ", ".join(said)]).strip() for subject, said in claims.items()] + own
 
     def needed_ints(self) -> frozenset[int]:
         """Positions of the arguments whose values matter because an int that is made of them must be exactly so."""
