@@ -11,7 +11,7 @@ from warnings import warn
 
 from jitml.config import CONFIG
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.variants import Failed, Variant, Variants
+from jitml.dispatch.variants import Tries, Variants
 from jitml.errors import (
     FailedCheck,
     RaisingBranch,
@@ -21,6 +21,7 @@ from jitml.errors import (
     UncompiledWarning,
     UnsupportedError,
 )
+from jitml.forks import lock
 from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import runs_as_python
@@ -34,7 +35,7 @@ from jitml.options import (
     static_names,
     thread_count,
 )
-from jitml.specialize import CallArguments, Specializer, Untraced
+from jitml.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import Static, require_countable
 from jitml.trace.environment.pickling import reduced
@@ -65,7 +66,7 @@ class Jit(FunctionLike):
         self.function = function
         self.options = options
         keep(function)
-        self._variants = Variants(MISS)
+        self._variants = Variants[Variant](making=lock())
         self._specializer = Specializer(function, options, self._variants)
         self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
@@ -129,12 +130,12 @@ class Jit(FunctionLike):
             if result is not MISS:
                 return result
 
-        def make(others: tuple[Variant, ...], failed: Failed) -> Variant:
+        def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
             require_compiler()
             call = CallArguments(key, args, kwargs, leaves)
-            return contained(partial(self._specializer.make, call, self._compile, others, failed))
+            return contained(partial(self._specializer.make, call, self._compile, others, tries))
 
-        return self._variants.compile(key, leaves, make)
+        return self._variants.make(key, leaves, make, Tries())
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
         if not self._variants:  # later calls do not pay for it

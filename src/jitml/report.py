@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.autograd.rewrites.unselected import unselected
 from jitml.codegen.llvm.runtime.target import host_target
-from jitml.dispatch.variants import Variant
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.kernels.ir import Kernel
@@ -15,6 +14,7 @@ from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.kernels.target import Target
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
+from jitml.specialize import Variant
 
 _MOST_SHOWN = 16  # assumptions of a variant
 

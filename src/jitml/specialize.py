@@ -6,26 +6,27 @@ can be traced and compiled is the variant. What could not be is remembered, so t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from jitml.config import CONFIG
 from jitml.dispatch.entry import bind
-from jitml.dispatch.variants import Failed, Variant, Variants
+from jitml.dispatch.variants import Specialization, Tries, Variants
 from jitml.errors import (
     CompilerError,
     DTypeError,
+    FailedCheck,
     JitmlError,
     LentMemory,
-    MoreIterations,
     RaisingBranch,
     ShapeError,
     VerificationError,
 )
 from jitml.interrupts import pass_on
-from jitml.ir.capacity import learn, learning
+from jitml.ir.capacity import learning
 from jitml.options import Options, name_of
 from jitml.trace.environment.arguments import Static
 from jitml.trace.record.guards import Opened, Place
@@ -38,11 +39,31 @@ from jitml.trace.speculation.dynamic_shapes import (
     seen,
     with_fewest_calls,
 )
-from jitml.trace.speculation.paths import Path, other_paths
+from jitml.trace.speculation.paths import Path
 from jitml.trace.trace import Traced, trace
 from jitml.verification.verification import Verification
 
 Compiled = Callable[[Traced], Callable[..., Any]]
+
+
+@dataclass(slots=True, eq=False)
+class Variant(Specialization):
+    """One compiled specialisation. `reason` says why it was compiled; `executable` is for reports.
+
+    enter: what answers calls; another one once its first answer has been checked, which `checked` tells of.
+    assumes: what it takes for granted of the branches that a call takes; a call that takes others is not answered by it.
+    replays: calls that were answered by the function itself, by the reason why.
+    """
+
+    reason: str
+    executable: Callable[..., Any] = field(repr=False)
+    checks: tuple[str, ...] = field(default=(), repr=False)
+    assumes: tuple[str, ...] = field(default=(), repr=False)
+    replays: Counter[str] = field(default_factory=Counter)
+    checked: str = ""
+
+    def replayed(self, failure: FailedCheck) -> None:
+        self.replays[failure.message] += 1
 
 
 class Untraced(Exception):
@@ -66,7 +87,7 @@ class Specializer:
         variants: those that it has.
     """
 
-    def __init__(self, function: Callable[..., Any], options: Options, variants: Variants) -> None:
+    def __init__(self, function: Callable[..., Any], options: Options, variants: Variants[Variant]) -> None:
         self.function = function
         self.options = options
         self._variants = variants
@@ -82,23 +103,22 @@ class Specializer:
         """Remember that the function handles an exception; answers why the branch cannot be compiled, if that is known."""
         return self._handled.setdefault(failure.message, "")
 
-    def make(self, call: CallArguments, compiled: Compiled, others: tuple[Variant, ...], failed: Failed) -> Variant:
+    def make(self, call: CallArguments, compiled: Compiled, others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
         """A variant for a call.
 
         Args:
             compiled: makes machine code of what was traced.
-            failed: variants that answer arguments like these, but not where the call takes the branches that this one takes.
+            others: those of the same argument structure, most recent first.
 
         Raises:
             RaisingBranch: one that the call takes; it is not compiled before plain Python has shown that the function handles it.
         """
-        raised = [failure for _, failure in failed if isinstance(failure, RaisingBranch)]
+        raised = [failure for failure in tries.failed.values() if isinstance(failure, RaisingBranch)]
         for failure in raised:
             if self._handled.get(failure.message) != "":
                 raise failure
         try:
-            paths = other_paths([(variant.traced.path, failure) for variant, failure in failed]) if failed else [Path()]
-            return self._make_for(paths, call, compiled, others)
+            return self._make_for(tries.paths(), call, compiled, others)
         except (JitmlError, Untraced) as error:
             if not raised:
                 raise
@@ -132,7 +152,7 @@ class Specializer:
                 reason = path.reason or self._reason(call.leaves, earlier, traced)
                 checks = tuple(check.text for check in traced.host.checks())
                 assumes = tuple(map(str, traced.path.assumptions))
-                variant = Variant(bind(traced, executable), reason, traced, executable, checks, assumes)
+                variant = Variant(bind(traced, executable), traced, reason, executable, checks, assumes)
                 self._have_checked(variant, call.key)
                 return variant
         raise AssertionError("the last choice is compiled or raises")
@@ -163,9 +183,6 @@ class Specializer:
                 return trace(
                     self.function, call.args, call.kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True
                 )
-        except MoreIterations as failure:  # of what is computed while it is traced
-            learn(failure)
-            return self._trace_for(call, path, opened)
         except (ShapeError, DTypeError, LentMemory) as error:
             raise Untraced from error
         except JitmlError:

@@ -21,12 +21,12 @@ x3 = np.array([1.0, 2.0, 3.0])
 @pytest.fixture
 def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """What has been traced from here on."""
-    eager._variants.clear()
+    eager._transforms.clear()
     seen: list[Any] = []
     trace = eager.trace
     monkeypatch.setattr(eager, "trace", lambda *args, **kwargs: seen.append(args) or trace(*args, **kwargs))
     yield seen
-    eager._variants.clear()
+    eager._transforms.clear()
 
 
 def square(x: np.ndarray) -> float:
@@ -220,7 +220,7 @@ def test_results_are_handed_out_as_they_were_made() -> None:
 
 
 def test_nothing_of_a_call_is_kept() -> None:
-    eager._variants.clear()
+    eager._transforms.clear()
     x = np.arange(1000.0)
     alive = weakref.ref(x)
     jitml.grad(square)(x)

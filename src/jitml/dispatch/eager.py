@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ import optree
 
 from jitml.dispatch.entry import MISS, bind
 from jitml.dispatch.numpy_execution import every_node, executed, executed_once_watched
+from jitml.dispatch.variants import Specialization, Tries, Variants
 from jitml.errors import (
     FailedCheck,
     JitmlError,
@@ -35,7 +36,7 @@ from jitml.errors import (
 from jitml.forks import lock
 from jitml.interrupts import contained, pass_on, unset
 from jitml.ir import ops
-from jitml.ir.capacity import learn, learning
+from jitml.ir.capacity import learning
 from jitml.ir.execute.debug_nans import is_debugging
 from jitml.ir.graph import Graph
 from jitml.trace.asynchronous import is_aside
@@ -45,30 +46,43 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import flatten, is_nested, unflatten
 from jitml.trace.record.recording import current_trace, outside_trace
 from jitml.trace.speculation.exceptions import Handler, Steps, raising, raising_now
-from jitml.trace.speculation.paths import Path, other_paths
 from jitml.trace.trace import trace
 from jitml.trace.values.python_arithmetic import unheard
 
 Array = np.ndarray[Any, Any]
 Program = TypeVar("Program", bound=Callable[..., Any])
-Failed = list[tuple[Path, WrongPath]]  # paths that a call does not take
 
 _MOST_FUNCTIONS = 256
-_MOST_VARIANTS = 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _EagerVariant:
-    """One specialisation; `program` is what was traced, with what it has learned on the way."""
+@dataclass(slots=True, eq=False)
+class TransformVariant(Specialization):
+    """One specialisation, run by NumPy; `program` is what was traced, with what it has learned on the way."""
 
-    enter: Callable[[Sequence[Any]], Any]
-    program: Any
-    path: Path
-    handlers: tuple[Handler, ...]
+    program: Any = field(repr=False)
 
 
-_variants: OrderedDict[Hashable, tuple[_EagerVariant, ...]] = OrderedDict()
-_counted: set[Hashable] = set()  # groups of calls whose arguments could be counted
+class TransformTries(Tries[TransformVariant]):
+    """What has been tried for one call of a transform."""
+
+    __slots__ = ("_traced",)
+
+    def __init__(self) -> None:
+        self.failed, self.last = {}, None
+        self._traced: list[Handler] = []
+
+    def tracing(self) -> list[Handler]:
+        """What takes the handlers of a program that is about to be traced."""
+        self.last = None
+        return self._traced
+
+    @property
+    def handlers(self) -> Sequence[Handler]:
+        """The statements by which the program that has been tried last may handle exceptions."""
+        return self._traced if self.last is None else self.last.traced.handlers
+
+
+_transforms: OrderedDict[Hashable, Variants[TransformVariant]] = OrderedDict()  # by the transform, and the function
 _lock = lock()
 
 
@@ -111,11 +125,12 @@ def run(
     witness = _witness.get()
     if witness is not None and current_trace() is None:
         witness(key, f, args if positional is None else tuple(positional), kwargs)
-    handlers: list[Handler] = []
+    tries = TransformTries()
     try:
-        return attempt(key, make, f, args, kwargs, handlers)
+        return attempt(key, make, f, args, kwargs, tries)
     except Exception as error:
         pass_on(error)
+        handlers = tries.handlers
         may_be_handled = bool(handlers) and isinstance(error, RowsDiffer)
         if current_trace() is not None or not (is_programs_own(error) or may_be_handled):
             raise
@@ -145,21 +160,21 @@ def _step_by_step(
     """The same result of a function that handles an exception in this call, by a program for it alone."""
     heeds = bool(raising_now()) and any(handler.hears_floating for handler in handlers)
     given: tuple[Any, ...] = (Callee(f), *args)
-    failed: Failed = []
+    tries = TransformTries()
     leaves, _ = _taken_apart(given, kwargs)
     while True:
         program = make()
-        path = other_paths(failed)[-1] if failed else Path()
         steps = Steps(raising_now(), all_plain=heeds)
-        traced = trace(_unheard_of(program), given, kwargs, path=path, rooted=True, steps=steps)
+        traced = trace(_unheard_of(program), given, kwargs, path=tries.paths()[-1], rooted=True, steps=steps)
+        variant = TransformVariant(bind(traced, executed(traced, heeds=False)), traced, program)
         try:
-            result = bind(traced, executed(traced, heeds=False))(leaves)
+            result = variant.enter(leaves)
         except WrongPath as failure:
-            failed.append((traced.path, failure))
+            tries.failed[variant] = failure
         except Exception as error:
             pass_on(error)
             if not heeds:  # a long loop has not been run to its end
-                heeds, failed = True, []
+                heeds, tries = True, TransformTries()
             elif steps.is_blind:
                 raise UnsupportedError("what raises depends on random numbers, or on what a region makes") from error
             else:
@@ -206,38 +221,42 @@ def attempt(
     f: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    handlers: list[Handler],
+    tries: TransformTries,
 ) -> tuple[Any, Program]:
-    """`run`, with exceptions as they come out of a trace, or of a graph: without the user's lines, perhaps without a text.
-
-    Args:
-        handlers: takes the statements by which the program that has been tried last may handle exceptions.
-    """
+    """`run`, with exceptions as they come out of a trace, or of a graph: without the user's lines, perhaps without a text."""
     if current_trace() is not None:
         program = make()
         return _unheard_of(program)(f, *args, **kwargs), program
-    leaves: Sequence[Any]
-    if is_debugging():
-        given = (Callee(f), *args)
-        leaves, _ = _taken_apart(given, kwargs)
-        variant, result = contained(partial(_traced_for, leaves, make, given, kwargs, [], handlers))
-        return result, variant.program
-    leaves = (Callee(f), *args, *kwargs.values())
-    group: Hashable = (key, _identity(f), len(args), *kwargs)
-    failed: Failed = []
-    found = _call(group, leaves, failed, handlers)
-    if found is None:
-        if group not in _counted:  # once: warm calls do not pay for it
+    identity = key, _identity(f)
+    variants = _transforms.get(identity)
+    if variants is None or is_debugging():
+        variants = _new_variants(identity)
+    leaves: Sequence[Any] = (Callee(f), *args, *kwargs.values())
+    group: Hashable = (len(args), *kwargs) if kwargs else len(args)
+    result = variants.call(group, leaves, tries)
+    if result is MISS:
+        if not variants:  # later calls do not pay for it
             require_countable(f, args, kwargs)
-            _note_counted(group)
-        leaves, spec = _taken_apart((leaves[0], *args), kwargs)
+        given = (leaves[0], *args)
+        leaves, spec = _taken_apart(given, kwargs)
         if is_nested(spec):
-            group = (key, _identity(f), spec)
-            found = _call(group, leaves, failed, handlers)
-    if found is None:
-        variant, result = contained(partial(_traced_for, leaves, make, (leaves[0], *args), kwargs, failed, handlers))
-        _keep(group, variant)
-        found = result, variant.program
+            group = spec
+            result = variants.call(group, leaves, tries)
+        if result is MISS:
+            traced = partial(_traced_for, make, given, kwargs, tries)
+            result = variants.make(group, leaves, lambda *_: contained(traced), tries)
+    assert tries.last is not None
+    return result, tries.last.program
+
+
+def _new_variants(identity: Hashable) -> Variants[TransformVariant]:
+    """For a transform of a function; they are kept, unless somebody watches."""
+    if is_debugging():
+        return Variants()
+    with _lock:
+        found = _transforms.setdefault(identity, Variants())
+        while len(_transforms) > _MOST_FUNCTIONS:
+            _transforms.popitem(last=False)
     return found
 
 
@@ -261,76 +280,38 @@ def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
 
 def _identity(f: Any) -> Hashable:
     """Functions of the same code are told apart by what they load, which is guarded, and so are those that are made of them."""
+    if type(f) is FunctionType:
+        return id(f) if is_library(f) else f.__code__
     if isinstance(f, Transformed):
         return Transformed, f.key, _identity(f.__wrapped__)
     if type(f) is MethodType:
         return MethodType, id(f.__self__), _identity(f.__func__)
     if type(f) is partial:
         return partial, _identity(f.func), len(f.args), *f.keywords
-    return f.__code__ if type(f) is FunctionType and not is_library(f) else id(f)
-
-
-def _call(group: Hashable, leaves: Sequence[Any], failed: Failed, handlers: list[Handler]) -> Any:
-    for variant in _variants.get(group, ()):
-        handlers[:] = variant.handlers
-        try:
-            result = variant.enter(leaves)
-        except WrongPath as failure:
-            failed.append((variant.path, failure))
-            continue
-        except MoreIterations as failure:
-            learn(failure)
-            _forget(group, variant)
-            continue
-        if result is not MISS:
-            return result, variant.program
-    return None
+    return id(f)
 
 
 def _traced_for(
-    leaves: Sequence[Any],
-    make: Callable[[], Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    failed: Failed,
-    handlers: list[Handler],
-) -> tuple[_EagerVariant, Any]:
-    """A new variant, of the path that this call takes, and its result."""
-    while True:
-        program = make()
-        try:
-            path = other_paths(failed)[-1] if failed else Path()
-            with learning():
-                traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
-            if _is_once_only(traced.graph):
-                program = make()
-                traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
-        except MoreIterations as failure:  # of what is computed while it is traced
-            learn(failure)
-            continue
-        except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
-            raise failure.__cause__ or failure from None
-        except UnsupportedError as error:
-            raised = next((failure for _, failure in failed if isinstance(failure, RaisingBranch)), None)
-            if raised is None or isinstance(error, RowsDiffer):
-                raise
-            raise raised from error
-        execute = executed_once_watched(traced, getattr(program, "residuals", range(0))) if is_debugging() else executed(traced)
-        variant = _EagerVariant(bind(traced, execute), program, traced.path, traced.handlers)
-        try:
-            result = variant.enter(leaves)
-        except WrongPath as failure:
-            failed.append((traced.path, failure))
-        except MoreIterations as failure:
-            learn(failure)
-        else:
-            break
-    if result is MISS:
-        raise UnsupportedError(
-            "the function changed, while it was traced, something that it also depends on (a global, a list, an attribute)",
-            remedy="Compute from arguments alone, and return what is new.",
-        )
-    return variant, result
+    make: Callable[[], Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], tries: TransformTries
+) -> TransformVariant:
+    """A new variant, of the path that this call takes."""
+    program = make()
+    try:
+        path, handlers = tries.paths()[-1], tries.tracing()
+        with learning():
+            traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
+        if _is_once_only(traced.graph):
+            program = make()
+            traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
+    except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
+        raise failure.__cause__ or failure from None
+    except UnsupportedError as error:
+        raised = next((failure for failure in tries.failed.values() if isinstance(failure, RaisingBranch)), None)
+        if raised is None or isinstance(error, RowsDiffer):
+            raise
+        raise raised from error
+    execute = executed_once_watched(traced, getattr(program, "residuals", range(0))) if is_debugging() else executed(traced)
+    return TransformVariant(bind(traced, execute), traced, program)
 
 
 def _is_once_only(graph: Graph) -> bool:
@@ -338,23 +319,3 @@ def _is_once_only(graph: Graph) -> bool:
     nodes = list(every_node(graph))
     learns = any(node.op is ops.check and node.params["error"] == MoreIterations.__name__ for node in nodes)
     return learns and any(node.op.has_effect and node.op not in (ops.check, ops.observe) for node in nodes)
-
-
-def _forget(group: Hashable, variant: _EagerVariant) -> None:
-    with _lock:
-        if group in _variants:
-            _variants[group] = tuple(v for v in _variants[group] if v is not variant)
-
-
-def _note_counted(group: Hashable) -> None:
-    if len(_counted) >= _MOST_FUNCTIONS:
-        _counted.clear()
-    _counted.add(group)
-
-
-def _keep(group: Hashable, variant: _EagerVariant) -> None:
-    with _lock:
-        _variants[group] = (variant, *_variants.get(group, ())[: _MOST_VARIANTS - 1])
-        _variants.move_to_end(group)
-        while len(_variants) > _MOST_FUNCTIONS:
-            _variants.popitem(last=False)

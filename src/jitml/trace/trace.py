@@ -18,9 +18,10 @@ import numpy as np
 import optree
 
 import jitml.trace.host_calls.call  # noqa: F401  # what is not compiled goes there
-from jitml.errors import FailedCheck, JitmlError, UnsupportedError
+from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError
 from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
+from jitml.ir.capacity import learn
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
@@ -150,7 +151,10 @@ def trace(
                 continue
             if known.answered_otherwise and not is_ours(error):
                 raise FailedCheck("a claim of the program fails in the call that it is traced for") from error
-            raise
+            if not isinstance(error, MoreIterations):
+                raise
+            learn(error)  # of what is computed while it is traced
+            continue
         if known.exhausted is not None:  # no `except` of the user's can prevent it
             raise known.exhausted
         if known.restart is None:

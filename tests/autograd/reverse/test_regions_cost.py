@@ -415,7 +415,7 @@ def little_at_first(monkeypatch: pytest.MonkeyPatch, saved_bytes: Any) -> list[s
 
     monkeypatch.setattr("jitml.autograd.reverse.budget.FIRST_BYTES", 500)
     monkeypatch.setattr("jitml.ir.capacity._learned", {})
-    for module in ("jitml.dispatch.eager", "jitml.dispatch.variants"):
+    for module in ("jitml.dispatch.variants", "jitml.trace.trace"):
         monkeypatch.setattr(f"{module}.learn", learned)
     saved_bytes(100_000_000)
     return seen

@@ -18,7 +18,7 @@ from jitml.autograd.batching.ragged import Given, Ragged, RaggedRows
 from jitml.autograd.batching.vmap import spread_ragged
 from jitml.autograd.core.batch import Batch, Batched, Operand
 from jitml.autograd.reverse.budget import shared_by_rows
-from jitml.dispatch.eager import attempt, heeded, is_programs_own
+from jitml.dispatch.eager import TransformTries, attempt, heeded, is_programs_own
 from jitml.errors import DTypeError, RowsDiffer, ShapeError
 from jitml.interrupts import pass_on
 from jitml.ir import ops
@@ -30,7 +30,6 @@ from jitml.trace.hooks.convert import convert, require_function
 from jitml.trace.record.pytree import NAMESPACE, flatten, holds_itself, unflatten
 from jitml.trace.record.recording import active_trace, current_trace, user_source
 from jitml.trace.result_trees import settled
-from jitml.trace.speculation.exceptions import Handler
 from jitml.trace.storage.strides import kept_strides
 from jitml.trace.subgraph import trace_subgraph
 from jitml.trace.symbolic.sizes import named, number
@@ -71,12 +70,12 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        trace, handlers = current_trace(), list[Handler]()
+        trace, tries = current_trace(), TransformTries()
         is_stepping = trace is not None and trace.root.steps is not None  # each row may raise, and handle, something of its own
         rows: list[Any] = _rows(in_axes, args, kwargs) if is_stepping else []
         if not rows:
             try:
-                return attempt(key, lambda: program, f, args, kwargs, handlers)[0]
+                return attempt(key, lambda: program, f, args, kwargs, tries)[0]
             except Exception as error:
                 pass_on(error)
                 if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
@@ -85,7 +84,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
                 if not rows:
                     raise
         # They say what they raise, in their own words, or handle it.
-        with heeded(handlers):
+        with heeded(tries.handlers):
             return _one_by_one(convert(f), rows, out_axes)
 
     return Transformed(key, batched, functools.partial(vmap, f, in_axes, out_axes))
