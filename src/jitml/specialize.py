@@ -32,6 +32,8 @@ from jitml.trace.environment.arguments import Static
 from jitml.trace.record.guards import Opened, Place
 from jitml.trace.speculation.dynamic_shapes import (
     Closed,
+    SeenArgument,
+    VariantKey,
     changed_sizes,
     choices,
     comparable,
@@ -130,17 +132,17 @@ class Specializer:
         """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
         earlier = [variant.traced for variant in others]
         now, closed = seen(call.leaves), self._closed.setdefault(call.key, Closed())
-        is_patient = not self.options.dynamic and sum(comparable(t.seen, now) for t in earlier) < CONFIG.max_paths
+        is_patient = not self.options.dynamic and sum(comparable(t.key.seen, now) for t in earlier) < CONFIG.max_paths
         for path in paths:
             refused: set[Place] = set()
             for opened in choices(earlier, now, closed.places(is_patient), self.options.dynamic):
                 try:
-                    traced = self._trace_for(call, path, opened)
+                    traced = self._trace_for(call, VariantKey(path, opened, now))
                     if opened and is_excessive(traced.graph):
                         continue
                     if opened and is_patient:
-                        traced = with_fewest_calls(traced, partial(self._traced_or_none, call, path))
-                        closed.costly.update(opened.keys() - traced.opened.keys())
+                        traced = with_fewest_calls(traced, partial(self._traced_or_none, call, path, now))
+                        closed.costly.update(opened.keys() - traced.key.opened.keys())
                     executable = compiled(traced)
                 except (JitmlError, Untraced) as error:
                     is_last = path is paths[-1]
@@ -148,10 +150,10 @@ class Specializer:
                         raise
                     refused.update(opened if is_last else ())
                     continue
-                closed.refused.update(refused - traced.opened.keys())
+                closed.refused.update(refused - traced.key.opened.keys())
                 reason = path.reason or self._reason(call.leaves, earlier, traced)
                 checks = tuple(check.text for check in traced.host.checks())
-                assumes = tuple(map(str, traced.path.assumptions))
+                assumes = tuple(map(str, traced.key.path.assumptions))
                 variant = Variant(bind(traced, executable), traced, reason, executable, checks, assumes)
                 self._have_checked(variant, call.key)
                 return variant
@@ -177,12 +179,10 @@ class Specializer:
             settle,
         )
 
-    def _trace_for(self, call: CallArguments, path: Path, opened: Opened) -> Traced:
+    def _trace_for(self, call: CallArguments, key: VariantKey) -> Traced:
         try:
             with learning():
-                return trace(
-                    self.function, call.args, call.kwargs, opened, host_calls=self.options.host_calls, path=path, rooted=True
-                )
+                return trace(self.function, call.args, call.kwargs, key, host_calls=self.options.host_calls, rooted=True)
         except (ShapeError, DTypeError, LentMemory) as error:
             raise Untraced from error
         except JitmlError:
@@ -191,9 +191,9 @@ class Specializer:
             pass_on(error)
             raise Untraced from error
 
-    def _traced_or_none(self, call: CallArguments, path: Path, opened: Opened) -> Traced | None:
+    def _traced_or_none(self, call: CallArguments, path: Path, now: tuple[SeenArgument, ...], opened: Opened) -> Traced | None:
         try:
-            return self._trace_for(call, path, opened)
+            return self._trace_for(call, VariantKey(path, opened, now))
         except (JitmlError, Untraced):
             return None
 

@@ -45,6 +45,7 @@ from jitml.trace.environment.transformed import Transformed
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import flatten, is_nested, unflatten
 from jitml.trace.record.recording import current_trace, outside_trace
+from jitml.trace.speculation.dynamic_shapes import VariantKey
 from jitml.trace.speculation.exceptions import Handler, Steps, raising, raising_now
 from jitml.trace.trace import trace
 from jitml.trace.values.python_arithmetic import unheard
@@ -165,7 +166,7 @@ def _step_by_step(
     while True:
         program = make()
         steps = Steps(raising_now(), all_plain=heeds)
-        traced = trace(_unheard_of(program), given, kwargs, path=tries.paths()[-1], rooted=True, steps=steps)
+        traced = trace(_unheard_of(program), given, kwargs, VariantKey(tries.paths()[-1]), rooted=True, steps=steps)
         variant = TransformVariant(bind(traced, executed(traced, heeds=False)), traced, program)
         try:
             result = variant.enter(leaves)
@@ -297,12 +298,12 @@ def _traced_for(
     """A new variant, of the path that this call takes."""
     program = make()
     try:
-        path, handlers = tries.paths()[-1], tries.tracing()
+        variant_key, handlers = VariantKey(tries.paths()[-1]), tries.tracing()
         with learning():
-            traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
+            traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True, handlers=handlers)
         if _is_once_only(traced.graph):
             program = make()
-            traced = trace(_unheard_of(program), args, kwargs, path=path, rooted=True, handlers=handlers)
+            traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True, handlers=handlers)
     except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
         raise failure.__cause__ or failure from None
     except UnsupportedError as error:

@@ -55,7 +55,7 @@ class Tries(Generic[P]):
 
     def paths(self) -> list[Path]:
         """What is known of the call: to be traced for the first of these, or else the next (`other_paths`)."""
-        return other_paths([(v.traced.path, failure) for v, failure in self.failed.items()]) if self.failed else [Path()]
+        return other_paths([(v.traced.key.path, failure) for v, failure in self.failed.items()]) if self.failed else [Path()]
 
 
 Make = Callable[[tuple[P, ...], Tries[P]], P]  # given those of the same argument structure, most recent first

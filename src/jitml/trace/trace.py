@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import GeneratorType
 from typing import Any
@@ -39,24 +39,23 @@ from jitml.trace.host_calls.staleness import require_as_given, require_unread
 from jitml.trace.lists.row_aliasing import require_apart
 from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.record.fp_errors import recorded_errors, require_left
-from jitml.trace.record.guards import Host, Opened, Slot
+from jitml.trace.record.guards import Host, Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
 from jitml.trace.record.recording import Trace, activate, last_user_source, user_source
 from jitml.trace.result_trees import apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
-from jitml.trace.speculation.dynamic_shapes import SeenArgument, seen
+from jitml.trace.speculation.dynamic_shapes import VariantKey
 from jitml.trace.speculation.exceptions import Handler, Steps
 from jitml.trace.speculation.modes import Decisions, is_ours
-from jitml.trace.speculation.paths import Decided, Path, path_of
+from jitml.trace.speculation.paths import Decided, path_of
 from jitml.trace.storage.storage import Storage
 from jitml.trace.storage.strides import is_contiguous
 from jitml.trace.values.boxing import is_traced, lift
 from jitml.trace.values.registry import register_imported
 from jitml.trace.values.type_unions import require_type_known
 
-_NOTHING: Opened = {}
-_ANY_PATH = Path()
+_ANY = VariantKey()
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ class Traced:
     copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
     numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
     changes: what becomes of things from outside; if there are any, the result is one and a list of the new values of each.
-    opened, seen: which sizes of the arguments were left open, and the arguments of the call that was traced.
-    path: what is assumed of conditions.
+    key: what tells it from others for arguments of the same structure.
     handlers: statements of the function, and of those that it calls, which may handle exceptions.
     in_spec: structure of `(args, kwargs)`.
     out_specs: that of each object in several places of the result, and of the result, whose leaves, one after the other, are
@@ -88,9 +86,7 @@ class Traced:
     out_specs: tuple[optree.PyTreeSpec, ...]
     results: tuple[Result, ...]
     changes: tuple[Change, ...]
-    opened: Opened
-    seen: tuple[SeenArgument, ...]
-    path: Path
+    key: VariantKey
     handlers: tuple[Handler, ...]
 
 
@@ -98,10 +94,9 @@ def trace(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    opened: Opened = _NOTHING,
+    key: VariantKey = _ANY,
     *,
     host_calls: bool = True,
-    path: Path = _ANY_PATH,
     rooted: bool = False,
     steps: Steps | None = None,
     handlers: list[Handler] | None = None,
@@ -111,9 +106,8 @@ def trace(
     Exceptions of the user's code come out as they are; no code of the function's that is converted has changed anything then.
 
     Args:
-        opened: sizes of arguments that are not taken for what they are in this call (`dynamic_shapes.py`).
+        key: what is known of this call's conditions, and sizes that are not taken for what they are in it (`dynamic_shapes.py`).
         host_calls: whether functions that are not compiled may be called by the compiled program.
-        path: what is known of this call's conditions.
         rooted: whether calls hand in `(args, kwargs)` behind the flattened arguments, if these are nested (`is_nested`), so that
             the containers among them can be changed.
         steps: runs each operation, for a program that is good for this call alone.
@@ -125,9 +119,9 @@ def trace(
     """
     register_imported()
     require_few(function, args, dict(kwargs))
-    known = Decisions(path.modes, path.peeled, path.recursive)
+    known = Decisions(key.path.modes, key.path.peeled, key.path.recursive)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
-    attempt = partial(_attempt, function, args, kwargs, opened, known, host_calls, path, rooted, steps, handlers)
+    attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted, steps, handlers)
     while True:
         try:
             with unchanged(before), fewer_collections():
@@ -165,10 +159,9 @@ def _attempt(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    opened: Opened,
+    key: VariantKey,
     known: Decisions,
     host_calls: bool,
-    path: Path,
     rooted: bool,
     steps: Steps | None,
     handlers: list[Handler] | None,
@@ -181,8 +174,8 @@ def _attempt(
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, parameters(function, args))
     recording = Trace(host_calls=host_calls)
-    recording.opened, recording.error_kinds = opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
-    recording.decisions, recording.decided = known, Decided(path)
+    recording.opened, recording.error_kinds = key.opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
+    recording.decisions, recording.decided = known, Decided(key.path)
     recording.enter_part = partial(enter_part, recording, known.in_parts, {}) if known.in_parts else None
     if handlers is not None:
         handlers.clear()
@@ -220,7 +213,7 @@ def _attempt(
         check_sealed(recording)
         if not rooted:
             check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
-        return _finish(recording, leaves, spec, result)
+        return _finish(recording, key, spec, result)
 
 
 ATTEMPT = _attempt.__code__  # the frame where a function begins to be traced
@@ -249,7 +242,7 @@ def _explained(recording: Trace) -> Iterator[None]:
         raise
 
 
-def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSpec, result: Any) -> Traced:
+def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, result: Any) -> Traced:
     require_unread(recording)
     changes, changed = changes_of(recording)
     require_apart((result, changed), partial(parts_of_made, recording))
@@ -280,7 +273,7 @@ def _finish(recording: Trace, arguments: Sequence[Any], in_spec: optree.PyTreeSp
     copied = tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot)
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides, copied, numbers, in_spec,
-        tuple(spec for _, spec in parts), results, tuple(changes), recording.opened, seen(arguments), path_of(recording),
+        tuple(spec for _, spec in parts), results, tuple(changes), replace(key, path=path_of(recording)),
         tuple(recording.handlers),
     )  # fmt: skip
 

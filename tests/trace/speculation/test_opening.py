@@ -13,7 +13,7 @@ import jitml
 import jitml.specialize
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
-from jitml.trace.speculation.dynamic_shapes import MOST_BYTES, choices, count_host_calls, open_places, seen
+from jitml.trace.speculation.dynamic_shapes import MOST_BYTES, VariantKey, choices, count_host_calls, open_places, seen
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -153,7 +153,7 @@ def test_only_the_size_that_would_cost_a_host_call_is_closed() -> None:
     calls = [[rng.normal(size=n), rng.normal(size=m)] for n, m in ((4, 3), (5, 3), (5, 4), (5, 6), (5, 9))]
     fast = calls_agree(lambda x, y: np.polyval(x, 0.5) * y, calls)
     assert host_calls(fast) == [0, 0, 0]
-    assert list(fast.variants[0].traced.opened) == [(1, 0)]
+    assert list(fast.variants[0].traced.key.opened) == [(1, 0)]
 
 
 def test_what_has_been_traced_to_compare_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ def test_a_place_may_be_open_though_the_one_it_is_like_is_closed() -> None:
     def f(n: int, m: int) -> Any:
         return np.zeros(n).sum() + np.arange(m).sum()
 
-    earlier = trace(f, (3, 3), {})
+    earlier = trace(f, (3, 3), {}, VariantKey(seen=seen((3, 3))))
     found = [*choices([earlier], seen([4, 4]), {(0, None)}, None)]
     assert found[0].keys() == {(1, None)} and len(found) > 2 and found[-1] == {}
 

@@ -306,7 +306,7 @@ def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatc
 
     compiled = agree(f, [-1, *range(10)], variants=1)
     (variant,) = compiled.variants
-    limits = [a.outcome for a in variant.traced.path.assumptions if a.kind == "limit"]
+    limits = [a.outcome for a in variant.traced.key.path.assumptions if a.kind == "limit"]
     assert set(limits) == {1 << 16}
 
 

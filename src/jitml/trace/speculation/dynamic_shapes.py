@@ -18,6 +18,7 @@ from jitml.config import CONFIG
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node
 from jitml.trace.record.guards import Host, Open, Opened, Place
+from jitml.trace.speculation.paths import Path
 
 LEAST_LIMIT = 1 << 16
 FURTHEST = 1 << 60  # sums and differences of open sizes have to fit 64 bits; a number beyond is taken for what it is
@@ -107,14 +108,20 @@ def every_place(now: Sequence[SeenArgument]) -> dict[Place, Open]:
     return _within_memory({place: Open(0, _limit(max(pair)), place) for place, pair in sizes.items()}, sizes, now)
 
 
+@dataclass(frozen=True, slots=True)
+class VariantKey:
+    """What tells variants for arguments of one structure apart: the path, the sizes left open, and the arguments first seen."""
+
+    path: Path = field(default_factory=Path)
+    opened: Opened = field(default_factory=dict)
+    seen: tuple[SeenArgument, ...] = ()
+
+
 class Earlier(Protocol):
     """What is asked of a variant's `Traced`."""
 
     @property
-    def opened(self) -> Opened: ...
-
-    @property
-    def seen(self) -> tuple[SeenArgument, ...]: ...
+    def key(self) -> VariantKey: ...
 
     @property
     def host(self) -> Host: ...
@@ -136,10 +143,10 @@ def choices(
         closed: what could not be left open.
         dynamic: as in `jit`.
     """
-    like = next((variant for variant in earlier if comparable(variant.seen, now)), None)
+    like = next((variant for variant in earlier if comparable(variant.key.seen, now)), None)
     opened: dict[Place, Open] = {}
     if dynamic is not False and like is not None:
-        opened = open_places(like.opened, like.seen, now, like.host.needed_ints())
+        opened = open_places(like.key.opened, like.key.seen, now, like.host.needed_ints())
     if dynamic:
         opened = every_place(now) | opened
     opened = {p: size for p, size in opened.items() if p not in closed and size.low >= -FURTHEST and size.high <= FURTHEST}
@@ -165,9 +172,10 @@ def with_fewest_calls(traced: _Traced, trace_for: Callable[[Opened], _Traced | N
     fewest = found if best is None else count_host_calls(best.graph)
     if best is None or fewest >= found:
         return traced
-    groups = _groups(traced.opened)
+    opened = traced.key.opened
+    groups = _groups(opened)
     for group in groups if len(groups) > 1 else ():
-        more = trace_for({**best.opened, **{place: traced.opened[place] for place in group}})
+        more = trace_for({**best.key.opened, **{place: opened[place] for place in group}})
         if more is not None and count_host_calls(more.graph) == fewest:
             best = more
     return best
@@ -211,16 +219,17 @@ def _every_node(graph: Graph) -> Iterator[Node]:
 
 def changed_sizes(earlier: Sequence[Earlier], new: Earlier) -> list[str]:
     """What a new variant leaves open that the one it resembles did not, in words."""
-    like = next((variant for variant in earlier if comparable(variant.seen, new.seen)), None)
+    key = new.key
+    like = next((variant.key for variant in earlier if comparable(variant.key.seen, key.seen)), None)
     if like is None:
         return []
     names = {position: new.host.name(slot) for slot, position in new.host.arguments.items()}
     texts = []
-    for place in new.opened:
-        if place not in like.opened or like.opened[place].high < new.opened[place].high:
+    for place in key.opened:
+        if place not in like.opened or like.opened[place].high < key.opened[place].high:
             position, axis = place
             name = names[position] if axis is None else f"{names[position]}.shape[{axis}]"
-            texts.append(f"{name} was {_size(like.seen, place)}, is {_size(new.seen, place)}, and is left open from here on")
+            texts.append(f"{name} was {_size(like.seen, place)}, is {_size(key.seen, place)}, and is left open from here on")
     return texts
 
 
