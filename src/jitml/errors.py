@@ -218,6 +218,10 @@ class VerificationError(JitmlError, AssertionError):
     """A layer's data breaks that layer's own rules: a bug in jitml."""
 
 
+class ScheduleError(JitmlError, ValueError):
+    """A schedule cannot be read, or does not fit its kernel; the message shows the loops and marks the one that it is about."""
+
+
 class ParseError(JitmlError, ValueError):
     """The text form of a layer could not be read back."""
 
@@ -231,7 +235,7 @@ def own_faults() -> Iterator[None]:
     """
     try:
         yield
-    except (UnsupportedError, CompilerError, MemoryError):
+    except (UnsupportedError, ScheduleError, CompilerError, MemoryError):
         raise
     except Exception as error:
         place = extract_tb(error.__traceback__)[-1]

@@ -12,6 +12,7 @@ import pytest
 
 from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.reverse.linearize import vjp_graph
+from jitml.fusion.schedule.text import show_tree
 from jitml.ir import printer
 from jitml.ir.analysis.verify import verify
 from jitml.ir.dims import resolve
@@ -26,6 +27,7 @@ from jitml.memory.plan import plan
 from support import golden_files
 from support.fused import fuse_and_check, text
 from support.golden_files import GOLDEN
+from support.loop_trees import scheduled
 
 FILES = {str(path.relative_to(GOLDEN)): golden_files.read(path) for path in sorted(GOLDEN.rglob("*.txt"))}
 CASES = [(name, n) for name, file in FILES.items() for n in range(len(file.pairs))]
@@ -43,16 +45,19 @@ STAGES: dict[str, Callable[[Any], Any]] = {
     "vjp": lambda graph: vjp_graph(graph, float_inputs(graph)),
     "fuse": fuse_and_check,
     "plan": plan,
+    "schedule": scheduled,
 }
 
 
 def parsed(source: str) -> Any:
-    return verify(parse(source)) if source.startswith("graph") else parse_program(source)
+    if source.startswith("graph"):
+        return verify(parse(source))
+    return parse_program(source) if source.startswith("program") else source
 
 
 def shown(data: Any, stage: str) -> str:
     """The text form of what a stage gives."""
-    return {"fuse": text, "plan": report.show}.get(stage, printer.show)(data)
+    return {"fuse": text, "plan": report.show, "schedule": show_tree}.get(stage, printer.show)(data)
 
 
 def agree(expected: str, got: str) -> bool:

@@ -11,7 +11,8 @@ from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.scalarize import Points, scalarize, without_loops_of_one
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
-from jitml.fusion.schedule import GroupNest, all_scalars, write
+from jitml.fusion.schedule import GroupNest, all_scalars, scheduled, write
+from jitml.fusion.schedule.choose import choose
 from jitml.fusion.schedule.views import Places, Views, steps_of
 from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir import ops
@@ -51,7 +52,8 @@ class GroupLoops:
         writer = LoopWriter(views)
         rows = frozenset(g.axes) if g.rows is None else g.rows
         for points in boxes:
-            write(GroupNest(points, views, rows, self.target, self.buffers.sizes, writer, temporary))
+            nest = GroupNest(points, views, rows, self.target, self.buffers.sizes)
+            write(scheduled(nest, choose(nest), ""), nest, writer, temporary)
         assert views.buffers is not None
         return writer.finish(), (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
 

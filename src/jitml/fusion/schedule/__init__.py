@@ -1,30 +1,46 @@
-"""Scheduling: how do a group's loops run?  Order, chunks, tiles, vectors and threads, chosen by a few rules from the machine.
+"""Scheduling: how do a group's loops run?  A schedule is data; here it is applied to loops and written down.
 
-Pointwise loops run in the order of what they store, the last loop as vectors; big ones are cut into chunks for threads.
-A reduction along contiguous rows keeps a row in cache and makes one pass per dependence (softmax: max, sum, quotient); rows that
-hardly fill a vector are lanes of it.
-One down columns keeps vectors of columns and walks blocks of rows, so that memory is read in order. Long sums are sums
-of block sums, with blocks of a fixed size: more accurate than a straight sum, and the same for any number of threads.
+`canonical` makes the loop tree of a box of a group, all loops serial; a schedule's primitives make other trees of it; `write`
+makes statements of the last. Which schedule that is, a back end says (`Scheduler`), or the user.
 """
 
 from __future__ import annotations
 
-from jitml.fusion.schedule.columns import runs_down_columns, write_columns
+from collections.abc import Callable
+from typing import TypeAlias
+
+from jitml.errors import ScheduleError
+from jitml.fusion.schedule.canonical import canonical
 from jitml.fusion.schedule.nest import GroupNest, all_scalars
-from jitml.fusion.schedule.pointwise import write_points
-from jitml.fusion.schedule.rows import write_rows
-from jitml.fusion.schedule.tiny import is_tiny_inside, write_unrolled
+from jitml.fusion.schedule.primitives import apply
+from jitml.fusion.schedule.text import show_tree
+from jitml.fusion.schedule.tree import LoopTree, Misfit
+from jitml.fusion.schedule.write import write
+from jitml.kernels.schedule import Primitive, show_primitive
 
-__all__ = ["GroupNest", "all_scalars", "write"]
+__all__ = ["GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "scheduled", "serial", "write"]
+
+Scheduler: TypeAlias = Callable[[GroupNest], tuple[Primitive, ...]]
 
 
-def write(nest: GroupNest) -> None:
-    """Write one box of a group."""
-    if not nest.points.reductions:
-        write_points(nest)
-    elif is_tiny_inside(nest):
-        write_unrolled(nest)
-    elif runs_down_columns(nest):
-        write_columns(nest)
-    else:
-        write_rows(nest)
+def serial(nest: GroupNest) -> tuple[Primitive, ...]:
+    """The schedule that leaves all loops as they are."""
+    return ()
+
+
+def scheduled(nest: GroupNest, primitives: tuple[Primitive, ...], kernel: str) -> LoopTree:
+    """The loops of one box as a schedule has them.
+
+    Raises:
+        ScheduleError: a primitive does not fit; the message shows the loops that it found.
+    """
+    tree = canonical(nest)
+    for primitive in primitives:
+        try:
+            tree = apply(tree, primitive, nest)
+        except Misfit as misfit:
+            raise ScheduleError(
+                f"schedule of {kernel}: {show_primitive(primitive)}: {misfit.message}",
+                remedy=f"Its loops are then:\n{show_tree(tree, mark=misfit.loop)}",
+            ) from None
+    return tree

@@ -23,22 +23,17 @@ from jitml.kernels.ir import (
     floor_divide,
     mul,
     sub,
-    variables_of,
     walk,
 )
 
 
-def jam(loop: Loop, times: int) -> tuple[Stmt, ...] | None:
-    """A loop over independent rows as one over groups of rows, and one over those that are left; None if it is not that simple.
+def side_by_side(loop: Loop, times: int) -> tuple[Stmt, ...]:
+    """A loop over independent rows as one over groups of rows, and one over those that are left.
 
-    In it may stand names, cells, stores, and loops whose limits are the same for every row.
+    In it stand names, cells, stores, and loops whose limits are the same for every row (`primitives/kinds.py`).
     """
     inside = list(walk(loop.body))
     own = {s.name: (s.value if isinstance(s, Let) else s.init).dtype for s in inside if isinstance(s, (Let, Cell))}
-    if not all(isinstance(s, (Let, Cell, Update, Store, Loop)) for s in inside):
-        return None
-    if any(variables_of(s.start, s.stop) & {loop.index, *own} for s in inside if isinstance(s, Loop)):
-        return None
     rows = sub(loop.stop, loop.start)
     group = Var(f"{loop.index}g")
     count = floor_divide(rows, times)

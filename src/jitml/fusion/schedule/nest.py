@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
-from jitml.fusion.grouping.scalarize import Points, Stored
+from jitml.fusion.grouping.scalarize import Points, Reduced, Stored
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.views import Axis, Views
-from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir.types import DType
 from jitml.kernels import metrics
-from jitml.kernels.ir import Apply, Const, Expr, Kind, add, as_expr, floor_divide
+from jitml.kernels.ir import Apply, Const, Expr, add, affine, as_expr, floor_divide, sub
 from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import Target
 
@@ -24,7 +23,7 @@ SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though the
 class GroupNest:
     """One box of a group on its way to loops.
 
-    rows: the group's indices that are not reduced over. temporaries: partial results between two nests.
+    rows: the group's indices that are not reduced over.
     """
 
     points: Points
@@ -32,10 +31,9 @@ class GroupNest:
     rows: frozenset[str]
     target: Target
     sizes: Sizes
-    writer: LoopWriter
-    temporary: Callable[[DType, tuple[int, ...]], str]
 
     def __post_init__(self) -> None:
+        self._members = {a.name: a.members for a in self.views.axes}
         self.axes = [a for a in self.views.axes if any(name in self.points.ranges for name in a.members)]
         self.outer = [a for a in self.axes if self.rows.issuperset(a.members)]
         self.inner = [a for a in self.axes if a not in self.outer]
@@ -91,18 +89,54 @@ class GroupNest:
     def load_steps(self) -> list[dict[str, int] | None]:
         return [self.views.steps(s.value, s.places) for s in all_scalars(self.points) if s.kind == "load"]
 
-    def all_loops(self, axes: Sequence[Axis], kind: Kind = "serial") -> ExitStack[bool | None]:
-        """Whole loops over some axes, the last one of the given kind."""
-        stack = ExitStack()
-        for axis in axes:
-            own = kind if axis is axes[-1] else "serial"
-            stack.enter_context(self.writer.loop(axis.name, *self.span(axis), own, binds=axis.members))
-        return stack
+    # ------------------------------------------------------------------------------------------- names in loop trees
+
+    @cached_property
+    def stored(self) -> dict[str, Stored]:
+        """What is stored, by the buffer's name; `h:1` is what is stored to h in a second place."""
+        found: dict[str, Stored] = {}
+        for store in self.points.stores:
+            count = sum(other.buffer == store.buffer for other in found.values())
+            found[f"{store.buffer}:{count}" if count else store.buffer] = store
+        return found
+
+    def names_of(self, stores: Iterable[Stored]) -> tuple[str, ...]:
+        names = {id(store): name for name, store in self.stored.items()}
+        return tuple(names[id(store)] for store in stores)
+
+    @cached_property
+    def reductions(self) -> dict[str, Reduced]:
+        """The reductions, by their cells."""
+        return {r.cell: r for r in self.points.reductions}
+
+    @cached_property
+    def scalars(self) -> dict[str, Scalar]:
+        """What is computed, numbered: `%0` is made of none of the others."""
+        roots = [r.operand for r in self.points.reductions] + [s.scalar for s in self.points.stores]
+        return {f"%{n}": s for n, s in enumerate(s for s in operands_first(roots) if s.kind == "apply")}
+
+    def members(self, index: str) -> tuple[str, ...]:
+        """The group's indices that a loop over an axis stands for; none for a loop over pieces of one."""
+        return self._members.get(index, ())
 
 
 def all_scalars(points: Points) -> list[Scalar]:
     """Every scalar of a box, each once."""
     return reachable([s.scalar for s in points.stores] + [r.operand for r in points.reductions])
+
+
+def operands_first(roots: Iterable[Scalar]) -> list[Scalar]:
+    """What scalars are made of, and they themselves, each once and after its operands."""
+    order: dict[Scalar, None] = {}
+    stack = list(roots)[::-1]
+    while stack:
+        s = stack[-1]
+        missing = [a for a in s.args if a not in order]
+        if missing:
+            stack += reversed(missing)
+        else:
+            order[stack.pop()] = None
+    return list(order)
 
 
 def reachable(roots: Iterable[Scalar], known: Container[Scalar] = ()) -> list[Scalar]:
@@ -121,18 +155,13 @@ def least(x: Expr, y: Expr | int) -> Expr:
     return Apply("minimum", (x, as_expr(y)))
 
 
-def chunk_stop(start: Expr, step: int, low: int, stop: Expr) -> Expr:
-    """The end of a chunk that begins at `start`."""
-    whole = isinstance(stop, Const) and (stop.value - low) % step == 0
+def chunk_stop(start: Expr, step: int, low: Expr, stop: Expr) -> Expr:
+    """The end of a chunk that begins at `start`, of a loop from `low` to `stop`."""
+    extent = affine(sub(stop, low))
+    whole = extent is not None and extent.keys() == {""} and extent[""] % step == 0
     return add(start, step) if whole else least(add(start, step), stop)
 
 
-def chunk_count(step: int, low: int, stop: Expr) -> Expr:
+def chunk_count(step: int, low: Expr, stop: Expr) -> Expr:
     """How many chunks there are; below 1 where there is nothing to do."""
     return floor_divide(stop - low + (step - 1), step)
-
-
-def write_stores(nest: GroupNest, stores: Iterable[Stored]) -> None:
-    stores = list(stores)
-    for store, value in zip(stores, nest.writer.values([s.scalar for s in stores])):
-        nest.writer.store(store.buffer, store.at, value)

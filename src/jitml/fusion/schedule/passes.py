@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jitml.fusion.grouping.scalarize import Reduced, Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.kernels.ir import Const, Expr, Kind, Let, Load, Store, Update, Var, is_ordered, variables_of, walk_expression
+from jitml.kernels.ir import Const, is_ordered, variables_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,45 +65,3 @@ def identity(r: Reduced) -> Const:
 def in_order(r: Reduced) -> bool:
     """Whether its elements are combined one after the other."""
     return is_ordered(REDUCTIONS[r.node.op].combine, r.dtype)
-
-
-def write_pass_at_point(
-    nest: GroupNest, step: Pass, staged: Sequence[Scalar], homes: Sequence[tuple[str, tuple[Expr, ...]]], cells: Sequence[str]
-) -> None:
-    w = nest.writer
-    values = w.values([*staged, *(r.operand for r in step.reductions), *(s.scalar for s in step.stores)])
-    kept = {store.buffer for store in step.stores}
-    for (buffer, at), value in zip(homes, values):
-        if buffer not in kept:
-            w.add(Store(buffer, at, value))
-    values = values[len(staged) :]
-    for r, c, value in zip(step.reductions, cells, values):
-        w.add(Update(c, value, REDUCTIONS[r.node.op].combine))
-    for store, value in zip(step.stores, _before_overwritten(nest, step.stores, values[len(cells) :])):
-        w.store(store.buffer, store.at, value)
-
-
-def _before_overwritten(nest: GroupNest, stores: Sequence[Stored], values: Sequence[Expr]) -> list[Expr]:
-    """The values to store; one that reads what waits in the output of an earlier store is named ahead of them all."""
-    w, written, result = nest.writer, set[str](), []
-    for store, value in zip(stores, values):
-        if any(isinstance(e, Load) and e.buffer in written for e in walk_expression(value)):
-            name = w.fresh()
-            w.add(Let(name, value))
-            value = Var(name, store.scalar.dtype)
-        written.add(store.buffer)
-        result.append(value)
-    return result
-
-
-def write_updates(nest: GroupNest, step: Pass) -> None:
-    write_pass_at_point(nest, step, (), (), [r.cell for r in step.reductions])
-
-
-def write_sum_of_partials(nest: GroupNest, partial: Sequence[str], count: Expr, at: tuple[Expr, ...], kind: Kind) -> None:
-    w = nest.writer
-    for r in nest.points.reductions:
-        w.cell(r.cell, identity(r))
-    with w.loop("c0", 0, count, kind) as c:
-        for r, buffer in zip(nest.points.reductions, partial):
-            w.add(Update(r.cell, Load(buffer, (c, *at), r.dtype), REDUCTIONS[r.node.op].combine))

@@ -1,12 +1,11 @@
-"""Tiny reductions: how do many tiny reductions run?  Written out, side by side in the lanes of vectors."""
+"""Schedules of many tiny reductions: written out, side by side in the lanes of vectors."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
-from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, write_stores
-from jitml.fusion.schedule.passes import identity, passes_of, write_updates
-from jitml.kernels.ir import Kind
+from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest
+from jitml.fusion.schedule.passes import passes_of
+from jitml.fusion.schedule.pointwise import share
+from jitml.kernels.schedule import Primitive, Unroll
 
 MOST_UNROLLED = 64  # points of a loop's body that are written out
 
@@ -20,20 +19,8 @@ def is_tiny_inside(nest: GroupNest) -> bool:
     return bool(rest) and short and nest.extent(first) > SHORT_ROW and nest.size(nest.axes) <= MOST_UNROLLED * nest.extent(first)
 
 
-def write_unrolled(nest: GroupNest) -> None:
+def schedule_tiny(nest: GroupNest) -> list[Primitive]:
     """One loop, and inside it straight code."""
-    w, (step,), per_row = nest.writer, *passes_of(nest)
-    parallel = nest.time > nest.target.cost.parallel_ns
-    with ExitStack() as loops:
-        for axis in nest.outer:
-            is_first = axis is nest.outer[0]
-            kind: Kind = "unroll" if not is_first else "parallel" if parallel else "serial"
-            grain = nest.grain(nest.extent(axis)) if kind == "parallel" else 1
-            loops.enter_context(w.loop(axis.name, *nest.span(axis), kind, grain=grain, binds=axis.members))
-        for r in step.reductions:
-            w.cell(r.cell, identity(r))
-        with ExitStack() as inner:
-            for axis in nest.inner:
-                inner.enter_context(w.loop(axis.name, *nest.span(axis), "unroll", binds=axis.members))
-            write_updates(nest, step)
-        write_stores(nest, per_row)
+    first, *rest = nest.outer
+    shared = [share(nest, first)] if nest.time > nest.target.cost.parallel_ns else []
+    return [*shared, *(Unroll(axis.name) for axis in (*rest, *nest.inner))]

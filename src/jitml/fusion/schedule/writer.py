@@ -7,7 +7,7 @@ deep; otherwise it stands where it is used. Blocks are closed innermost first, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -40,7 +40,6 @@ class LoopWriter:
         self.levels = [_Level(None)]
         self.base = 0  # the outermost block that scalars may move to: inside a parallel loop, or an empty one
         self.known: dict[Scalar, tuple[Expr, int]] = {}  # what is named or staged, and its expression's depth
-        self.homes: set[str] = set()  # outputs that hold a staged scalar between two passes
         self._level: dict[str, int] = {}
         self._names = 0
 
@@ -79,9 +78,27 @@ class LoopWriter:
         self.add(Cell(name, init))
         self._level[name] = len(self.levels) - 1
 
-    def scratch(self, buffer: Buffer) -> None:
-        """Memory for the rest of this block."""
-        self.levels[-1].block.scratch.append(buffer)
+    def bind(self, index: str, value: Expr, binds: Iterable[str]) -> None:
+        """An index that is made of others, in place of a loop over it."""
+        self.add(Let(index, value))
+        for name in (index, *binds):
+            self._level[name] = len(self.levels) - 1
+
+    def scratch(self, buffer: Buffer) -> str:
+        """Memory for the rest of this block, under a new name."""
+        name = self.fresh(buffer.name.rstrip("0123456789"))
+        self.levels[-1].block.scratch.append(replace(buffer, name=name))
+        return name
+
+    @property
+    def last(self) -> Loop:
+        """The loop that was written last."""
+        loop = self.levels[-1].block.statements[-1]
+        assert isinstance(loop, Loop)
+        return loop
+
+    def replace_last(self, statements: Sequence[Stmt]) -> None:
+        self.levels[-1].block.statements[-1:] = statements
 
     def store(self, buffer: str, at: Places, value: Expr) -> None:
         """Store at an index of the group's loops."""
