@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz interrupts lint types bench bench-autodiff docs clean
+.PHONY: help demo test test-all test-interpreter fuzz interrupts lint types bench bench-autodiff docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ test-all:  ## the tests on every Python from 3.11 to 3.14 on this machine
 	@for v in 3.11 3.12 3.13 3.14; do \
 	  if python$$v -c '' 2>/dev/null; then echo "== Python $$v"; $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
 	  else echo "== Python $$v is not on this machine"; fi; done
+
+test-interpreter: $(VENV)/.dev  ## whole programs, run by the interpreter in place of machine code
+	JITML_BACKEND=interpreter $(BIN)/python -m pytest -o addopts= $(INTERPRETED) $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed) against NumPy; what fails is made small and written to out/fuzz
 	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed)

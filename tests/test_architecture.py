@@ -63,7 +63,7 @@ ROOMS = {
             "",
         ),
     ),
-    "codegen": ("", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
+    "codegen": ("run", "", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
     "dispatch": ("",),
     "memory": ("",),
     "verification": ("",),

@@ -3,7 +3,7 @@
 JITML_NUM_THREADS   threads a compiled program may use; default: the cores this process may run on.
                     `jit(threads=...)` wins over it. More than 256, and than four for each core, are taken for as many.
 JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `kernels`,
-                    `memory`, `llvm`, `asm`, or `all`. Default: none.
+                    `memory`, `llvm`, `asm` (of the interpreter: `python`), or `all`. Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_TRACE_SECONDS seconds (of the processor) that loops over Python numbers and containers, and calls, may take which are run
@@ -23,6 +23,8 @@ JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a
                     a sixteenth of the memory that this process may have, at most 1 GiB.
 JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is stopped,
                     and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
+JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), or `interpreter` (Python and NumPy: slow,
+                    and it hears of no floating-point errors; it tells what is wrong before machine code is made).
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -48,10 +50,11 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "CPU"),
+        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "BACKEND", "CPU"),
     )
 )
-STAGES = ("graph", "kernels", "memory", "llvm", "asm")
+STAGES = ("graph", "kernels", "memory", "llvm", "asm", "python")
+BACKENDS = ("llvm", "interpreter")
 
 
 class ConfigError(JitmlError, ValueError):
@@ -130,6 +133,7 @@ class Config:
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
     verify_seconds: int = 5
+    backend: str = BACKENDS[0]
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -159,6 +163,7 @@ def read(environment: Mapping[str, str]) -> Config:
         verify_bytes=_count("JITML_VERIFY_BYTES", "bytes", environment, _some_to_copy(), least=0),
         verify_seconds=_count("JITML_VERIFY_SECONDS", "seconds", environment, 5),
         cpu=environment.get("JITML_CPU") or None,
+        backend=_backend(environment.get("JITML_BACKEND", "")),
     )
 
 
@@ -180,6 +185,12 @@ def at_most_threads(count: int, asked: str) -> int:
     if count > most:
         warn(f"{asked} is more than this machine has a use for; {most} threads are used at the most", stacklevel=4)
     return min(count, most)
+
+
+def _backend(text: str) -> str:
+    if text not in ("", *BACKENDS):
+        raise ConfigError(f"JITML_BACKEND={text!r} is no back end", remedy=f"There are {', '.join(BACKENDS)}.")
+    return text or BACKENDS[0]
 
 
 def _verify(text: str) -> str | int:

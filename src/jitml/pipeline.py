@@ -1,4 +1,4 @@
-"""The way down, in order: graph -> passes -> kernels -> program -> machine code.
+"""The way down, in order: graph -> passes -> kernels -> program -> a back end's code.
 
 Each stage takes the data of the one before and returns its own. `lower` keeps every stage for a reader; `compile_graph`
 gives only what can be called. With JITML_CHECK=1 each stage's verifier runs; JITML_DUMP prints stages on their way.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from jitml.codegen.llvm.module import Module, emit_program
-from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
-from jitml.codegen.llvm.runtime.executable import Executable, compile_program
-from jitml.codegen.llvm.runtime.fp_errors import errors_of
-from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.backend import Backend, CodeOptions, Executable, chosen_backend
+from jitml.codegen.run.calling import RunNeeds
+from jitml.codegen.run.fp_errors import errors_of
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError, own_faults
 from jitml.fusion.fuse import fuse
@@ -43,12 +42,28 @@ class Lowered:
     traced: Graph
     graph: Graph
     program: Program
-    threads: int | None = None
-    fastmath: frozenset[str] = field(default=frozenset())
+    backend: Backend[Any]
+    options: CodeOptions
 
     def __repr__(self) -> str:
         nodes, steps = len(self.graph.nodes), len(self.program.kernels.steps)
-        return f"<Lowered: {nodes} nodes, {steps} steps; print its .traced .graph .kernels .memory .llvm .asm>"
+        return f"<Lowered: {nodes} nodes, {steps} steps; print its {' '.join(f'.{stage}' for stage in self.stages)}>"
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What `text` shows, in order."""
+        return ("traced", "graph", "kernels", "memory", *self.backend.stages)
+
+    def text(self, stage: str) -> str:
+        """A stage as text.
+
+        Raises:
+            UnsupportedError: there is no stage of that name.
+        """
+        if stage not in self.stages:
+            message = f"there is no stage {stage} of a program for {self.backend.name}"
+            raise UnsupportedError(message, remedy=f"The stages are {', '.join(self.stages)}.")
+        return self.backend.text(stage, self.module) if stage in self.backend.stages else str(getattr(self, stage))
 
     @property
     def kernels(self) -> str:
@@ -62,18 +77,19 @@ class Lowered:
 
     @cached_property
     @room_for_nests()
-    def module(self) -> Module:
-        return emit_program(self.program, cpu=host_cpu(), fastmath=self.fastmath, threads=self.threads or thread_limit())
+    def module(self) -> Any:
+        """The back end's code."""
+        return self.backend.emit(self.program, self.options)
 
     @property
     def llvm(self) -> str:
         """The LLVM IR of the whole program."""
-        return self.module.text
+        return self.text("llvm")
 
     @property
     def asm(self) -> str:
         """The machine code, disassembled."""
-        return self.compile().asm
+        return self.text("asm")
 
     @property
     def cuda(self) -> str:
@@ -82,23 +98,16 @@ class Lowered:
     @room_for_nests()
     @fewer_collections()
     def compile(self, *, watch: bool = False) -> Executable:
-        """Machine code for the program; with `watch` it looks for floating-point errors, and raises `FailedCheck` for them."""
-        errors = errors_of(self.traced) if watch else None
-        executable = compile_program(
-            self.program,
-            threads=self.threads,
-            fastmath=self.fastmath,
-            errors=errors,
-            generators=generators_in(self.graph),
-        )
-        self._dump(executable)
-        return executable
-
-    def _dump(self, executable: Executable) -> None:
-        for stage in ("graph", "kernels", "memory", "llvm", "asm"):
+        """Code that runs; with `watch` it looks for floating-point errors, and raises `FailedCheck` for them."""
+        needs = RunNeeds(errors_of(self.traced) if watch else None, generators_in(self.graph))
+        if "module" in self.__dict__:
+            executable = self.backend.load(self.program, self.module, self.options, needs)
+        else:
+            self.__dict__["module"], executable = self.backend.compile(self.program, self.options, needs)
+        for stage in self.stages[1:]:
             if stage in CONFIG.dump:
-                text = getattr(executable if stage == "asm" else self, stage)
-                print(f"--- {stage}\n{text}", file=sys.stderr)
+                print(f"--- {stage}\n{self.text(stage)}", file=sys.stderr)
+        return executable
 
 
 @own_faults()
@@ -106,6 +115,7 @@ class Lowered:
 @fewer_collections()
 def lower(
     graph: Graph,
+    backend: Backend[Any] | None = None,
     *,
     aliases: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
@@ -116,6 +126,7 @@ def lower(
 
     Args:
         graph: as traced.
+        backend: what is to run it; by default the one that JITML_BACKEND names.
         aliases: output position -> input position, for outputs that must end up in the caller's array.
         strides: input position -> element strides, for inputs that are not C-contiguous.
         threads: the most threads the program may use.
@@ -125,16 +136,19 @@ def lower(
         CompilerError: a stage has failed.
     """
     optimized = run_passes(graph, check=CONFIG.check)
-    target = host_target()
+    backend = backend or chosen_backend()
+    target = backend.target
     kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, target=target)
     if CONFIG.check:
         verify_program(kernels)
-    return Lowered(graph, optimized, plan(kernels, target.limits.alignment), threads, fastmath)
+    program = plan(kernels, target.limits.alignment)
+    return Lowered(graph, optimized, program, backend, CodeOptions(threads, fastmath))
 
 
 @own_faults()
 def compile_graph(
     graph: Graph,
+    backend: Backend[Any] | None = None,
     *,
     aliases: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
@@ -143,4 +157,4 @@ def compile_graph(
     watch: bool = False,
 ) -> Executable:
     """All the way down, in one step; the arguments are `lower`'s, and `Lowered.compile`'s."""
-    return lower(graph, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath).compile(watch=watch)
+    return lower(graph, backend, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath).compile(watch=watch)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.autograd.rewrites.unselected import unselected
-from jitml.codegen.llvm.runtime.target import host_target
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.kernels.ir import Kernel
@@ -98,7 +97,7 @@ def _roofline(program: KernelProgram, moved: int, target: Target) -> str:
     if max(memory, compute) == 0:
         return "nothing to do"
     bound = "memory" if memory >= compute else "arithmetic"
-    return f"bound by {bound}: about {max(memory, compute) / 1e3:,.1f} us {target.describe()}"
+    return f"bound by {bound}: about {max(memory, compute) / 1e3:,.1f} us on {target.unit}"
 
 
 def host_calls(graph: Graph) -> Iterator[str]:
@@ -148,7 +147,7 @@ def explain_program(
             "work",
             [
                 f"{bytes_text(moved)} moved, {bytes_text(least)} at the least{ratio}",
-                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(program, moved, host_target())}",
+                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(program, moved, lowered.backend.target)}",
             ],
         ),
         ("memory", lowered.memory.splitlines()),

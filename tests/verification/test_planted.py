@@ -10,7 +10,7 @@ import pytest
 import jitml
 import jitml.trace.trace
 from jitml.autograd.core.jvp import jvp
-from jitml.codegen.llvm.runtime.executable import Executable
+from jitml.codegen.llvm.runtime.executable import NativeExecutable
 from jitml.errors import WrongResultWarning
 from jitml.fusion.lower.points import Point, lowering
 from jitml.ir import ops
@@ -70,8 +70,8 @@ def test_a_stale_guard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Executable.__call__
-    monkeypatch.setattr(Executable, "__call__", lambda self, *args: run(self, *args)[::-1])
+    run = NativeExecutable.__call__
+    monkeypatch.setattr(NativeExecutable, "__call__", lambda self, *args: run(self, *args)[::-1])
     with pytest.warns(WrongResultWarning, match=r"the result\[0\]"):
         first, _ = jitml.jit(lambda x: (x + 1, x - 1), verify="first")(X)
     np.testing.assert_array_equal(first, X + 1)

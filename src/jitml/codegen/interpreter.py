@@ -9,16 +9,17 @@ oracle of fusion, memory planning and the LLVM back end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from jitml.errors import LoweringError
+from jitml.errors import FailedCheck, LoweringError
+from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
-from jitml.kernels.interpret import compile_kernel
+from jitml.kernels.interpret import KernelFunction, compile_kernel
 from jitml.kernels.ir import Buffer, Expr, Kernel
 from jitml.kernels.program import Call, Port, Region, seen_as
 from jitml.kernels.sizes import evaluate
@@ -28,12 +29,13 @@ Array = np.ndarray[Any, Any]
 _GARBAGE = 0xA5
 
 
-def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
+def run(program: Program, inputs: Sequence[Array], compiled: dict[int, KernelFunction] | None = None) -> list[Array]:
     """The program's outputs; inputs that outputs alias are changed, as the program asks.
 
     Args:
         inputs: arrays of the program's input buffers' shapes, dtypes and strides (of the largest shapes, then, where only
             a part counts). An output that aliases an input is that very array.
+        compiled: kernels as functions, by their `id`; what is missing is added.
     """
     kernels = program.kernels
     arena = np.full(program.arena_size, _GARBAGE, np.uint8)
@@ -41,7 +43,7 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     given = [part for port, x in zip(entries, inputs, strict=True) for part in _parts(x, port)]
     made = [part for port in ports for part in _parts(garbage(port.buffer), port)]
     memory = _ProgramMemory(program, given, made, arena)
-    _ProgramRun().program(program, memory)
+    _ProgramRun({} if compiled is None else compiled).program(program, memory)
     owners = {port.parts[0]: x for port, x in zip(entries, inputs)}
     results = [
         owners[kernels.aliases[port.parts[0]]] if port.parts[0] in kernels.aliases else _whole(port, memory) for port in ports
@@ -71,8 +73,8 @@ def _whole(port: Port, memory: _ProgramMemory) -> Array:
 class _ProgramRun:
     """One run of a program. A kernel is compiled the first time it is met."""
 
-    def __init__(self) -> None:
-        self.compiled: dict[int, Callable[[Mapping[str, Array]], None]] = {}
+    def __init__(self, compiled: dict[int, KernelFunction]) -> None:
+        self.compiled = compiled
 
     def program(self, program: Program, memory: _ProgramMemory) -> None:
         for step in program.kernels.steps:
@@ -237,11 +239,18 @@ def _random(call: Call, memory: _ProgramMemory) -> None:
 def _host(call: Call, memory: _ProgramMemory) -> None:
     reads = [seen_as(memory.buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
     function, given = call.params["function"], [memory.view(b.name, b) for b in reads]
-    if function.fills:
-        function.call(*given, out=tuple(map(memory.whole, call.writes)))
-        return
-    for name, result in zip(call.writes, function.call(*given)):
-        memory.whole(name)[...] = result
+    try:
+        if function.fills:
+            function.call(*given, out=tuple(map(memory.whole, call.writes)))
+            return
+        for name, result in zip(call.writes, function.call(*given)):
+            memory.whole(name)[...] = result
+    except FailedCheck:
+        raise
+    except Exception as error:  # as in machine code: an interruption is the user's, anything else leaves the call to NumPy
+        pass_on(error)
+        source = call.sources[0] if call.sources else None
+        raise FailedCheck(f"{function.name} raised {type(error).__name__}: {error}", source=source) from error
 
 
 def _empty(call: Call, memory: _ProgramMemory) -> None:

@@ -20,7 +20,7 @@ import jitml.ir.ops  # noqa: F401  # fills OPS
 from jitml.errors import LoweringError
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
-from jitml.ir.ops.regions import exception_named
+from jitml.ir.ops.regions import exception_named, failed_check
 from jitml.ir.types import DType
 from jitml.kernels.ir import (
     INFIX,
@@ -82,11 +82,24 @@ def view_as(array: Array, buffer: Buffer) -> Array:
     return np.lib.stride_tricks.as_strided(array, buffer.shape, steps)
 
 
-def compile_kernel(kernel: Kernel) -> Callable[[Mapping[str, Array]], None]:
-    """The kernel as a Python function of its parameters' arrays (each of its parameter's shape)."""
+KernelFunction = Callable[[Mapping[str, Array]], None]
+
+
+def write_kernel(kernel: Kernel) -> tuple[str, Mapping[str, Any]]:
+    """The kernel as the text of a Python function, and the values of the names in it."""
     writer = _KernelToPython(kernel)
-    namespace = dict(writer.namespace)
-    exec("\n".join(writer.lines), namespace)
+    return "\n".join(writer.lines), writer.namespace
+
+
+def compile_kernel(kernel: Kernel) -> KernelFunction:
+    """The kernel as a Python function of its parameters' arrays (each of its parameter's shape)."""
+    return load_kernel(*write_kernel(kernel))
+
+
+def load_kernel(text: str, values: Mapping[str, Any]) -> KernelFunction:
+    """The function that `write_kernel` has written."""
+    namespace = dict(values)
+    exec(text, namespace)
     function = namespace["kernel"]
 
     def run(arrays: Mapping[str, Array]) -> None:
@@ -140,7 +153,7 @@ def _require(condition: Any, error: str, message: str, *values: Any) -> None:
         return
     first = int(np.argmin(condition))
     shown = [int(v[first]) if np.ndim(v) else int(v) for v in values]
-    raise exception_named(error)(message.format(*shown))
+    raise failed_check(error)(message.format(*shown))
 
 
 def _draw(name: str, dtype: DType, *args: Any) -> Any:

@@ -8,7 +8,7 @@ kind of sort.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -95,23 +95,32 @@ class Accepts:
     Args:
         dtypes: of the elements; None for all.
         routines: by name, where the call stands for several functions; None for all that there are.
+        is_dense: whether matrices must be contiguous along rows or columns, without overlap, as BLAS wants them.
         sized: whether it can read its extents when the program runs.
         epilogues: what it can do to the result at once; `add`: add it to what is there.
     """
 
     dtypes: frozenset[DType] | None = None
     routines: Container[str] | None = None
+    is_dense: bool = False
     sized: bool = True
     epilogues: frozenset[str] = frozenset()
 
     def takes(self, dtype: DType) -> bool:
         return self.dtypes is None or dtype in self.dtypes
 
+    def takes_matrices(self, steps: tuple[int, int], extents: Sequence[int]) -> bool:
+        """Whether it reads, and writes, matrices of these strides along rows and columns."""
+        (row, column), (m, n) = steps, extents
+        by_row = (column == 1 or n == 1) and (row >= max(1, n) or m == 1)
+        by_column = (row == 1 or m == 1) and (column >= max(1, m) or n == 1)
+        return not self.is_dense or by_row or by_column
+
     def has(self, routine: str) -> bool:
         return self.routines is None or routine in self.routines
 
 
-GEMM = Accepts(dtypes=frozenset((F32, F64)), epilogues=frozenset(("add",)))
+GEMM = Accepts(dtypes=frozenset((F32, F64)), is_dense=True, epilogues=frozenset(("add",)))
 CALLS: Mapping[str, Accepts] = MappingProxyType({"gemm": GEMM, "sort": Accepts(), "argsort": Accepts(), "random": Accepts()})
 
 
@@ -120,16 +129,14 @@ class Target:
     """
     Args:
         name: for people.
+        unit: what the costs are of.
         calls: the library's functions, by the names that `kernels.program.Call` has; a name that is missing stands for a function
             that the library lacks. `copy`, `zeros`, `empty` and `host` are every target's.
     """
 
-    name: str = "a server core"
+    name: str = "cpu"
+    unit: str = "one core"
     cost: Cost = Cost()
     limits: Limits = Limits()
     blocks: Blocks = Blocks()
     calls: Mapping[str, Accepts] = field(default_factory=lambda: CALLS)
-
-    def describe(self) -> str:
-        """What times in reports are of."""
-        return "on one core"

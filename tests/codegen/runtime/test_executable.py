@@ -18,7 +18,7 @@ import jitml.codegen.llvm.runtime.executable as executable_module
 from jitml.codegen.llvm.ir.unit import ModulePart
 from jitml.codegen.llvm.module import Module
 from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.executable import Executable
+from jitml.codegen.llvm.runtime.executable import NativeExecutable
 from jitml.codegen.llvm.runtime.jit import generate, parse
 from jitml.codegen.llvm.runtime.native_call import native_calls
 from jitml.errors import JitmlError, Source
@@ -60,9 +60,9 @@ def copy(bytes: int, source: int = 0, sink: int = 1, through: bool = False) -> M
     return Module((ModulePart("usual", text),), (), ())
 
 
-def compiled(program: Program, module: Module) -> Executable:
+def compiled(program: Program, module: Module) -> NativeExecutable:
     (part,) = module.parts
-    return Executable(program, module, [generate(parse(part.text), host_cpu(), level=1)], 1)
+    return NativeExecutable(program, module, [generate(parse(part.text), host_cpu(), level=1)], 1)
 
 
 @pytest.fixture(params=["native", "portable"])

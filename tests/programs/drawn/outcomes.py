@@ -21,18 +21,16 @@ import numpy as np
 
 import jitml
 from jitml.api import Jit
-from jitml.codegen import interpreter
-from jitml.codegen.llvm.runtime.drawing import state_keeper
+from jitml.codegen.backend import backend_named
+from jitml.codegen.run.generators import state_keeper
 from jitml.dispatch.entry import interpreted
 from jitml.errors import FailedCheck, UncompiledWarning
-from jitml.fusion.fuse import fuse
 from jitml.ir.analysis.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.ops import host, indexed
-from jitml.ir.passes import run_passes
 from jitml.ir.types import F64
-from jitml.memory.plan import plan
 from jitml.options import Options
+from jitml.pipeline import compile_graph
 from jitml.trace.trace import Traced
 from jitml.verification.rounding import precision
 from programs.comparing import ROUNDING, Close, within
@@ -97,8 +95,10 @@ class Layered(Jit):
     layer = "graph"
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
-        execute = self._executor(traced)
-        generators = generators_in(traced.graph)
+        if self.layer == "program":
+            interpreter = backend_named("interpreter")
+            return compile_graph(traced.graph, interpreter, aliases=traced.aliases, strides=traced.strides)
+        execute, generators = interpreted(traced), generators_in(traced.graph)
 
         def checked(*inputs: Any) -> Any:
             restore = [state_keeper(host.generator_at(inputs[n])) for n in generators]
@@ -113,19 +113,13 @@ class Layered(Jit):
 
         return checked
 
-    def _executor(self, traced: Traced) -> Callable[..., Any]:
-        if self.layer == "graph":
-            return interpreted(traced)
-        program = plan(fuse(run_passes(traced.graph), aliases=traced.aliases, strides=traced.strides))
-        return lambda *inputs: interpreter.run(program, [np.asarray(x) for x in inputs])
-
 
 def _is_check(error: BaseException) -> bool:
-    """Whether an interpreter raised it where the program has a check, or will have one: index arrays, a call of NumPy."""
+    """Whether the interpreter raised it where the graph has a check, or will have one: index arrays, a call of NumPy."""
     *outer, code = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
-    if code.co_name in ("_evaluate_check", "_require") or code.co_filename == indexed.__file__:
+    if code.co_name == "_evaluate_check" or code.co_filename == indexed.__file__:
         return True
-    return any(c.co_filename == host.__file__ or (c.co_filename == interpreter.__file__ and c.co_name == "_host") for c in outer)
+    return any(c.co_filename == host.__file__ for c in outer)
 
 
 def module(text: str) -> dict[str, Any]:

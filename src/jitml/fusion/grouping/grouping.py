@@ -34,7 +34,7 @@ from jitml.ir.printer import name_values
 from jitml.kernels.ir import Const, Var
 from jitml.kernels.program import Decision
 from jitml.kernels.sizes import Sizes
-from jitml.kernels.target import Target
+from jitml.kernels.target import GEMM, Target
 
 FEW = 64  # elements that may be kept where some of them would do
 LOOKAHEAD = 32  # values that are looked at for one that something is made of
@@ -97,7 +97,8 @@ class _GroupSweep:
         sized = (sizes.values[sym] for v in graph.outputs for sym in v.aval.syms)
         self.outputs = frozenset((*graph.outputs, *sized))
         self.observed: set[Value] = set()
-        self.products = Products(graph, self.parts, self.point, strided, self.outputs)
+        gemm = target.calls.get("gemm", GEMM)  # asked only of products that are not expanded
+        self.products = Products(graph, self.parts, self.point, strided, self.outputs, gemm)
         self.decisions: list[Decision] = []
         self.acting: Group | None = None  # the first group so far that does what others see
 

@@ -18,6 +18,7 @@ from jitml.fusion.lower.gemm_operands import MatrixStack, operand_view, product_
 from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
+from jitml.kernels.target import Accepts
 
 WINDOWS = (ops.slice, ops.dynamic_slice)
 MAPS = (*WINDOWS, ops.reshape, ops.transpose, ops.broadcast)
@@ -35,6 +36,7 @@ class Products:
         point: values that can be computed at one index, so that they need not lie in memory.
         strided: inputs and outputs whose memory is not C-contiguous -> the strides of inputs.
         kept: values that are stored under their own shape in any case.
+        gemm: what the target's library takes.
     """
 
     def __init__(
@@ -44,7 +46,9 @@ class Products:
         point: Mapping[Value, bool],
         strided: Mapping[Value, tuple[int, ...] | None],
         kept: Collection[Value],
+        gemm: Accepts,
     ) -> None:
+        self.gemm = gemm
         self.graph, self.parts, self.point, self.strided, self.kept = graph, parts, point, strided, kept
         self.turned: dict[Value, Node] = {}  # a product's result -> the transpose that is stored in its place
 
@@ -74,7 +78,7 @@ class Products:
         if product is None or not is_product(product) or self._uses[source] != 1 or value in self.strided:
             return False
         view = result_view(Strided.dense(value.shape), node)
-        if source in self.kept or MatrixStack.of(view, product_axes(product)[2]) is None:
+        if source in self.kept or MatrixStack.of(view, product_axes(product)[2], self.gemm) is None:
             return False
         self.turned[source] = node
         return True
@@ -120,7 +124,7 @@ class Products:
             if v is node.output:
                 maps = (node, *g.views.get(k, ()))
                 view = operand_view(Strided(source.shape, strides), maps, self.parts.sizes.place)
-                if view is None or MatrixStack.of(view, product_axes(g.node)[k]) is None:
+                if view is None or MatrixStack.of(view, product_axes(g.node)[k], self.gemm) is None:
                     return False
         return True
 

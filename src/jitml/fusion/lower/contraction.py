@@ -64,12 +64,12 @@ def _operand(site: NestSite, operand: int, axes: Axes) -> tuple[Buffer, MatrixSt
     """A batch of matrices that BLAS can read: where it lies if that can be had, else a copy."""
     x, maps = site.reads[operand], site.views.get(operand, ())
     view = operand_view(Strided.whole(x), maps, site.sizes.place)
-    found = None if view is None else MatrixStack.of(view, axes)
+    found = None if view is None else MatrixStack.of(view, axes, site.target.calls["gemm"])
     if found is not None:
         return x, found
     assert not maps, "grouping lets products read through no more than they can"
     dense = site.new_buffer(x.dtype, x.shape)
-    found = MatrixStack.of(Strided.whole(dense), axes)
+    found = MatrixStack.of(Strided.whole(dense), axes, site.target.calls["gemm"])
     if found is not None:
         site.call("copy", x, dense)
         return dense, found
@@ -78,11 +78,11 @@ def _operand(site: NestSite, operand: int, axes: Axes) -> tuple[Buffer, MatrixSt
 
 def _result(site: NestSite, axes: Axes) -> tuple[Buffer, MatrixStack]:
     """Where BLAS puts the result: where it is wanted if that can be, else dense memory."""
-    found = MatrixStack.of(result_view(Strided.whole(site.out), site.transposed), axes)
+    found = MatrixStack.of(result_view(Strided.whole(site.out), site.transposed), axes, site.target.calls["gemm"])
     if found is not None:
         return site.out, found
     dense = site.new_buffer(site.out.dtype, site.node.output.shape)
-    found = MatrixStack.of(Strided.whole(dense), axes)
+    found = MatrixStack.of(Strided.whole(dense), axes, site.target.calls["gemm"])
     assert found is not None
     return dense, found
 
@@ -97,7 +97,7 @@ def _reordered(site: NestSite, x: Buffer, axes: Axes) -> tuple[Buffer, MatrixSta
     for k in reversed(range(len(perm))):
         body = (Loop(f"i{k}", Const(0), Const(out.shape[k]), 1, "vector" if k == len(perm) - 1 else "serial", body),)
     site.emit(body, x, out)
-    found = MatrixStack.of(Strided.whole(out), _standard(axes))
+    found = MatrixStack.of(Strided.whole(out), _standard(axes), site.target.calls["gemm"])
     assert found is not None
     return out, found
 

@@ -1,4 +1,4 @@
-"""GEMM operands: what does BLAS see of a contraction?
+"""GEMM operands: what does a library's `gemm` see of a contraction?
 
 Stacks of matrices, read and written where they lie if their strides allow it.
 """
@@ -13,6 +13,7 @@ from jitml.fusion.lower.strided_views import Ints, Strided, one_stride
 from jitml.ir.graph import Node, Value
 from jitml.ir.ops.contraction import free_axes
 from jitml.kernels.ir import Expr
+from jitml.kernels.target import Accepts
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +48,16 @@ class MatrixStack:
     offset: Expr
 
     @staticmethod
-    def of(view: Strided, axes: Axes) -> MatrixStack | None:
-        """None if BLAS cannot read such matrices: one stride along rows and one along columns, and one of them dense."""
+    def of(view: Strided, axes: Axes, gemm: Accepts) -> MatrixStack | None:
+        """None if there is no one stride along rows and one along columns, or the library's `gemm` does not take such."""
         extents = [prod(view.shape[a] for a in part) for part in (axes.rows, axes.columns)]
         row, col = (
             one_stride(tuple(view.shape[a] for a in part), tuple(view.strides[a] for a in part))
             for part in (axes.rows, axes.columns)
         )
-        if row is None or col is None or not _has_unit((row, col), extents):
+        if row is None or col is None or not gemm.takes_matrices((row, col), extents):
             return None
         return MatrixStack(tuple(view.strides[a] for a in axes.batch), row, col, view.offset)
-
-
-def _has_unit(steps: tuple[int, int], extents: Sequence[int]) -> bool:
-    """Whether a matrix is contiguous along its rows or its columns, without overlap, as BLAS wants it."""
-    (row, column), (m, n) = steps, extents
-    by_row = (column == 1 or n == 1) and (row >= max(1, n) or m == 1)
-    by_column = (row == 1 or m == 1) and (column >= max(1, m) or n == 1)
-    return by_row or by_column
 
 
 def operand_view(memory: Strided, maps: Sequence[Node], place: Callable[[Value], Expr]) -> Strided | None:

@@ -17,6 +17,7 @@ visible inside. Every `Sym` that a graph mentions is bound in that graph.
 from __future__ import annotations
 
 import builtins
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from jitml.errors import (
     BeyondLimit,
     DerivativeError,
     DTypeError,
+    FailedCheck,
     MoreIterations,
     OtherSizes,
     RaisingBranch,
@@ -124,6 +126,15 @@ def exception_named(name: str) -> type[Exception]:
     if found is None:
         raise UnsupportedError(f"no exception is named {name}")
     return found
+
+
+@cache
+def failed_check(name: str) -> Any:
+    """A failed check that is also the exception of that name, so that `except IndexError` works as in NumPy."""
+    kind = exception_named(name)
+    if issubclass(kind, FailedCheck):
+        return kind
+    return type(kind.__name__, (FailedCheck, kind), {"__module__": "jitml.errors"})
 
 
 def _check_aval(x: Aval, ok: Aval, *values: Aval, error: str, message: str) -> Aval:

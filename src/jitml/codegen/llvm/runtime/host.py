@@ -11,8 +11,7 @@ raises, or returns something unforeseen, the program ends there, and the plain f
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from contextvars import Context, copy_context
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -20,11 +19,10 @@ import numpy as np
 
 from jitml.codegen.llvm.ir.unit import HostStep
 from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.fp_errors import error_state, give_back, raising_at
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.run.fp_errors import error_state, give_back, raising_at
 from jitml.errors import FailedCheck
 from jitml.interrupts import pass_on
-from jitml.ir.ops.host import postpone, postponing
 from jitml.kernels.ir import Buffer
 
 Array = np.ndarray[Any, Any]
@@ -74,21 +72,6 @@ class HostCalls:
         self._steps = [(s, len(s.reads), [BufferView(b) for b in (*s.reads, *s.writes)]) for s in steps]
         self.run = self._run
 
-    @property
-    def draws(self) -> bool:
-        """Whether any of them draws from a generator, or makes one."""
-        return any(step.function.draws or step.function.makes for step, _, _ in self._steps)
-
-    @property
-    def is_given_objects(self) -> bool:
-        """Whether any of them is given an object, which may be a context variable."""
-        return any(step.function.objects for step, _, _ in self._steps)
-
-    @property
-    def postpones(self) -> bool:
-        """Whether any of them does what others see."""
-        return any(step.function.postpones for step, _, _ in self._steps)
-
     def _run(self, number: int, place: int) -> None:
         step, count, views = self._steps[number]
         function = step.function
@@ -113,42 +96,6 @@ class HostCalls:
         except Exception as error:  # an interruption is the user's, anything else leaves the call to NumPy
             pass_on(error)
             raise FailedCheck(f"{function.name} raised {type(error).__name__}: {error}", source=step.source) from None
-
-
-def run_then_show(run: Callable[..., Any], *args: Any) -> Any:
-    """Run a program, and do what it has postponed unless it fails."""
-    result, effects = postponing(run, *args)
-    if not has_failed(result):
-        for effect in effects:
-            postpone(effect)
-    return result
-
-
-def run_or_restore(run: Callable[..., Any], *args: Any) -> Any:
-    """Run a program; if it fails, context variables are as before, since the plain function sets them as well."""
-    before, failed = copy_context(), True
-    try:
-        result = run(*args)
-        failed = has_failed(result)
-        return result
-    finally:
-        if failed:
-            _restore(before)
-
-
-def _restore(before: Context) -> None:
-    for variable, value in copy_context().items():
-        try:
-            found = before[variable] if variable in before else Context().run(variable.get)
-        except LookupError:  # it has no default, and nothing can be unset
-            continue
-        if found is not value:
-            variable.set(found)
-
-
-def has_failed(result: Any) -> bool:
-    """Whether what a program returned says that the plain function has to answer the call."""
-    return (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck)
 
 
 class BufferView:

@@ -20,6 +20,7 @@ import numpy as np
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
 from jitml.codegen.llvm.runtime.random_ir import DOUBLE, INTEGERS, LEGACY_NORMAL, NUMBER, pcg64_ir
+from jitml.codegen.run.generators import generator_places, kept_normal
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import routine
 from jitml.ir.types import BOOL, DTYPES, DType
@@ -84,36 +85,9 @@ def _filling(function: str) -> str:
     return f"{function.removesuffix('_f')}_fill{'_f' if function.endswith('_f') else ''}"
 
 
-@cache
 def _places() -> dict[bool, int] | None:
-    """Where in a generator (RandomState: True) its `bitgen_t` begins, in bytes; None if it is not where it has been so far."""
-    if not _library():
-        return None
-    places = {}
-    for legacy, kind in ((False, np.random.Generator), (True, np.random.RandomState)):
-        bits = np.random.PCG64(1)
-        generator = kind(bits)
-        interface = bits.ctypes
-        steps = (interface.next_uint64, interface.next_uint32, interface.next_double)
-        wanted = [interface.state_address, *(ctypes.cast(f, ctypes.c_void_p).value for f in steps)]
-        words = (ctypes.c_uint64 * (kind.__basicsize__ // 8)).from_address(id(generator))
-        found = [n for n in range(len(words) - 3) if list(words[n : n + 4]) == wanted]
-        if len(found) != 1:
-            return None
-        places[legacy] = 8 * found[0]
-    return places
-
-
-@cache
-def kept_normal() -> int | None:
-    """Where a RandomState keeps `int has_gauss; double gauss`: behind a pointer to its own `bitgen_t`."""
-    generator = np.random.RandomState(np.random.PCG64(1))
-    places = _places()
-    if places is None:
-        return None
-    words = (ctypes.c_uint64 * (np.random.RandomState.__basicsize__ // 8)).from_address(id(generator))
-    found = [n for n in range(len(words) - 2) if words[n] == id(generator) + places[True]]
-    return 8 * (found[0] + 1) if len(found) == 1 else None
+    """Where a generator's `bitgen_t` begins; None where there is nothing to call with it."""
+    return generator_places() if _library() else None
 
 
 def _pcg64() -> int:

@@ -24,4 +24,4 @@ def host_target() -> Target:
     if has_sorts():
         calls |= {"sort": Accepts(), "argsort": Accepts()}
     limits = Limits(CUT_FOR, host_cpu().vector_bytes, dense_stride=DENSE_STRIDE)
-    return Target("cpu", Cost(close_bytes=host_caches().l2), limits, calls=calls)
+    return Target(cost=Cost(close_bytes=host_caches().l2), limits=limits, calls=calls)

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.llvm.runtime.host import has_failed
-from jitml.codegen.llvm.runtime.random import kept_normal
+from jitml.codegen.run.results import has_failed
 from jitml.ir.ops.host import generator_at, keeping_made
 
 _TWISTER_BYTES = 4 * 625  # 624 numbers and the place of the next
@@ -92,3 +91,33 @@ def _twister_places() -> int | None:
     state: Any = bits.state["state"]
     words = np.frombuffer(ctypes.string_at(bits.ctypes.state_address, _TWISTER_BYTES), np.uint32)
     return kept_normal() if np.array_equal(words, [*state["key"], state["pos"]]) else None
+
+
+@cache
+def generator_places() -> dict[bool, int] | None:
+    """Where in a generator (RandomState: True) its `bitgen_t` begins, in bytes; None if it is not where it has been so far."""
+    places = {}
+    for legacy, kind in ((False, np.random.Generator), (True, np.random.RandomState)):
+        bits = np.random.PCG64(1)
+        generator = kind(bits)
+        interface = bits.ctypes
+        steps = (interface.next_uint64, interface.next_uint32, interface.next_double)
+        wanted = [interface.state_address, *(ctypes.cast(f, ctypes.c_void_p).value for f in steps)]
+        words = (ctypes.c_uint64 * (kind.__basicsize__ // 8)).from_address(id(generator))
+        found = [n for n in range(len(words) - 3) if list(words[n : n + 4]) == wanted]
+        if len(found) != 1:
+            return None
+        places[legacy] = 8 * found[0]
+    return places
+
+
+@cache
+def kept_normal() -> int | None:
+    """Where a RandomState keeps `int has_gauss; double gauss`: behind a pointer to its own `bitgen_t`."""
+    generator = np.random.RandomState(np.random.PCG64(1))
+    places = generator_places()
+    if places is None:
+        return None
+    words = (ctypes.c_uint64 * (np.random.RandomState.__basicsize__ // 8)).from_address(id(generator))
+    found = [n for n in range(len(words) - 2) if words[n] == id(generator) + places[True]]
+    return 8 * (found[0] + 1) if len(found) == 1 else None

@@ -1,0 +1,1 @@
+"""Runs of compiled programs: what happens around them, whatever back end has made them."""

@@ -1,0 +1,149 @@
+"""Calls of compiled programs: from arrays to arrays, or to the exception that leaves the call to the plain function.
+
+A back end supplies what runs; here are the parts that are the same for all: results that are shrunk to their true shape,
+generators that are locked, floating-point errors, effects that wait until the call has succeeded, and failed checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jitml.codegen.run.fp_errors import Errors, ErrorWatch
+from jitml.codegen.run.generators import Drawing
+from jitml.codegen.run.results import has_failed, shrunk
+from jitml.errors import FailedCheck
+from jitml.ir.ops.host import HostFunction, postpone, postponing
+from jitml.ir.ops.regions import failed_check
+from jitml.kernels.program import Call, KernelProgram, Region
+from jitml.memory.program import Program
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunNeeds:
+    """What calls of a program need besides its results.
+
+    Args:
+        errors: what is known of the program's floating-point errors, if it is to look for them; else none are reported.
+        generators: positions of the inputs that are addresses of generators of random numbers.
+    """
+
+    errors: Errors | None = None
+    generators: Sequence[int] = ()
+
+
+NO_NEEDS = RunNeeds()
+
+
+class ProgramCall:
+    """A compiled program.
+
+    `executable(*inputs)` takes one ndarray per input, of exactly its dtype, shape and strides, or a Python number for a 0-d
+    input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
+    """
+
+    def __init__(self, program: Program) -> None:
+        kernels = self.kernels = program.kernels
+        self.program = program
+        self.inputs = [port.buffer for port in kernels.ports(kernels.inputs)]
+        self.outputs = [port.buffer for port in kernels.ports(kernels.outputs)]
+        places = {b.name: k for k, b in enumerate(self.inputs)}
+        self.aliases = {k: places[kernels.aliases[b.name]] for k, b in enumerate(self.outputs) if b.name in kernels.aliases}
+        self._measured = [kernels.measured.get(b.name) for b in self.outputs[:-1]] if kernels.measured else None
+        self._run: Callable[..., Any]
+        self._watch: ErrorWatch | None = None
+
+    def surround(self, run: Callable[..., Any], needs: RunNeeds) -> None:
+        """Call a program by what runs it.
+
+        Args:
+            run: gives a list of outputs; a pair (outputs, flags) where floating-point errors came up; a longer tuple, of which
+                `failure` knows what has failed; None where something was no plain array.
+        """
+        functions = list(host_functions(self.kernels))
+        written = {k: self.inputs[k].nbytes for k in self.aliases.values()}
+        errors, postpones = needs.errors, any(f.postpones for f in functions)
+        self._watch = watch = ErrorWatch(run, written, errors) if errors is not None and errors.possible else None
+        # Flags cost a look after the call; only arrays that are written need care before it.
+        draws = bool(needs.generators) or any(f.draws or f.makes for f in functions)
+        self._run = watch if watch and (self.aliases or draws or postpones) else run
+        if draws:
+            self._run = Drawing(self._run, needs.generators, locks=not functions)
+        if postpones:
+            self._run = partial(_run_then_show, self._run)
+        if any(f.objects for f in functions):  # which may be context variables
+            self._run = partial(_run_or_restore, self._run)
+
+    def __call__(self, *args: Any) -> list[Array]:
+        try:
+            result = self._run(*args)
+        except FailedCheck:
+            raise
+        except (MemoryError, ValueError) as error:  # of taking memory, of which NumPy may need less: nothing has run yet
+            message = str(error) or f"no memory for {self.program.arena_size} bytes"
+            raise failed_check(type(error).__name__)(message) from None
+        if type(result) is tuple and len(result) == 2:
+            outputs, flags = result
+            result = self._watch.judge(outputs, flags, []) if self._watch is not None else outputs
+        if type(result) is list:
+            return self.shaped(result)
+        if result is not None:
+            raise result if isinstance(result, FailedCheck) else self.failure(*result)
+        # Something was no plain array: a subclass, a NumPy scalar.
+        arrays = [np.array(x, b.dtype, copy=None, ndmin=0) for x, b in zip(args, self.inputs, strict=True)]
+        return self(*[x if type(x) is np.ndarray else x.view(np.ndarray) for x in arrays])
+
+    def shaped(self, outputs: list[Array]) -> list[Array]:
+        """Outputs of their true shapes, which the last one may tell."""
+        return outputs if self._measured is None else shrunk(outputs, self._measured)
+
+    def failure(self, status: int, *values: int) -> BaseException:
+        """What the tuple that a run gave stands for."""
+        raise NotImplementedError
+
+
+def host_functions(program: KernelProgram) -> Iterator[HostFunction]:
+    """The Python functions that a program calls, bodies of regions included."""
+    for step in program.steps:
+        if isinstance(step, Call) and step.name == "host":
+            yield step.params["function"]
+        for body in step.bodies if isinstance(step, Region) else ():
+            yield from host_functions(body)
+
+
+def _run_then_show(run: Callable[..., Any], *args: Any) -> Any:
+    """Run a program, and do what it has postponed unless it fails."""
+    result, effects = postponing(run, *args)
+    if not has_failed(result):
+        for effect in effects:
+            postpone(effect)
+    return result
+
+
+def _run_or_restore(run: Callable[..., Any], *args: Any) -> Any:
+    """Run a program; if it fails, context variables are as before, since the plain function sets them as well."""
+    before, failed = copy_context(), True
+    try:
+        result = run(*args)
+        failed = has_failed(result)
+        return result
+    finally:
+        if failed:
+            _restore(before)
+
+
+def _restore(before: Context) -> None:
+    for variable, value in copy_context().items():
+        try:
+            found = before[variable] if variable in before else Context().run(variable.get)
+        except LookupError:  # it has no default, and nothing can be unset
+            continue
+        if found is not value:
+            variable.set(found)

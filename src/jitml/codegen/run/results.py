@@ -1,0 +1,60 @@
+"""Results of runs: outputs of their true shape, or what has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jitml.errors import FailedCheck
+from jitml.kernels.ir import Buffer
+from jitml.kernels.program import KernelProgram
+from jitml.kernels.sizes import evaluate
+
+Array = np.ndarray[Any, Any]
+
+
+def has_failed(result: Any) -> bool:
+    """Whether what a program returned says that the plain function has to answer the call."""
+    return (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck)
+
+
+def exact_buffers(program: KernelProgram, outputs: Sequence[Buffer], inputs: Sequence[Array]) -> list[Buffer]:
+    """The outputs' buffers; those whose shape follows from the inputs have their true shape."""
+    buffers = list(outputs)
+    if not program.exact:
+        return buffers
+    given = {port.buffer.name: x for port, x in zip(program.ports(program.inputs), inputs, strict=True)}
+    values = {name: int(given[source.buffer]) for name, source in program.sizes.items() if source.buffer in given}
+    for k, buffer in enumerate(outputs):
+        if buffer.name in program.exact:
+            buffers[k] = replace(buffer, shape=tuple(evaluate(e, values) for e in program.exact[buffer.name]))
+    return buffers
+
+
+def shrunk(outputs: list[Array], measured: Sequence[tuple[int | None, ...] | None]) -> list[Array]:
+    """Outputs without the elements beyond their true shape.
+
+    Args:
+        outputs: of the largest shapes; the last one holds the true extents.
+        measured: for each output and axis, where its extent stands there.
+    """
+    extents: list[int] = outputs.pop().tolist()
+    for k, places in enumerate(measured):
+        if places is not None:
+            whole = outputs[k]
+            shape = tuple(n if place is None else extents[place] for n, place in zip(whole.shape, places))
+            outputs[k] = _leading(whole, shape)
+    return outputs
+
+
+def _leading(whole: Array, shape: tuple[int, ...]) -> Array:
+    """The leading part of a new array: where it lies if much of it is kept and its elements are neighbours, else a copy."""
+    if whole.shape == shape:
+        return whole
+    if whole.shape[1:] == shape[1:] and 4 * shape[0] >= whole.shape[0] and whole.flags.c_contiguous:
+        whole.resize(shape, refcheck=False)
+        return whole
+    return whole[tuple(map(slice, shape))].copy()

@@ -1,0 +1,178 @@
+"""The seam before back ends: programs run by the interpreter under `jit`, and by a third back end; each is emitted once."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.codegen.backend import BACKENDS, Backend, CodeOptions, Executable, backend_named, chosen_backend
+from jitml.codegen.llvm.runtime import backend as llvm_backend
+from jitml.codegen.llvm.runtime import executable as llvm_executable
+from jitml.codegen.run.calling import RunNeeds
+from jitml.config import BACKENDS as NAMES
+from jitml.config import CONFIG, ConfigError, read
+from jitml.ir.text.parser import parse
+from jitml.kernels.target import Accepts, Target
+from jitml.memory.program import Program
+from jitml.pipeline import compile_graph, lower
+from programs.corpus import load
+
+GRAPH = parse(
+    """
+    graph(x: f64[3,40], y: f64[40,20]) {
+      z: f64[3,20] = dot_general x y {batch=((), ()), contract=((1,), (0,))}
+      return z
+    }
+    """
+)
+
+SUM = parse(
+    """
+    graph(x: f64[3]) {
+      y: f64[] = reduce_sum x {axes=(0,)}
+      return y
+    }
+    """
+)
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("jitml.codegen.backend.CONFIG", replace(CONFIG, backend="interpreter"))
+    yield
+
+
+def test_the_table_and_the_manual_know_the_same_back_ends() -> None:
+    assert tuple(BACKENDS) == NAMES
+    assert [backend_named(name).name for name in NAMES] == [*NAMES]
+    assert chosen_backend() is backend_named(CONFIG.backend)
+    assert read({"JITML_BACKEND": "interpreter"}).backend == "interpreter"
+
+
+def test_unknown_names_get_the_list_of_those_that_exist() -> None:
+    with pytest.raises(jitml.UnsupportedError, match=r"no back end tpu\n.*There are llvm, interpreter\."):
+        backend_named("tpu")
+    with pytest.raises(ConfigError, match=r"JITML_BACKEND='tpu' is no back end\n.*There are llvm, interpreter\."):
+        read({"JITML_BACKEND": "tpu"})
+    lowered = lower(GRAPH, backend_named("interpreter"))
+    with pytest.raises(jitml.UnsupportedError, match=r"no stage llvm of a program for interpreter\n.*memory, python\."):
+        lowered.text("llvm")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stages_by_name(name: str) -> None:
+    lowered = lower(SUM, backend_named(name))
+    texts = {stage: lowered.text(stage) for stage in lowered.stages}
+    assert all(texts.values()) and texts["kernels"] == lowered.kernels
+    assert {"llvm": "@jitml_run", "interpreter": "def kernel(arrays):"}[name] in texts[backend_named(name).stages[0]]
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", ["jacobi_2d", "lu_pivoted", "mandelbrot_shrinking", "edit_distance", "monte_carlo_pi", "lstm"])
+def test_programs_under_jit(name: str) -> None:
+    program = load(name)
+    jitted = jitml.jit(program.function, verify="never")
+    given, plain = program.arguments("small", 0), program.arguments("small", 0)
+    got, expected = jitted(*given), program.function(*plain)
+    for mine, theirs in zip([*_leaves(got), *_leaves(given)], [*_leaves(expected), *_leaves(plain)], strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8)
+    (variant,) = jitted.variants
+    assert not variant.replays and type(variant.executable).__name__ == "InterpretedCall"
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_what_happens_around_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    rng, twin = np.random.default_rng(1), np.random.default_rng(1)
+
+    def program(x: Any, k: int, rng: Any) -> Any:
+        print("drawing")
+        x += rng.normal(size=3)
+        return x[k], np.linalg.inv(np.diag(x))
+
+    jitted = jitml.jit(program, verify="never")
+    x, y = np.ones(3), np.ones(3)
+    for k in (1, 2):
+        got, expected = jitted(x, k, rng), program(y, k, twin)
+        np.testing.assert_allclose(got[1], expected[1])
+        assert got[0] == expected[0]
+    np.testing.assert_array_equal(x, y)
+    with pytest.raises(IndexError):
+        jitted(x, 3, rng)
+    with pytest.raises(IndexError):
+        program(y, 3, twin)
+    np.testing.assert_array_equal(x, y)  # nothing was drawn or written twice
+    assert capsys.readouterr().out == 6 * "drawing\n"
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        jitml.jit(_divided)(np.zeros(2))
+
+
+def _divided(x: Any) -> Any:
+    with np.errstate(divide="raise"):
+        return 1 / x
+
+
+class _Recorded:
+    """A back end that fills in the protocol and no more: modules are names of steps, programs give zeros."""
+
+    name = "recorded"
+    stages = ("steps",)
+    target = Target("a machine without a library", calls={"sort": Accepts()})
+
+    def emit(self, program: Program, options: CodeOptions) -> tuple[str, ...]:
+        return tuple(step.name for step in program.kernels.steps)
+
+    def load(self, program: Program, module: tuple[str, ...], options: CodeOptions, needs: RunNeeds) -> Executable:
+        return _Zeros(program)
+
+    def compile(self, program: Program, options: CodeOptions, needs: RunNeeds) -> tuple[tuple[str, ...], Executable]:
+        module = self.emit(program, options)
+        return module, self.load(program, module, options, needs)
+
+    def text(self, stage: str, module: tuple[str, ...]) -> str:
+        return " ".join(module)
+
+
+class _Zeros:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        buffers = self.program.kernels.buffers
+        return [np.zeros(buffers[name].shape) for name in self.program.kernels.outputs]
+
+
+def test_another_back_end_is_the_protocol_filled_in() -> None:
+    backend: Backend[tuple[str, ...]] = _Recorded()
+    lowered = lower(GRAPH, backend)
+    assert lowered.text("steps") == "k0_reduce_sum"  # without a library's products
+    assert "gemm" in lower(GRAPH, backend_named("interpreter")).kernels
+    np.testing.assert_array_equal(compile_graph(GRAPH, backend)(np.ones((3, 40)), np.ones((40, 20)))[0], np.zeros((3, 20)))
+
+
+def test_a_program_is_emitted_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    emitted = []
+    for module in (llvm_backend, llvm_executable):
+        emit = module.emit_program
+        monkeypatch.setattr(
+            module, "emit_program", lambda *args, emit=emit, **options: emitted.append(1) or emit(*args, **options)
+        )
+    monkeypatch.setattr("jitml.pipeline.CONFIG", replace(CONFIG, dump=frozenset(("llvm", "kernels"))))
+    jitml.jit(lambda x: np.exp(x) + 1)(np.ones(3))
+    assert len(emitted) == 1
+    said = capsys.readouterr().err
+    assert said.index("--- kernels") < said.index("--- llvm") < said.index("@jitml_run")
+    lowered = jitml.jit(lambda x: np.exp(x) - 1).lower(np.ones(3))
+    assert lowered.llvm == lowered.text("llvm")
+    np.testing.assert_array_equal(lowered.compile()(np.zeros(3))[0], np.zeros(3))
+    assert len(emitted) == 2
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, (tuple, list)):
+        for part in x:
+            yield from _leaves(part)
+    elif isinstance(x, (np.ndarray, np.generic, int, float)):
+        yield x
