@@ -8,6 +8,7 @@ what is in them. What does not show all that it holds is refused.
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -164,6 +165,8 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
 def guard_librarys(trace: Trace, *values: Any) -> None:
     """Objects of libraries' classes (a sparse matrix, a polynomial) that their own code reads now: all that they hold."""
     for value in values:
+        if value is os.environ and id(value) not in trace.places:
+            trace.places[id(value)] = trace.host.hold(value, "os.environ")
         slot = trace.places.get(id(value))
         if slot is not None and is_librarys(value):
             guard_state(trace, value, slot)

@@ -334,6 +334,7 @@ class Specials(OperatorHooks):
             look(*args)
             args = tuple(looked_at(x, look) for x in args)
         elif name in _LOOK_UP:
+            self.unseen(*args)  # which may be mappings
             args = tuple(looked_at(self.hashed(x), self.hashed) for x in args)
         return args
 

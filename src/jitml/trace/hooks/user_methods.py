@@ -138,6 +138,12 @@ class Asking(AttributeHooks):
         self.converted(index)
         return self.hashed(index)
 
+    def mapping(self, x: Any) -> Any:
+        """`**x`: Python is about to ask for its keys, and its items by these."""
+        if type(x) is not dict:
+            self.unseen(x)
+        return x
+
     def hashed(self, key: Any) -> Any:
         """A dict or a set is about to look for this: `d[key]`, `{key}`."""
         for x in parts_of([key]):

@@ -36,13 +36,24 @@ def is_one(x: Any, y: Any) -> bool:
     if TracedArray not in (type(x), type(y)):
         require_settled(x)
         require_settled(y)
-        return False
+        return _are_one_outside(x, y)
     x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))
     if type(x) is type(y) is TracedArray and x.dtype == y.dtype and x.ndim == y.ndim and x is not y:
         require_known(x, y)
         require_told_apart([(x, y)])
         _require_two(x, y)
     return _is_it(x, y)
+
+
+def _are_one_outside(x: Any, y: Any) -> bool:
+    """Whether the containers are one of which two copies stand in the function, in this call and any that the program answers."""
+    root = active_trace().root
+    first, second = (root.watched.get(id(container)) for container in (x, y))
+    if first is None or second is None:
+        return False
+    is_same: bool = first.original is second.original
+    root.host.require_identity(first.find(), second.find(), is_same)
+    return is_same
 
 
 def _is_it(x: Any, y: Any) -> bool:

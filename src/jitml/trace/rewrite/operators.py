@@ -7,6 +7,7 @@ f(a, *b, k=c)    __jm.conv(f)(a, *b, k=c)      calls: helpers are converted too,
     x in xs          __jm.is_in(x, xs)
     x is y           __jm.is_one(x, y)
     a, b = xs        a, b = __jm.gone_through(xs)           so are *xs, and what a comprehension iterates over
+    f(**d), {**d}    __jm.conv(f)(**__jm.mapping(d)), {**__jm.mapping(d)}
     f"{x:.3f}"       __jm.text((x, "", ".3f"))             "%d" % x: __jm.percent("%d", x)
     xs += v          __jm.grow(xs); xs = __jm.in_place("add", xs, v)        a list changes, if it is one
     a + b, -a        __jm.binary("add", a, b), __jm.unary("neg", a)         special methods are converted, too
@@ -93,6 +94,7 @@ class Expressions(ast.NodeTransformer):
         """A list, dict or set that is made here."""
         self.generic_visit(node)
         if isinstance(node, ast.Dict):
+            node.values = [x if key is not None else self._hook("mapping", x, x) for key, x in zip(node.keys, node.values)]
             node.keys = [key if key is None else self._key(key) for key in node.keys]
         elif isinstance(node, ast.Set):
             node.elts = [*map(self._key, node.elts)]
@@ -249,6 +251,12 @@ class Expressions(ast.NodeTransformer):
                 called, *arguments = hook(alias)
                 value = self._hook(called, node, ast.Name(name, ast.Load()), *arguments)
                 yield ast.fix_missing_locations(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), node))
+
+    def visit_keyword(self, node: ast.keyword) -> ast.AST:
+        self.generic_visit(node)
+        if node.arg is None:
+            node.value = self._hook("mapping", node.value, node.value)
+        return node
 
     def visit_Starred(self, node: ast.Starred) -> ast.AST:
         self.generic_visit(node)
