@@ -41,7 +41,7 @@ ROOMS = {
     "ir": ("", "ops", "analysis", "text", "passes", "execute"),
     "trace": (
         *("rewrite", "record", "speculation", "symbolic", "storage", "values", "lists", "carried", "regions", "host_calls"),
-        *("environment", "effects", "hooks", ""),
+        *("environment", "effects", "hooks/models", "hooks", ""),
     ),
     "numpy": (
         *("support", "ufuncs", "arrays", "reductions", "building", "selection", "linear_algebra", "numerics", "python", ""),

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn, Protocol
 
-from jitml.trace.environment.loads import load
+from jitml.trace.carried.containers import kept
+from jitml.trace.environment.loads import load, place_of, require_member, require_unset
 from jitml.trace.environment.unseen_reads import is_read_unseen
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
-from jitml.trace.record.recording import Trace, is_users_class
+from jitml.trace.record.recording import Trace, active_trace, is_users_class, unsupported
 from jitml.trace.values.boxing import TracedArray
 
 GONE = object()  # stands for an attribute that was deleted
@@ -37,11 +38,7 @@ class HookProtocol(Protocol):
     @property
     def conv(self) -> Callable[..., Any]: ...
 
-    def cached(self, obj: Any, name: str, member: functools.cached_property[Any]) -> Any: ...
-
-    def refuse_write(self, obj: Any) -> NoReturn: ...
-
-    def _require_member(self, cls: type, name: str, member: object) -> None: ...
+    def own(self, obj: Any) -> Any: ...
 
 
 def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool = False) -> None:
@@ -53,7 +50,7 @@ def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool
     trace = hooks.trace
     member = inspect.getattr_static(type(obj), name, None)
     if isinstance(member, property) and type(member.fset) is FunctionType:
-        hooks._require_member(type(obj), name, member)
+        require_member(hooks.trace, type(obj), name, member)
         hooks.convert(member.fset)(obj, value)
         return
     if isinstance(obj, type):
@@ -76,7 +73,7 @@ def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -
     trace = hooks.trace
     member = inspect.getattr_static(type(obj), name, None)
     if isinstance(member, property) and type(member.fdel) is FunctionType:
-        hooks._require_member(type(obj), name, member)
+        require_member(hooks.trace, type(obj), name, member)
         hooks.convert(member.fdel)(obj)
         return
     _require_plain(hooks, obj, name, "__del", plainly)
@@ -105,7 +102,7 @@ def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly:
     is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
     is_lent = what == "__del" and id(obj) in trace.at_run_time
     if not is_plain or (is_described and not is_slot) or is_read or is_lent:
-        hooks.refuse_write(obj)
+        refuse_write(hooks.trace, obj)
 
 
 def _require_plain_in_class(hooks: HookProtocol, cls: type, name: str, value: Any) -> None:
@@ -117,7 +114,45 @@ def _require_plain_in_class(hooks: HookProtocol, cls: type, name: str, value: An
     is_read = any(names is None or name in names for _, names in trace.frozen)
     is_read = is_read or (getattr, slot, False, "__dict__") in trace.loaded
     if not is_plain or is_special or is_read or inspect.getattr_static(kind, name, None) is not None:
-        hooks.refuse_write(cls)
+        refuse_write(hooks.trace, cls)
+
+
+def refuse_write(trace: Trace, obj: Any) -> NoReturn:
+    place = trace.places.get(id(obj))
+    name = trace.host.name(place) if place is not None else f"a {type(obj).__name__}"
+    unsupported(
+        f"{name} ({type(obj).__name__}) is from outside the jitted function and is changed in it",
+        "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
+    )
+
+
+def require_outermost(trace: Trace, obj: Any) -> None:
+    """Something from outside is changed by the jitted function itself, and not by one that it differentiates."""
+    if active_trace().root is not active_trace() and not active_trace().is_body:
+        refuse_write(trace, obj)
+
+
+def require_own(trace: Trace, obj: Any) -> None:
+    """A container that is changed is the function's own, or a copy that is watched."""
+    if id(obj) in trace.watched:
+        require_outermost(trace, obj)
+    elif id(obj) in trace.places:
+        refuse_write(trace, obj)
+
+
+def cached(hooks: HookProtocol, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
+    """A cached property of an object that has not kept its value yet."""
+    trace = hooks.trace
+    if (id(obj), name) in trace.stored and not is_gone(trace, obj, name):
+        return trace.stored[id(obj), name]
+    value = hooks.convert(member.func)(obj)
+    if active_trace() is trace or active_trace().is_body:  # what is differentiated computes it each time
+        slot = place_of(trace, obj)
+        if slot is not None and not is_gone(trace, obj, name):
+            require_unset(trace, slot, name)
+        kept(obj, name)
+        setattr(hooks.own(obj), name, value)
+    return value
 
 
 def holder_of(trace: Trace, obj: Any, name: str) -> Any:
@@ -167,14 +202,14 @@ def of_class(hooks: HookProtocol, obj: Any, name: str) -> Any:
     member, fallback = (inspect.getattr_static(kind, key, None) for key in (name, "__getattr__"))
     if member is None or isinstance(member, MemberDescriptorType):
         if type(fallback) is FunctionType and not is_library(fallback):
-            hooks._require_member(kind, "__getattr__", fallback)
+            require_member(hooks.trace, kind, "__getattr__", fallback)
             return hooks.convert(fallback)(obj, name)
         raise missing(obj, name)
     if type(member) is FunctionType:
-        hooks._require_member(kind, name, member)
+        require_member(hooks.trace, kind, name, member)
         return MethodType(member, obj)
     if hasattr(type(member), "__get__"):
-        hooks.refuse_write(obj)
+        refuse_write(hooks.trace, obj)
     return hooks.attr(kind, name)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NoReturn
 
-from jitml.trace.effects.attributes import HookProtocol, has_own, is_gone
+from jitml.trace.effects.attributes import HookProtocol, cached, has_own, is_gone
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import load, observe, place_of
 from jitml.trace.record.guards import HostConst
@@ -80,7 +80,7 @@ def _cached(hooks: HookProtocol, owner: Any, name: str, member: functools.cached
         if isinstance(inspect.getattr_static(type(owner), name), functools.cached_property):
             return hooks.attr(owner, name)
         _refuse(name, "is a cached property that its class hides")
-    return hooks.cached(owner, name, member)
+    return cached(hooks, owner, name, member)
 
 
 def _constant(hooks: HookProtocol, classes: Sequence[type], name: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects import queue_methods as methods
-from jitml.trace.effects.attributes import HookProtocol
+from jitml.trace.effects.attributes import HookProtocol, refuse_write
 from jitml.trace.environment.loads import load
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.threads import others_run
@@ -45,7 +45,7 @@ def _put(hooks: HookProtocol, q: Any, waits: bool, item: Any, block: Any = True,
     if (room := hooks.attr(q, "maxsize")) > 0:
         _require_alone(hooks, q)
         if _may_wait(hooks, q, waits, block, timeout) and _count(hooks, q) >= room:
-            hooks.refuse_write(q)
+            refuse_write(hooks.trace, q)
     _note(hooks, q)
     hooks.convert(_PUT.get(type(q), methods.put))(q, item)
 
@@ -53,7 +53,7 @@ def _put(hooks: HookProtocol, q: Any, waits: bool, item: Any, block: Any = True,
 def _get(hooks: HookProtocol, q: Any, waits: bool, block: Any = True, timeout: Any = None) -> Any:
     _require_alone(hooks, q)
     if _may_wait(hooks, q, waits, block, timeout) and not _count(hooks, q):
-        hooks.refuse_write(q)
+        refuse_write(hooks.trace, q)
     _note(hooks, q)
     return hooks.convert(_GET.get(type(q), methods.get))(q)
 
@@ -67,7 +67,7 @@ def _other(hooks: HookProtocol, q: Any, name: str) -> Any:
 def _may_wait(hooks: HookProtocol, q: Any, waits: bool, block: Any, timeout: Any) -> bool:
     """Whether a method waits until there is something, or room."""
     if not isinstance(block, (bool, int)) or is_traced(block):
-        hooks.refuse_write(q)
+        refuse_write(hooks.trace, q)
     if waits and block and isinstance(timeout, (int, float)) and not is_traced(timeout) and timeout < 0:
         raise ValueError("'timeout' must be a non-negative number")
     return waits and bool(block)
@@ -80,14 +80,14 @@ def _count(hooks: HookProtocol, q: Any) -> int:
         items.close()
     count = hooks.conv(len)(items)
     if is_traced(count):
-        hooks.refuse_write(q)
+        refuse_write(hooks.trace, q)
     known: int = count
     return known
 
 
 def _require_alone(hooks: HookProtocol, q: Any) -> None:
     if others_run():
-        hooks.refuse_write(q)
+        refuse_write(hooks.trace, q)
     trace = hooks.trace
     trace.host.require(load(trace, _runs_alone, HostConst(None), None, "no other thread in the user's code"), True)
 
@@ -99,7 +99,7 @@ def _runs_alone(_: None, __: None) -> bool:
 def _note(hooks: HookProtocol, q: Any) -> None:
     """Those who wait for a queue are to be woken in the end; one that is shut down raises instead."""
     if hasattr(q, "is_shutdown") and hooks.attr(q, "is_shutdown"):  # Python 3.13
-        hooks.refuse_write(q)
+        refuse_write(hooks.trace, q)
     hooks.trace.root.queues[id(q)] = q
 
 

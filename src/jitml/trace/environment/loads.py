@@ -336,6 +336,11 @@ def require_all_different(trace: Trace) -> None:
         trace.host.require_all_different(list({**trace.crowd, **trace.exchangeable}.values()))
 
 
+def require_member(trace: Trace, cls: type, name: str, member: object) -> None:
+    """A class still has this method or property."""
+    trace.host.require_same(load(trace, getattr, HostConst(cls), name, f"{cls.__name__}.{name}"), member)
+
+
 def require_unset(trace: Trace, slot: Slot, name: str) -> None:
     """An object has no attribute of this name itself."""
     text = f"{trace.host.name(slot)}.{name} is not set"

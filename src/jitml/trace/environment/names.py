@@ -41,7 +41,7 @@ def base_of(trace: Trace, function: FunctionType) -> Slot | HostConst:
 
 
 class NameHooks:
-    """The hooks of names; `accesses.Accesses` has them too."""
+    """The hooks of names; `calls.Hooks` has them too."""
 
     __slots__ = ("convert", "function", "trace")
 

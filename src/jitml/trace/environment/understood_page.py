@@ -42,8 +42,10 @@ PLACES = (
         "lets a value in as its row says; keys of dicts, and objects that came in unseen, are held",
         _ALL,
     ),
+    ConstantPlace("trace/hooks/models/attributes.py", "loads attributes; members of classes by identity", _ALL),
+    ConstantPlace("trace/hooks/models/modules.py", "loads what modules keep", _ALL),
     ConstantPlace(
-        "trace/hooks/attributes.py", "loads attributes, items and what modules keep; members of classes by identity", _ALL
+        "trace/hooks/models/host_objects.py", "loads attributes and items of what is taken at run time", (Way.RUN_TIME,)
     ),
     ConstantPlace("trace/environment/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
     ConstantPlace(
@@ -84,7 +86,7 @@ PLACES = (
         "asks dispatchers, caches and unknown libraries before the program starts",
         (Way.ITSELF, Way.RUN_TIME),
     ),
-    ConstantPlace("trace/hooks/callees.py", "guards whether an object has an attribute", (Way.ATTRIBUTES,)),
+    ConstantPlace("trace/hooks/models/user_methods.py", "guards whether an object has an attribute", (Way.ATTRIBUTES,)),
     ConstantPlace(
         "trace/hooks/unconverted_calls.py",
         "calls the standard library, NumPy and SciPy while tracing, on what rows have let in",
@@ -103,7 +105,7 @@ PLACES = (
     ConstantPlace(
         "dispatch/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)
     ),
-    ConstantPlace("trace/hooks/formatting.py", "guards what texts show of objects", (Way.VALUE, Way.ATTRIBUTES)),
+    ConstantPlace("trace/hooks/models/formatting.py", "guards what texts show of objects", (Way.VALUE, Way.ATTRIBUTES)),
     ConstantPlace("trace/environment/overlap.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
     ConstantPlace("trace/host_calls/generators.py", "holds generators that came in unseen", (Way.GENERATOR,)),
     ConstantPlace("trace/values/boxing.py", "holds arrays that came in unseen, and reads them at each call", (Way.ARRAY,)),

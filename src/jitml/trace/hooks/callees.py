@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
-import inspect
 import operator
 import random
 import warnings
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.carried.containers import gone_through
-from jitml.trace.effects.attributes import is_gone
+from jitml.trace.effects.attributes import delete, is_gone, refuse_write, store
 from jitml.trace.effects.queues import of_queue
 from jitml.trace.environment.class_guards import attributes_asked, require_registered
 from jitml.trace.environment.dispatchers import (
@@ -33,30 +32,27 @@ from jitml.trace.environment.dispatchers import (
     managing,
     of_cache,
 )
-from jitml.trace.environment.loads import load, require_decimal_context
+from jitml.trace.environment.loads import require_decimal_context
 from jitml.trace.environment.process_state import asked
-from jitml.trace.environment.unseen_reads import guard_state
 from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
-from jitml.trace.hooks.formatting import shown, shown_in_braces, shown_part, shown_twice
 from jitml.trace.hooks.impure import MUTATORS, is_one_of
+from jitml.trace.hooks.models.formatting import shown, shown_in_braces, shown_part, shown_twice
+from jitml.trace.hooks.models.stores import Outside
+from jitml.trace.hooks.models.user_methods import is_made_up, require_attribute, users_method
 from jitml.trace.hooks.profiling import may_run_users_code
-from jitml.trace.hooks.stores import Outside
 from jitml.trace.hooks.unconverted_calls import OutsideCalls, close_lists
-from jitml.trace.hooks.user_methods import users_method
 from jitml.trace.host_calls.effects import effect_of
 from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
-from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.fp_errors import ErrorState
-from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_called, is_library, is_scipys, makes_sparse
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.user_code import as_written
-from jitml.trace.values.boxing import TracedScalar, is_traced
+from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
 from jitml.trace.values.text import filled_in, joined, plain_key, text
-from jitml.trace.values.type_unions import doubt_of, has_attribute
+from jitml.trace.values.type_unions import doubt_of
 
 _WRITERS: set[Any] = {print, str, repr, format}
 _CHANGES_FIRST = {
@@ -86,7 +82,7 @@ class Callees(OutsideCalls):
         for rule in RULES:
             if (found := rule(self, function)) is not None:
                 return found
-        return functools.partial(self._call_outside, function)
+        return functools.partial(self.call_outside, function)
 
     # The rules
 
@@ -144,7 +140,7 @@ class Callees(OutsideCalls):
         if type(function) is not FunctionType:
             return None
         if function in FUNCTIONS_THAT_COPY:
-            return getattr(self, FUNCTIONS_THAT_COPY[function])
+            return functools.partial(FUNCTIONS_THAT_COPY[function], self)
         return None if is_library(function) else self.convert(function)
 
     def _slot_of_a_type(self, function: Any) -> Any:
@@ -183,7 +179,7 @@ class Callees(OutsideCalls):
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(self._filled_in if function.__name__ == "format" else joined, owner)
         if isinstance(owner, (bytes, bytearray)) and function.__name__ == "join":
-            return lambda parts: self._call_outside(function, list(parts))
+            return lambda parts: self.call_outside(function, list(parts))
         if type(function) is MethodWrapperType and function.__name__ == "__str__" and not is_traced(owner):
             return functools.partial(self._writing, str, owner)
         return None
@@ -233,6 +229,10 @@ class Callees(OutsideCalls):
 
     def _type_of(self, *args: Any, **kwargs: Any) -> Any:
         return of_its_type(self._type, *args, **kwargs)
+
+    def _set_item(self, obj: Any, index: Any, value: Any) -> None:
+        """`operator.setitem`"""
+        self.own(obj)[index] = value
 
     def _setattr(self, obj: Any, name: str, value: Any, /) -> None:
         setattr(self.own(obj), name, value)
@@ -301,36 +301,24 @@ class Callees(OutsideCalls):
         return self.attr(objects[0], "__dict__")
 
     def _hasattr(self, obj: Any, name: str, /) -> Any:
-        if type(obj) in (TracedNumber, TracedScalar):
-            return of_its_type(has_attribute, obj, name)
+        if (found := self.models[type(obj)].has(self, obj, name)) is not NotImplemented:
+            return found
         slot = self.trace.places.get(id(obj))
         if slot is None or type(name) is not str:
-            return self._call_outside(hasattr, obj, name)
-        if _is_made_up(type(obj), name) or is_gone(self.trace, obj, name) or name in self.trace.set_in_classes:
+            return self.call_outside(hasattr, obj, name)
+        if is_made_up(type(obj), name) or is_gone(self.trace, obj, name) or name in self.trace.set_in_classes:
             try:
                 self.attr(obj, name)
             except AttributeError:
                 return False
             return True
         has = (id(obj), name) in self.trace.stored or hasattr(obj, name)
-        self.require_attribute(obj, name, slot, has)
+        require_attribute(self.trace, obj, name, slot, has)
         return has
-
-    def require_attribute(self, obj: Any, name: str, slot: Slot, has: bool) -> None:
-        """An object from outside has an attribute of this name, or not."""
-        if users_method(type(obj), "__getattribute__"):
-            guard_state(self.trace, obj, slot)
-        elif (id(obj), name) not in self.trace.stored and not _is_made_up(type(obj), name):
-            known = self.trace.watched.get(id(obj))
-            has = has if known is None else hasattr(known.original, name)  # whatever has become of the copy
-            text = f"hasattr({self.trace.host.name(slot)}, {name!r})"
-            self.trace.host.require(load(self.trace, hasattr, slot, name, text), has)
 
     def _type(self, *args: Any, **kwargs: Any) -> Any:
         """`type(x)`, or a new class."""
-        is_stand_in = len(args) == 1 and (is_traced(args[0]) or type(args[0]) is TracedObject)
-        found = args[0].__class__ if is_stand_in else type(args[0]) if len(args) == 1 else as_written(type, args, kwargs)
-        return self.own_class(found) if len(args) > 1 else found
+        return self.models[type(args[0])].class_of(args[0]) if len(args) == 1 else self.own_class(as_written(type, args, kwargs))
 
     def _is_instance(self, x: Any, kinds: Any) -> Any:
         if (own := _own_check(kinds, "__instancecheck__")) is not None:
@@ -357,7 +345,7 @@ class Callees(OutsideCalls):
     def _looking_up(self, function: Callable[..., Any], obj: Any, name: str) -> Any:
         """`object.__getattribute__(obj, name)`"""
         if users_method(type(obj), "__getattribute__"):  # who has asked for this
-            return self._call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), name)
+            return self.call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), name)
         return self.attr(obj, name)
 
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
@@ -366,11 +354,11 @@ class Callees(OutsideCalls):
         if type(self.own(obj)) is not Outside:
             function(*(() if hasattr(function, "__self__") else (obj,)), *args)
         elif is_set and len(args) == 2:
-            self.store_attr(obj, *args, plainly=True)
+            store(self, obj, *args, plainly=True)
         elif not is_set and len(args) == 1:
-            self.delete_attr(obj, *args, plainly=True)
+            delete(self, obj, *args, plainly=True)
         else:
-            self.refuse_write(obj)
+            refuse_write(self.trace, obj)
 
     def _changing(self, function: Callable[..., Any], target: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function of the standard library that changes its first argument."""
@@ -411,12 +399,6 @@ def _own_check(kind: Any, name: str) -> FunctionType | None:
 def _dtype(*args: Any, **kwargs: Any) -> Any:
     """`np.dtype((float, n))`: NumPy takes what is no int for something else."""
     return np.dtype(*map(plain_key, args), **kwargs)
-
-
-def _is_made_up(cls: Any, name: str) -> bool:
-    """Whether converted code of the class says what an attribute is, or that there is none."""
-    member = inspect.getattr_static(cls, name, None)
-    return isinstance(member, property | functools.cached_property) or (member is None and bool(users_method(cls, "__getattr__")))
 
 
 def _changes_first(function: Any) -> bool:

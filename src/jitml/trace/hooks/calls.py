@@ -18,12 +18,12 @@ from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.effects.side_effects import LOOKERS, watched
 from jitml.trace.environment.names import is_made_plainly
 from jitml.trace.hooks.callees import Callees
-from jitml.trace.hooks.formatting import shown_in_percent
 from jitml.trace.hooks.impure import is_one_of
-from jitml.trace.hooks.operators import SPECIAL
+from jitml.trace.hooks.models.formatting import shown_in_percent
+from jitml.trace.hooks.models.table import MODELS
+from jitml.trace.hooks.models.user_methods import users_method
+from jitml.trace.hooks.python_functions import SPECIAL
 from jitml.trace.hooks.unconverted_calls import is_ours
-from jitml.trace.hooks.user_methods import users_method
-from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.libraries import is_library
 from jitml.trace.regions import drivers
@@ -45,6 +45,9 @@ class Hooks(Callees):
     """What converted code calls: `__jm`. One for each function and trace."""
 
     __slots__ = ()
+    models = MODELS
+    is_one = staticmethod(is_one)
+    summed = staticmethod(settled)
 
     def made_by(self, items: Any, maker: Any) -> Any:
         """What a name is bound to that alone holds it, if `maker` is what it is called."""
@@ -79,10 +82,6 @@ class Hooks(Callees):
             return self.binary("add", settled(total, rest), item), 0.0
         return added(total, rest, item)
 
-    def summed(self, total: Any, rest: Any) -> Any:
-        """A sum after its last item."""
-        return settled(total, rest)
-
     def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
         """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""
         items = bound(items)
@@ -104,10 +103,6 @@ class Hooks(Callees):
     def is_not_same(self, x: Any, y: Any) -> Any:
         """`x is not y`"""
         return self.not_(self.is_same(x, y))
-
-    def is_one(self, x: Any, y: Any) -> bool:
-        """`x is y`"""
-        return is_one(x, y)
 
     def is_none(self, x: Any, y: Any) -> Any:
         """`x is None`"""
@@ -131,8 +126,8 @@ class Hooks(Callees):
 
     def conv(self, function: Any) -> Any:
         """A function is about to be called."""
-        if type(function) is TracedObject:
-            return function
+        if (found := self.models[type(function)].callee(self, function)) is not NotImplemented:
+            return found
         owner = getattr(function, "__self__", None)
         if is_traced(owner) or (isinstance(owner, np.ufunc) and function not in FUNCTIONS):
             return functools.partial(self._of_ours, function)

@@ -9,13 +9,18 @@ import builtins
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from types import GeneratorType
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from types import FunctionType, GeneratorType
+from typing import Any, Final, cast
 
 import numpy as np
 
 from jitml.interrupts import pass_on
+from jitml.trace.environment.class_guards import require_none_registered
+from jitml.trace.environment.loads import require_unset
+from jitml.trace.hooks.models.user_methods import EQUALITY, parts_of, static
+from jitml.trace.hooks.python_functions import PythonFunctions
+from jitml.trace.record.recording import is_users_class, unsupported
 from jitml.trace.regions import drivers
 from jitml.trace.rewrite.induction import Directions
 from jitml.trace.rewrite.protocol import UNDEF, BooleanOperand, ConditionalExpression, Driver, Names, Values
@@ -23,8 +28,10 @@ from jitml.trace.speculation.exceptions import require_known_sizes, require_miss
 from jitml.trace.speculation.modes import Mode, Site
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.kinds import is_decided
+from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.optional import bound, present, sure, truthful
 from jitml.trace.values.registry import call
+from jitml.trace.values.type_unions import may_be_none, require_type_known
 
 
 class Taken(tuple[bool]):
@@ -175,13 +182,14 @@ def _outcome(test: Any) -> bool | None:
     return drivers.outcome(test) if is_traced(test) else bool(test)
 
 
-class Steering:
+class Steering(PythonFunctions):
     """The hooks of control flow; `calls.Hooks` has them too."""
 
     __slots__ = ()
-    true: Callable[[Any], Any]  # of `special_methods.Specials`, and the next
-    gone_through: Callable[[Any], Any]
     made = staticmethod(drivers.made)
+    dead_end = staticmethod(drivers.dead_end)
+    depth = staticmethod(drivers.depth)
+    unwind = staticmethod(drivers.unwind)
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
     present = staticmethod(present)
@@ -228,9 +236,34 @@ class Steering:
         taken = _outcome(test)
         return drivers.choice(test) if taken is None else THEN if taken else ELSE
 
-    def not_(self, x: Any) -> Any:
-        x = self.true(x)
-        return drivers.negation(x) if is_traced(x) and not is_decided(x) else not x
+    def matched(self, x: Any, by_class: bool, names: tuple[str, ...]) -> Any:
+        """What patterns are going to look at: those of classes load these attributes, and those that classes name."""
+        if may_be_none(x):
+            require_type_known(x)
+        waiting = [*parts_of([x])]
+        self.unseen(*waiting, methods=("__len__", "__getitem__", *EQUALITY))
+        if by_class and any(is_users_class(cast(Any, type(part))) for part in waiting):
+            require_none_registered(self.trace)
+        seen: set[int] = set()
+        while waiting and by_class:
+            part = waiting.pop()
+            slot = self.trace.places.get(id(part))
+            if slot is None or id(part) in seen:
+                continue
+            seen.add(id(part))
+            for name in dict.fromkeys((*names, *getattr(type(part), "__match_args__", ()))):
+                if isinstance(static(type(part), name), (FunctionType, property)):
+                    continue
+                if (id(part), name) in self.trace.stored or name in self.trace.set_in_classes:
+                    unsupported(f"{self.trace.host.name(slot)}.{name} is changed, and then matched", "Match before, or use if.")
+                if not hasattr(part, name):
+                    require_unset(self.trace, slot, name)
+                    continue
+                value = self.attr(part, name)  # an array is then found again by those who are handed it
+                if type(value) is TracedNumber:
+                    value.known()
+                waiting += parts_of([value])
+        return x
 
     def assert_(self, ok: Any) -> bool:
         ok = self.true(ok)
@@ -250,13 +283,6 @@ class Steering:
         traced = [flag for flag in flags if type(flag) is not bool]
         return functools.reduce(lambda a, b: call(np.logical_or, a, b), traced) if traced else False
 
-    def dead_end(self, caught: bool) -> bool:
-        """Whether a `raise` is left out: some branch above is captured, which then only has to say that it was taken."""
-        return drivers.dead_end(caught)
-
-    def depth(self) -> int:
-        return drivers.depth()
-
     def handled(self, is_read: bool) -> None:
         """An exception has just been caught, and the handler may look at it."""
         error = sys.exception()
@@ -270,7 +296,3 @@ class Steering:
         pass_on(error)
         require_known_sizes(error)
         require_missing(error)
-
-    def unwind(self, depth: int) -> None:
-        """An exception has been caught: what was opened since `depth` will not be finished."""
-        drivers.unwind(depth)

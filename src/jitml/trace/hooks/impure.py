@@ -23,9 +23,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.trace.carried.outer_lists import OpenList
+from jitml.trace.effects.attributes import require_own
 from jitml.trace.environment.unseen_reads import guard_state
 from jitml.trace.hooks.control_flow import Steering
-from jitml.trace.hooks.copying import Copies
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.recording import home_of, unsupported
@@ -68,7 +68,7 @@ _CHANGEABLE = (*COMPARED, OpenList)
 _STATELESS = {"_struct"}
 
 
-class Impure(Copies, Steering):
+class Impure(Steering):
     """Hooks that keep effects from happening once; `calls.Hooks` has them too."""
 
     __slots__ = ()
@@ -105,9 +105,9 @@ class Impure(Copies, Steering):
             self._refuse_once(function)
         is_users = type(function) is MethodType and not is_librarys_function(function.__func__)  # then what it does is seen
         if getattr(function, "__name__", "") in MUTATORS and not is_users:
-            self._require_own(owner)
+            require_own(self.trace, owner)
         if home_of(type(owner)) in ("queue", "_queue") and function.__name__ in _QUEUES_CHANGE and not is_users:
-            self._require_own(owner)
+            require_own(self.trace, owner)
         is_container = isinstance(owner, _CHANGEABLE) or type(owner).__module__ in ("builtins", "collections")
         if getattr(function, "__name__", "") in MUTATORS and is_container and not is_users:
             self.effect(owner)

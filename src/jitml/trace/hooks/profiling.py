@@ -18,7 +18,7 @@ from typing import Any
 
 from jitml.interrupts import preserve
 from jitml.trace.environment.unseen_reads import guard_state, names_in_code
-from jitml.trace.hooks.context_managers import Manager
+from jitml.trace.hooks.context_managers import Manager, managed
 from jitml.trace.hooks.impure import Impure, is_one_of
 from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.recording import current_trace, home_of, is_users, unsupported
@@ -136,12 +136,12 @@ class Sighted(Impure):
 
     def manager(self, obj: Any) -> Any:
         """`with obj`"""
-        found = super().manager(obj)
+        found = managed(self, obj)
         if type(obj) is suppress:
-            return Manager(obj, suppress.__enter__, self._suppressed)
+            return Manager(obj.__enter__, functools.partial(self._suppressed, obj))
         if found is not obj or not may_run_users_code(obj) or not hasattr(type(obj), "__exit__"):
             return found
-        return Manager(obj, *(functools.partial(self.sighted, getattr(type(obj), name)) for name in ("__enter__", "__exit__")))
+        return Manager(*(functools.partial(self.sighted, getattr(type(obj), name), obj) for name in ("__enter__", "__exit__")))
 
     def _suppressed(self, obj: suppress, *error: Any) -> bool:
         is_ended = obj.__exit__(*error)

@@ -20,23 +20,25 @@ import numpy as np
 
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.carried.outer_lists import OpenList
+from jitml.trace.effects.attributes import require_own
 from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.dispatchers import is_foreign, of_library
 from jitml.trace.environment.loads import with_items
 from jitml.trace.environment.tracked_copies import entries
 from jitml.trace.environment.unseen_reads import guard_librarys, guard_state
 from jitml.trace.hooks.impure import COMPARED, MUTATORS, is_one_of
-from jitml.trace.hooks.operators import SPECIAL, asked_by, looked_at
+from jitml.trace.hooks.models.user_methods import parts_of, users_method
 from jitml.trace.hooks.profiling import Sighted
-from jitml.trace.hooks.user_methods import parts_of, users_method
+from jitml.trace.hooks.python_functions import SPECIAL, asked_by, looked_at
 from jitml.trace.host_calls.array_ownership import own_arrays, with_lifted_items
 from jitml.trace.host_calls.call import ON_HOST, call_now, call_on_host
 from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.record.containers import contents, differ, refill
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_record
-from jitml.trace.record.recording import home_of, is_users_class
+from jitml.trace.record.recording import Trace, home_of, is_users_class
 from jitml.trace.record.user_code import as_written
+from jitml.trace.regions.drivers import made
 from jitml.trace.values.boxing import is_traced, lift
 from jitml.trace.values.reachable import called_by
 from jitml.trace.values.registry import call, has_meaning, meaning_of
@@ -92,7 +94,7 @@ class OutsideCalls(Sighted):
             self.refuse_impure(plain, None)
         return self.conv(argument) if argument is getattr else self._callback(argument)
 
-    def _call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def call_outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that is not converted: those it is given are, the objects it may look into are guarded."""
         if function in (map, filter):
             args = (*args[:1], *map(self.gone_through, args[1:]))
@@ -125,7 +127,7 @@ class OutsideCalls(Sighted):
         guard_librarys(self.trace, *_read_by(function, arguments, named))
         for x, before in held:
             if differ(before, after := contents(x)):  # it is one of those that change what they are given
-                self._require_own(x)  # before anything is put back: what others see is theirs as well
+                require_own(self.trace, x)  # before anything is put back: what others see is theirs as well
                 refill(x, before)
                 self.effect(x)
                 refill(x, after)
@@ -146,7 +148,7 @@ class OutsideCalls(Sighted):
     def _ufunc(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a ufunc that is not in the registry; of lists it does not see what is in them."""
         are_listed = any(type(x) in (list, tuple) and any(map(is_traced, flatten(x)[0])) for x in args)
-        return call(function, *args, **kwargs) if are_listed else self._call_outside(function, *args, **kwargs)
+        return call(function, *args, **kwargs) if are_listed else self.call_outside(function, *args, **kwargs)
 
     def _calling_library(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of NumPy's or SciPy's that is not in the registry: as ever if it can do with that, else on the host."""
@@ -167,10 +169,8 @@ class OutsideCalls(Sighted):
         """An object of a class of NumPy's, which is the function's own unless the host makes it."""
         if cls is np.datetime64 and args and isinstance(args[0], str) and args[0] in ("now", "today"):
             self._refuse_once(cls)
-        made = self._calling_library(cls, *args, **kwargs)
-        if type(made) is not TracedObject:
-            self.trace.own[id(made)] = made
-        return made
+        found = self._calling_library(cls, *args, **kwargs)
+        return found if type(found) is TracedObject else own(self.trace, found)
 
     def _looks(self, function: Any) -> Callable[..., object] | None:
         """What guards all that a function which is not converted may read of the objects that it is given; None if nothing."""
@@ -212,7 +212,7 @@ class OutsideCalls(Sighted):
         else:
             items = [(key, self.seen(item, known)) for key, item in entries(x)]
         if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
-            made = known[id(x)] = self._made(x, dict(items)) if is_record(x) else with_items(x, items)
+            made = known[id(x)] = made_like(self.trace, x, dict(items)) if is_record(x) else with_items(x, items)
             self.trace.taken[id(made)] = made, x
         return known[id(x)]
 
@@ -228,6 +228,20 @@ class OutsideCalls(Sighted):
         if may_be_none(x):
             require_type_known(x)
         return x
+
+
+def own(trace: Trace, x: Any) -> Any:
+    """What is new in each call."""
+    trace.own[id(x)] = x
+    return x
+
+
+def made_like(trace: Trace, x: Any, state: dict[str, Any]) -> Any:
+    """A new object of the same class, with these attributes."""
+    new = own(trace, object.__new__(type(x)))
+    for name, value in state.items():
+        object.__setattr__(new, name, value)
+    return made(new)
 
 
 def _is_found_by_name(cls: type) -> bool:

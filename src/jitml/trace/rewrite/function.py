@@ -2,7 +2,7 @@
 
 `operators.py` (calls, names, attributes, subscripts) and `control.py` (`if`, `for`, ...) say what becomes of each construct.
 Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm__` is a closure
-variable, so that the user's globals stay clean; what it does stands in `hooks/attributes.py`, `hooks/calls.py`,
+variable, so that the user's globals stay clean; what it does stands in `hooks/models`, `hooks/calls.py`,
 `control_flow.py`.
 """
 

@@ -8,7 +8,6 @@ every call. In lists and dicts `WrittenObject` stands for an object.
 
 from __future__ import annotations
 
-import inspect
 import re
 import string
 from collections import deque
@@ -22,9 +21,9 @@ import numpy as np
 import optree
 
 from jitml.trace.environment.loads import place_of
-from jitml.trace.hooks.user_methods import Asking
+from jitml.trace.hooks.models.model import ModelHooks
+from jitml.trace.hooks.models.user_methods import static, users_method
 from jitml.trace.record.guards import HostConst
-from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import NAMESPACE, flatten
 from jitml.trace.record.recording import home_of, unsupported
 from jitml.trace.values.boxing import is_traced
@@ -61,12 +60,12 @@ _REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
 _REGISTER(WrittenObject, lambda x: ((x.as_str, x.as_repr), None), lambda _, parts: WrittenObject(*parts), namespace=NAMESPACE)
 
 
-def shown(hooks: Asking, x: Any) -> Any:
+def shown(hooks: ModelHooks, x: Any) -> Any:
     """`str(x)` of an object; another value, whose containers hold no objects any more."""
     return _as_str(hooks, x) if _is_object(x) else _copied(hooks, x, ())
 
 
-def shown_part(hooks: Asking, part: Any) -> Any:
+def shown_part(hooks: ModelHooks, part: Any) -> Any:
     """A part of an f-string, in which objects have written themselves."""
     if type(part) is not tuple:
         return part
@@ -77,24 +76,23 @@ def shown_part(hooks: Asking, part: Any) -> Any:
         unsupported("!a of an object", "Use !r.")
     if conversion:
         return (_as_str if conversion == "s" else _as_repr)(hooks, x), "s", spec
-    member = _member(x, "__format__")
-    if _is_users(member):
-        return hooks.convert(member)(x, spec)
-    if member is not object.__format__:
+    if (method := users_method(type(x), "__format__")) is not None:
+        return hooks.convert(method)(x, spec)
+    if static(type(x), "__format__") is not object.__format__:
         return _fixed(hooks, x, format, spec)
     return part if spec else (_as_str(hooks, x), "s", "")  # an object has no formats: Python says so
 
 
-def shown_twice(hooks: Asking, x: Any) -> Any:
+def shown_twice(hooks: ModelHooks, x: Any) -> Any:
     """A value that may be asked for its `str` or its `repr`."""
     if not _is_object(x):
         return _copied(hooks, x, ())
     as_repr = _as_repr(hooks, x)
-    is_other = isinstance(x, BaseException) or _is_users(_member(x, "__str__"))
+    is_other = isinstance(x, BaseException) or users_method(type(x), "__str__") is not None
     return WrittenObject(_as_str(hooks, x) if is_other else as_repr, as_repr)
 
 
-def shown_in_percent(hooks: Asking, template: Any, values: Any) -> Any:
+def shown_in_percent(hooks: ModelHooks, template: Any, values: Any) -> Any:
     """The values of `template % values`: only `%s` and `%r` ask for texts."""
     if type(template) is not str:
         return values
@@ -111,7 +109,7 @@ def shown_in_percent(hooks: Asking, template: Any, values: Any) -> Any:
     return made if type(values) is tuple else made[0]
 
 
-def shown_in_braces(hooks: Asking, template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def shown_in_braces(hooks: ModelHooks, template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`template.format(*args, **kwargs)`, field by field if there are objects; None if there is nothing to take apart."""
     given = (*args, *kwargs.values())
     has_objects = any(map(_is_object, given))
@@ -141,35 +139,27 @@ def _is_object(x: Any) -> bool:
     """Whether a value is not one that every text shows in the same way."""
     kind = type(x)
     if is_traced(x) or isinstance(x, (*_CONSTANT, TracedText, WrittenObject)) or kind in _CONTAINERS:
-        return isinstance(x, BaseException) and (_is_users(_member(x, "__str__")) or _holds_traced(x))
+        return isinstance(x, BaseException) and (users_method(type(x), "__str__") is not None or _holds_traced(x))
     return not home_of(kind).startswith("jitml.") and not (isinstance(x, tuple) and hasattr(x, "_fields") and not _has_users(x))
 
 
 def _has_users(x: Any) -> bool:
-    return any(_is_users(_member(x, name)) for name in ("__str__", "__repr__", "__format__"))
+    return any(users_method(type(x), name) for name in ("__str__", "__repr__", "__format__"))
 
 
-def _member(x: Any, name: str) -> Any:
-    return inspect.getattr_static(type(x), name, None)
-
-
-def _is_users(member: Any) -> bool:
-    return type(member) is FunctionType and not is_library(member)
-
-
-def _as_str(hooks: Asking, x: Any) -> Any:
-    member = _member(x, "__str__")
-    if _is_users(member):
-        return hooks.convert(member)(x)
+def _as_str(hooks: ModelHooks, x: Any) -> Any:
+    if (method := users_method(type(x), "__str__")) is not None:
+        return hooks.convert(method)(x)
+    member = static(type(x), "__str__")
     if isinstance(x, BaseException) and _holds_traced(x):
         return _of_arguments(hooks, x, member)
     return _as_repr(hooks, x) if member is object.__str__ else _fixed(hooks, x, str)
 
 
-def _as_repr(hooks: Asking, x: Any) -> Any:
-    member = _member(x, "__repr__")
-    if _is_users(member):
-        return hooks.convert(member)(x)
+def _as_repr(hooks: ModelHooks, x: Any) -> Any:
+    if (method := users_method(type(x), "__repr__")) is not None:
+        return hooks.convert(method)(x)
+    member = static(type(x), "__repr__")
     if is_dataclass(x) and hasattr(member, "__wrapped__"):  # the one that dataclasses make
         kind: Any = type(x)
         owner = next(cls for cls in kind.__mro__ if "__repr__" in vars(cls))
@@ -187,7 +177,7 @@ def _holds_traced(error: BaseException) -> bool:
     return any(is_traced(leaf) or type(leaf) is TracedText for leaf in flatten(error.args)[0])
 
 
-def _of_arguments(hooks: Asking, error: BaseException, member: Any) -> Any:
+def _of_arguments(hooks: ModelHooks, error: BaseException, member: Any) -> Any:
     """What a method of Python's writes of an exception."""
     args = error.args
     one = shown_part(hooks, (args[0], "r" if member in (KeyError.__str__, BaseException.__repr__) else "s", ""))
@@ -199,13 +189,13 @@ def _of_arguments(hooks: Asking, error: BaseException, member: Any) -> Any:
     unsupported(f"{type(error).__name__} writes what is computed", "Write its arguments.")
 
 
-def _fixed(hooks: Asking, x: Any, function: Callable[..., str], *given: Any) -> str:
+def _fixed(hooks: ModelHooks, x: Any, function: Callable[..., str], *given: Any) -> str:
     """What a library writes, which has to be the same at each call."""
     result = function(x, *given)
     slot = place_of(hooks.trace, x)
     if slot is not None:
         name = hooks.trace.host.name(slot)
-        if hooks.trace.is_changed(x) and _member(x, "__repr__") is not object.__repr__:
+        if hooks.trace.is_changed(x) and static(type(x), "__repr__") is not object.__repr__:
             unsupported(f"{name} is changed, and then written by code that is not converted", "Write what it holds.")
         hooks.trace.host.require(
             hooks.trace.host.compute(function, (slot, *map(HostConst, given)), f"{function.__name__}({name})"), result
@@ -213,7 +203,7 @@ def _fixed(hooks: Asking, x: Any, function: Callable[..., str], *given: Any) -> 
     return result
 
 
-def _copied(hooks: Asking, x: Any, around: tuple[int, ...]) -> Any:
+def _copied(hooks: ModelHooks, x: Any, around: tuple[int, ...]) -> Any:
     """A container in which objects have written themselves; a new one, so that it is no longer the caller's."""
     if id(x) in around:
         return x

@@ -1,23 +1,26 @@
 """Special methods: which of them the user wrote, and what Python or a library may call of them out of sight.
 
-`Asking` guards what those read that are not converted; who calls them in sight, `binary_operators.py` and `operators.py` say.
+`Asking` guards what those read that are not converted; who calls them in sight, `model.py` and `objects.py` say.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Iterable, Iterator, MappingView
 from types import FunctionType, NoneType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from jitml.trace.environment.loads import load
 from jitml.trace.environment.names import NameHooks
 from jitml.trace.environment.outer_names import refuse
 from jitml.trace.environment.unseen_reads import guard_librarys, guard_state, names_in, outer_values, run_unseen
-from jitml.trace.hooks.attributes import AttributeHooks
+from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
-from jitml.trace.record.recording import home_of
+from jitml.trace.record.recording import Trace, home_of
 from jitml.trace.values.boxing import TracedArray, TracedScalar, is_traced
 from jitml.trace.values.numbers import TracedNumber
 
@@ -30,6 +33,7 @@ CONVERSIONS = (
     "__index__", "__int__", "__float__", "__complex__", "__trunc__", "__bool__", "__len__", "__length_hint__", "__iter__",
     "__next__", "__getitem__", "__array__", "__array_interface__", "__buffer__", "__bytes__", "__fspath__",
 )  # fmt: skip
+_NUMBERS = (bool, int, float, complex, NoneType, TracedNumber)
 EQUALITY, ORDER = ("__eq__", "__ne__", "__hash__"), ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__")
 
 
@@ -44,6 +48,14 @@ def users_method(kind: Any, name: str) -> FunctionType | None:
         return None
     member = static(kind, name)
     return member if type(member) is FunctionType and not is_library(member) else None
+
+
+def may_look(kind: Any, name: str) -> bool:
+    """Whether what a class has for an operator may call special methods of the operands."""
+    if kind in _NUMBERS or (kind in (str, bytes) and name != "__mod__"):
+        return False
+    member = static(kind, name)
+    return member is not None and member is not vars(object).get(name)
 
 
 def parts_of(xs: Iterable[Any]) -> Iterator[Any]:
@@ -75,16 +87,34 @@ def _held(x: Any) -> Iterable[Any]:
 
 
 def kind_of(x: Any) -> type:
-    return x.kind if type(x) is TracedNumber else type(x)
+    """The class of a value, as Python's messages know it."""
+    return x.__class__ if is_traced(x) else type(x)
 
 
 def named(x: Any) -> str:
     """The name of x's type, as Python's messages have it."""
-    cls = kind_of(x) if type(x) is TracedNumber else x.__class__ if is_traced(x) else type(x)
+    cls = kind_of(x)
     return f"numpy.{cls.__name__}" if cls.__module__ == "numpy" else cls.__name__
 
 
-class Asking(AttributeHooks):
+def is_made_up(cls: Any, name: str) -> bool:
+    """Whether converted code of the class says what an attribute is, or that there is none."""
+    member = inspect.getattr_static(cls, name, None)
+    return isinstance(member, property | functools.cached_property) or (member is None and bool(users_method(cls, "__getattr__")))
+
+
+def require_attribute(trace: Trace, obj: Any, name: str, slot: Slot, has: bool) -> None:
+    """An object from outside has an attribute of this name, or not."""
+    if users_method(type(obj), "__getattribute__"):
+        guard_state(trace, obj, slot)
+    elif (id(obj), name) not in trace.stored and not is_made_up(type(obj), name):
+        known = trace.watched.get(id(obj))
+        has = has if known is None else hasattr(known.original, name)  # whatever has become of the copy
+        text = f"hasattr({trace.host.name(slot)}, {name!r})"
+        trace.host.require(load(trace, hasattr, slot, name, text), has)
+
+
+class Asking(NameHooks):
     """Hooks that guard what is called out of sight; `calls.Hooks` has them too."""
 
     __slots__ = ()

@@ -1,0 +1,102 @@
+"""Assignment hooks: what converted code binds and augments, `obj.w += v`, `obj[i] += v`, imports and classes."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from importlib.util import resolve_name
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitml.trace.carried.containers import effect
+from jitml.trace.environment.outer_names import OuterNames
+from jitml.trace.hooks.models.model import ModelHooks
+from jitml.trace.hooks.models.modules import is_changeable
+from jitml.trace.hooks.models.stores import sets_itself, takes_items
+from jitml.trace.record.loaded_modules import modules_of
+from jitml.trace.regions.drivers import made, shared_write
+from jitml.trace.values.boxing import TracedArray, is_traced, lift
+from jitml.trace.values.registry import call
+
+
+class Assignments(ModelHooks):
+    """The hooks of what is bound; `calls.Hooks` has them too."""
+
+    __slots__ = ()
+    effect = staticmethod(effect)
+    shared_write = staticmethod(shared_write)
+    slice = staticmethod(slice)
+
+    def imported(self, value: Any, name: str, module: str, level: int) -> Any:
+        """`from module import name` has given this."""
+        if level:
+            module = resolve_name("." * level + module, self.function.__globals__["__package__"])
+        home = sys.modules.get(module)
+        if type(home) is not ModuleType or not hasattr(home, name):
+            return value
+        self.module(home, module)
+        return self.attr(home, name)
+
+    def module(self, value: Any, name: str) -> Any:
+        """`import name` has given this."""
+        if type(value) is ModuleType and sys.modules.get(name) is value and is_changeable(value):
+            _ = modules_of(self.trace)[name]  # so that another one in its place is seen
+        return value
+
+    def aug_attr(self, obj: Any, name: str, operation: str) -> Callable[[Any], None]:
+        """`obj.name += value`, as a function of the value, which is evaluated after the target has been loaded."""
+        before = self.attr(obj, name)
+
+        def store(value: Any) -> None:
+            after = self.in_place(operation, before, value)
+            if after is not before or type(after) is not TracedArray or sets_itself(obj, name):
+                setattr(self.own(obj), name, after)
+
+        return store
+
+    def aug_item(self, obj: Any, index: Any, operation: str) -> Callable[[Any], None]:
+        """`obj[index] += value`, likewise."""
+        if type(obj) is np.ndarray:
+            obj = lift(obj)
+        if _is_mask(obj, index):
+            return functools.partial(self._aug_where, obj, index, operation)
+        return functools.partial(self._aug_loaded, obj, index, operation, self.item(obj, index))
+
+    def _aug_loaded(self, obj: Any, index: Any, operation: str, before: Any, value: Any) -> None:
+        if not is_traced(before):
+            self.grow(before)
+        after = self.in_place(operation, before, value)
+        if after is before and type(after) is TracedArray and takes_items(obj):
+            if type(obj) is not TracedArray or after.storage is obj.storage:
+                return  # written in place, through the view or in the container's own array
+        own: Any = obj if isinstance(obj, tuple) else self.own(obj)  # a tuple raises, wherever it is from
+        own[index] = after
+
+    def _aug_where(self, obj: TracedArray, mask: TracedArray, operation: str, value: Any) -> None:
+        if np.ndim(value) > obj.ndim - mask.ndim:
+            return self._aug_loaded(obj, mask, operation, self.item(obj, mask), value)
+        # x[mask] has a size that depends on data, but what becomes of x does not: computed everywhere, kept where true.
+        updated = self.in_place(operation, obj.copy(), value)
+        where = mask.reshape((*mask.shape, *(1,) * (obj.ndim - mask.ndim)))
+        call(np.copyto, obj, updated, where=where)
+
+    def own_class(self, cls: Any) -> Any:
+        """A class that has just been made, or what a decorator has made of it, is the function's own."""
+        if isinstance(cls, type):
+            self.trace.own[id(cls)] = made(cls)
+        return cls
+
+    @property
+    def outer(self) -> OuterNames:
+        """What stands on the left where a global or nonlocal name is about to be bound."""
+        return OuterNames(self)
+
+
+def _is_mask(obj: Any, index: Any) -> bool:
+    """Whether `obj[index]` is chosen by a traced mask."""
+    if type(obj) is not TracedArray or type(index) is not TracedArray or index.dtype != np.bool_:
+        return False
+    return index.shape == obj.shape[: index.ndim]
