@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.ir.graph import Graph, Node, Value
-from jitml.kernels.metrics import WORK
-from jitml.kernels.target import Target
+from jitml.kernels.target import Cost
 
 STRIDED = 6.0  # a load whose lanes are not neighbours
 CHEAP = 3.0  # work that hides behind the loads it needs anyway
 MOST_WORK = 1e6
 
 
-def work(node: Node) -> float:
+def work(node: Node, cost: Cost) -> float:
     """Work of one element of a node's result, its operands given."""
     if node.op.name == "slice" and node.output.ndim:
         whole, part = node.inputs[0].aval.bounds[-1], node.output.aval.bounds[-1]
@@ -25,10 +24,10 @@ def work(node: Node) -> float:
         return STRIDED if strided else 0.0
     if not node.op.is_pointwise:
         return {"gather": STRIDED, "pad": 1.0, "concat": 1.0}.get(node.op.name, 0.0)
-    return WORK.get(node.op.name, 1.0)
+    return cost.work_of(node.op.name)
 
 
-def work_from_memory(graph: Graph, is_point: Mapping[Value, bool]) -> dict[Value, float]:
+def work_from_memory(graph: Graph, is_point: Mapping[Value, bool], cost: Cost) -> dict[Value, float]:
     """Work of one element of each value if everything up to inputs and reductions is recomputed for it.
 
     A value used twice counts twice, so this is a bound from above; it is capped.
@@ -38,12 +37,12 @@ def work_from_memory(graph: Graph, is_point: Mapping[Value, bool]) -> dict[Value
         for out in node.outputs:
             if is_point[out]:
                 inner = sum(total.get(v, 0.0) for v in node.inputs if is_point.get(v, False))
-                total[out] = min(MOST_WORK, work(node) + inner)
+                total[out] = min(MOST_WORK, work(node, cost) + inner)
     return total
 
 
-def recompute_pays(value: Value, element_work: float, evaluations: float, target: Target) -> bool:
+def recompute_pays(value: Value, element_work: float, evaluations: float, cost: Cost) -> bool:
     """Whether `evaluations` (over all uses) beat computing the value once, writing it and reading it back."""
     if element_work <= CHEAP and evaluations <= 4 * max(1, value.capacity):
         return True
-    return target.cost.pays_to_recompute(max(0.0, evaluations - value.capacity) * element_work, value.aval.nbytes)
+    return cost.pays_to_recompute(max(0.0, evaluations - value.capacity) * element_work, value.aval.nbytes)

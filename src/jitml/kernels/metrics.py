@@ -23,14 +23,6 @@ from jitml.kernels.ir import (
 )
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 
-# Work of the functions that are not one instruction, in simple vector operations.
-WORK: dict[str, float] = {
-    **dict.fromkeys(("div", "sqrt"), 4.0),
-    **dict.fromkeys(("floor_divide", "remainder", "fmod", "hypot"), 8.0),
-    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh", "logistic"), 12.0),
-    **dict.fromkeys(("tan", "sinh", "cosh", "arctan", "arcsin", "arccos", "arctan2", "erf", "cbrt"), 20.0),
-    **dict.fromkeys(("pow", "arcsinh", "arccosh", "arctanh"), 30.0),
-}
 USUAL_TRIPS = 100  # of a loop whose number of iterations only the running program knows
 
 

@@ -14,6 +14,15 @@ from types import MappingProxyType
 
 from jitml.ir.types import F32, F64, DType
 
+# Work of the functions that are not one instruction, in simple vector operations.
+WORK: Mapping[str, float] = {
+    **dict.fromkeys(("div", "sqrt"), 4.0),
+    **dict.fromkeys(("floor_divide", "remainder", "fmod", "hypot"), 8.0),
+    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh", "logistic"), 12.0),
+    **dict.fromkeys(("tan", "sinh", "cosh", "arctan", "arcsin", "arccos", "arctan2", "erf", "cbrt"), 20.0),
+    **dict.fromkeys(("pow", "arcsinh", "arccosh", "arctanh"), 30.0),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -25,6 +34,7 @@ class Cost:
         matrix_flops: operations a nanosecond of one core inside the library's products, a multiply-add counting two.
         parallel_ns: the least serial work, in ns, for which a second thread pays.
         grain_ns: the least work, in ns, to hand to a thread at once.
+        work: of functions, in simple vector operations; 1 of those that are missing.
     """
 
     memory_bandwidth: float = 15.0
@@ -34,6 +44,10 @@ class Cost:
     matrix_flops: float = 50.0
     parallel_ns: float = 50_000.0
     grain_ns: float = 20_000.0
+    work: Mapping[str, float] = field(default_factory=lambda: WORK)
+
+    def work_of(self, function: str) -> float:
+        return self.work.get(function, 1.0)
 
     def fits_close(self, nbytes: float, share: int = 1) -> bool:
         """Whether an array stays close between two uses, if it may have one part in `share` of that memory."""

@@ -92,7 +92,7 @@ class _GroupSweep:
         self.producers, self.users = graph.producers(), graph.users()
         self.point = {v: is_point(n) for v, n in self.producers.items()}
         self.intervals = intervals(graph)
-        self.work = cost.work_from_memory(graph, self.point)
+        self.work = cost.work_from_memory(graph, self.point, target.cost)
         self.parts = Partition(sizes, self.producers)
         sized = (sizes.values[sym] for v in graph.outputs for sym in v.aval.syms)
         self.outputs = frozenset((*graph.outputs, *sized))
@@ -251,7 +251,7 @@ class _GroupSweep:
             ratio = times / max(1, value.capacity)
             single = len(uses) == 1 and times <= value.capacity
             again = self.work_again(node, uses)
-            if not single and not cost.recompute_pays(value, again, times, self.target):
+            if not single and not cost.recompute_pays(value, again, times, self.target.cost):
                 often = f"{ratio:,.1f}".removesuffix(".0")
                 self.decide(value, "stored", f"computing it {often} times costs more than its memory traffic")
                 return False
@@ -273,7 +273,7 @@ class _GroupSweep:
             before, after = ([n for n in v.shape if n != 1] for v in (node.inputs[0], node.output))
             is_view = before == after
         else:
-            is_view = node.op is ops.slice and cost.work(node) == 0
+            is_view = node.op is ops.slice and cost.work(node, self.target.cost) == 0
         # Of a large operand few elements may be wanted: to keep all of it would be dear.
         return is_view and node.inputs[0].capacity <= FEW
 
@@ -284,7 +284,7 @@ class _GroupSweep:
             # One of the groups would make the operands anyway, as it makes the value for all.
             lacking = sum(not all(self.is_had(v, g, index, node) for v in operands) for g, index in uses)
             if lacking <= 1:
-                return cost.work(node)
+                return cost.work(node, self.target.cost)
         return self.work[node.output]
 
     def is_had(self, operand: Value, g: Group, index: Index | None, but: Node) -> bool:

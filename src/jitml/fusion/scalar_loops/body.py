@@ -27,7 +27,6 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
 from jitml.kernels.ir import Buffer, Const, Expr, as_expr
-from jitml.kernels.metrics import WORK
 from jitml.kernels.target import Target
 
 COSTLY, MANY = 12.0, 2048  # work on an element, and elements, that are worth kernels of their own, fused and in vectors
@@ -155,7 +154,7 @@ class GraphBody:
             self.define(node.output, lowering[node.op](Point(self, node, (Const(0),) * node.output.ndim)))
             return
         reads: dict[str, int] = {}
-        work = WORK.get(node.op.name, 1.0) if node.op.is_pointwise else 0.0
+        work = self.target.cost.work_of(node.op.name) if node.op.is_pointwise else 0.0
         for v in node.inputs:
             held = self.held[v]
             if isinstance(held, WholeMemory):

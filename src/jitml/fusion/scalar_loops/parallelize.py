@@ -26,8 +26,8 @@ from jitml.kernels.ir import (
     sub,
     walk_expression,
 )
-from jitml.kernels.metrics import USUAL_TRIPS, WORK
-from jitml.kernels.target import Target
+from jitml.kernels.metrics import USUAL_TRIPS
+from jitml.kernels.target import WORK, Target
 
 ELEMENT_NS = 0.5  # one operation on one element, in order
 VECTOR_NS = 0.1

@@ -11,7 +11,6 @@ from jitml.fusion.grouping.scalarize import Points, Reduced, Stored
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.views import Axis, Views
 from jitml.ir.types import DType
-from jitml.kernels import metrics
 from jitml.kernels.ir import Apply, Const, Expr, add, affine, as_expr, floor_divide, sub
 from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import Target
@@ -44,7 +43,7 @@ class GroupNest:
     def _time(self) -> float:
         """Nanoseconds of one thread: the work, or the traffic with memory or cache if that takes longer."""
         scalars, points = all_scalars(self.points), self.size(self.axes)
-        flops = sum(metrics.WORK.get(s.value, 1.0) for s in scalars if s.kind == "apply") + len(self.points.reductions)
+        flops = sum(self.target.cost.work_of(s.value) for s in scalars if s.kind == "apply") + len(self.points.reductions)
         touched = sum(self._bytes(self.views.steps(s.value, s.places), s.dtype) for s in scalars if s.kind == "load")
         touched += sum(self._bytes(self.views.steps(s.buffer, s.at), s.scalar.dtype) for s in self.points.stores)
         return self.target.cost.loop_ns(points * flops, touched)

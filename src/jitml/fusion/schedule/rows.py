@@ -16,8 +16,8 @@ from jitml.fusion.schedule.lanes import across
 from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, all_scalars, reachable
 from jitml.fusion.schedule.passes import Pass, in_order, passes_of, visits
 from jitml.fusion.schedule.pointwise import share
-from jitml.kernels import metrics
 from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Split, Stage, StageCells, Unroll, Vector
+from jitml.kernels.target import WORK
 
 FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
@@ -193,7 +193,7 @@ def work_of(scalars: Iterable[Scalar]) -> float:
 
 
 def work_on(scalars: Iterable[Scalar]) -> float:
-    return sum(metrics.WORK.get(a.value, 1.0) for a in scalars if a.kind == "apply")
+    return sum(WORK.get(a.value, 1.0) for a in scalars if a.kind == "apply")
 
 
 def _roots(step: Pass) -> list[Scalar]:

@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.kernels.ir import Apply, Const, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
-from jitml.kernels.metrics import WORK, has_open_end, matrix_flops, times_run
+from jitml.kernels.metrics import has_open_end, matrix_flops, times_run
 from jitml.kernels.program import KernelProgram, Region
+from jitml.kernels.target import WORK
 
 # The record that functions of a program are handed as `error`, in words of 64 bits: four values of a failed check, then these.
 DUE = 4  # where the word lies that is not 0 when it is time to look
