@@ -50,7 +50,7 @@ class InterpretedCall(ProgramCall):
         results = run(self.program, whole, self._functions)
         for k, n in self.aliases.items():
             if whole[n] is not given[n]:
-                given[n][...] = whole[n][tuple(map(slice, given[n].shape))]
+                given[n][...] = _used(whole[n], given[n]).reshape(given[n].shape)
             results[k] = given[n]
         return [x if k in self.aliases else x.copy(order="K") for k, x in enumerate(results)]
 
@@ -63,8 +63,14 @@ def _with_room(x: Array, buffer: Buffer) -> Array:
     if x.shape == buffer.shape:
         return x
     whole = np.zeros(buffer.shape, buffer.dtype)
-    whole[tuple(map(slice, x.shape))] = x
+    used = _used(whole, x)
+    used[...] = x.reshape(used.shape)
     return whole
+
+
+def _used(whole: Array, x: Array) -> Array:
+    """The part of memory with room that an input takes: rows of open length lie one after the other, as elements."""
+    return whole[tuple(map(slice, x.shape if whole.ndim == x.ndim else (x.size,)))]
 
 
 class Interpreter:
