@@ -37,8 +37,13 @@ test-all:  ## the tests on every Python from 3.11 to 3.14 on this machine
 	  if python$$v -c '' 2>/dev/null; then echo "== Python $$v"; $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
 	  else echo "== Python $$v is not on this machine"; fi; done
 
+# Tests of whole programs, but for those that are about machine code or floating-point errors, of which the interpreter hears nothing.
+INTERPRETED := $(addprefix tests/programs/test_,corpus.py everyday.py programs.py python_numbers.py people.py rare_calls.py) \
+  --deselect tests/programs/test_corpus.py::test_what_all_programs_share_is_no_part_of_their_code \
+  $(foreach row,an_error_state_around_functions two_names_for_the_dict,--deselect "tests/programs/test_everyday.py::test_agrees[$(row)]")
+
 test-interpreter: $(VENV)/.dev  ## whole programs, run by the interpreter in place of machine code
-	JITML_BACKEND=interpreter $(BIN)/python -m pytest -o addopts= $(INTERPRETED) $(PYTEST_ARGS)
+	JITML_BACKEND=interpreter $(BIN)/python -m pytest $(INTERPRETED) $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed) against NumPy; what fails is made small and written to out/fuzz
 	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed)

@@ -109,6 +109,20 @@ def test_what_happens_around_a_run(capsys: pytest.CaptureFixture[str]) -> None:
         jitml.jit(_divided)(np.zeros(2))
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_lengths_that_are_left_open() -> None:
+    def program(x: Any) -> Any:
+        x[1:] += x[:-1]
+        return x.sum(axis=1), x.T @ x
+
+    jitted = jitml.jit(program, dynamic=True, verify="never")
+    for shape in ((4, 3), (7, 3), (2, 3)):
+        x, y = np.ones(shape), np.ones(shape)
+        for mine, theirs in zip([*jitted(x), x], [*program(y), y], strict=True):
+            np.testing.assert_allclose(mine, theirs)
+    assert len(jitted.variants) == 1
+
+
 def _divided(x: Any) -> Any:
     with np.errstate(divide="raise"):
         return 1 / x
