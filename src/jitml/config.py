@@ -53,8 +53,12 @@ NAMES = tuple(
         *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "BACKEND", "CPU"),
     )
 )
-STAGES = ("graph", "kernels", "memory", "llvm", "asm", "python")
-BACKENDS = ("llvm", "interpreter")
+# Back ends: where `BACKEND` is, which is imported only if it is asked for and brings its compiler, and the texts that it has.
+BACKENDS = {
+    "llvm": ("jitml.codegen.llvm.runtime.backend", ("llvm", "asm")),
+    "interpreter": ("jitml.codegen.interpreted", ("python",)),
+}
+STAGES = ("graph", "kernels", "memory", *(stage for _, texts in BACKENDS.values() for stage in texts))
 
 
 class ConfigError(JitmlError, ValueError):
@@ -133,7 +137,7 @@ class Config:
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
     verify_seconds: int = 5
-    backend: str = BACKENDS[0]
+    backend: str = "llvm"
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -190,7 +194,7 @@ def at_most_threads(count: int, asked: str) -> int:
 def _backend(text: str) -> str:
     if text not in ("", *BACKENDS):
         raise ConfigError(f"JITML_BACKEND={text!r} is no back end", remedy=f"There are {', '.join(BACKENDS)}.")
-    return text or BACKENDS[0]
+    return text or "llvm"
 
 
 def _verify(text: str) -> str | int:

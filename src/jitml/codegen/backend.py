@@ -1,4 +1,4 @@
-"""Back ends: what makes planned programs run.  The protocol that each fills in, and the table of those that there are.
+"""Back ends: what makes planned programs run.  The protocol that each fills in; `config.py` has the table of them.
 
 A back end says what its target is (`Target`, which grouping, scheduling and memory planning ask), writes code, and loads what
 it has written where its device is. Nobody above names one: `pipeline.lower` is given it, or takes the one that JITML_BACKEND
@@ -7,13 +7,12 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from jitml.codegen.run.calling import RunNeeds
-from jitml.config import CONFIG
+from jitml.config import BACKENDS, CONFIG
 from jitml.errors import UnsupportedError
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
@@ -71,13 +70,6 @@ class Backend(Protocol[M]):
         """One of the `stages`."""
 
 
-# Where each back end's `BACKEND` is: a module brings its compiler, which those who use another do without.
-BACKENDS: Mapping[str, str] = {
-    "llvm": "jitml.codegen.llvm.runtime.backend",
-    "interpreter": "jitml.codegen.interpreted",
-}
-
-
 def chosen_backend() -> Backend[Any]:
     """The one that JITML_BACKEND names."""
     return backend_named(CONFIG.backend)
@@ -90,5 +82,5 @@ def backend_named(name: str) -> Backend[Any]:
     """
     if name not in BACKENDS:
         raise UnsupportedError(f"there is no back end {name}", remedy=f"There are {', '.join(BACKENDS)}.")
-    backend: Backend[Any] = import_module(BACKENDS[name]).BACKEND
+    backend: Backend[Any] = import_module(BACKENDS[name][0]).BACKEND
     return backend

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from jitml.ir.graph import Graph, Node, Value
 from jitml.kernels.target import Cost
 
-STRIDED = 6.0  # a load whose lanes are not neighbours
-CHEAP = 3.0  # work that hides behind the loads it needs anyway
 MOST_WORK = 1e6
 
 
@@ -21,9 +19,9 @@ def work(node: Node, cost: Cost) -> float:
     if node.op.name == "slice" and node.output.ndim:
         whole, part = node.inputs[0].aval.bounds[-1], node.output.aval.bounds[-1]
         strided = node.params["step"][-1] > 1 or (part == 1 < whole and node.output.capacity > 1)
-        return STRIDED if strided else 0.0
+        return cost.strided if strided else 0.0
     if not node.op.is_pointwise:
-        return {"gather": STRIDED, "pad": 1.0, "concat": 1.0}.get(node.op.name, 0.0)
+        return {"gather": cost.strided, "pad": 1.0, "concat": 1.0}.get(node.op.name, 0.0)
     return cost.work_of(node.op.name)
 
 
@@ -43,6 +41,6 @@ def work_from_memory(graph: Graph, is_point: Mapping[Value, bool], cost: Cost) -
 
 def recompute_pays(value: Value, element_work: float, evaluations: float, cost: Cost) -> bool:
     """Whether `evaluations` (over all uses) beat computing the value once, writing it and reading it back."""
-    if element_work <= CHEAP and evaluations <= 4 * max(1, value.capacity):
+    if element_work <= cost.hidden and evaluations <= 4 * max(1, value.capacity):
         return True
     return cost.pays_to_recompute(max(0.0, evaluations - value.capacity) * element_work, value.aval.nbytes)

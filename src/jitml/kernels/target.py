@@ -35,6 +35,8 @@ class Cost:
         parallel_ns: the least serial work, in ns, for which a second thread pays.
         grain_ns: the least work, in ns, to hand to a thread at once.
         work: of functions, in simple vector operations; 1 of those that are missing.
+        strided: work of a load whose lanes are not neighbours.
+        hidden: work that hides behind the loads that it needs anyway.
     """
 
     memory_bandwidth: float = 15.0
@@ -45,6 +47,8 @@ class Cost:
     parallel_ns: float = 50_000.0
     grain_ns: float = 20_000.0
     work: Mapping[str, float] = field(default_factory=lambda: WORK)
+    strided: float = 6.0
+    hidden: float = 3.0
 
     def work_of(self, function: str) -> float:
         return self.work.get(function, 1.0)
@@ -110,6 +114,7 @@ class Accepts:
         dtypes: of the elements; None for all.
         routines: by name, where the call stands for several functions; None for all that there are.
         is_dense: whether matrices must be contiguous along rows or columns, without overlap, as BLAS wants them.
+        small: extents up to which loops are faster.
         sized: whether it can read its extents when the program runs.
         epilogues: what it can do to the result at once; `add`: add it to what is there.
     """
@@ -117,6 +122,7 @@ class Accepts:
     dtypes: frozenset[DType] | None = None
     routines: Container[str] | None = None
     is_dense: bool = False
+    small: int = 0
     sized: bool = True
     epilogues: frozenset[str] = frozenset()
 
@@ -134,7 +140,7 @@ class Accepts:
         return self.routines is None or routine in self.routines
 
 
-GEMM = Accepts(dtypes=frozenset((F32, F64)), is_dense=True, epilogues=frozenset(("add",)))
+GEMM = Accepts(dtypes=frozenset((F32, F64)), is_dense=True, small=8, epilogues=frozenset(("add",)))
 CALLS: Mapping[str, Accepts] = MappingProxyType({"gemm": GEMM, "sort": Accepts(), "argsort": Accepts(), "random": Accepts()})
 
 

@@ -22,8 +22,6 @@ from jitml.ir.ops.contraction import free_axes
 from jitml.ir.types import BOOL, F32, I64
 from jitml.kernels.target import GEMM, Accepts
 
-SMALL = 8  # extents up to which loops beat a library call
-
 MOST_LABELS = 256  # up to which a row is searched for the label's element rather than stored and indexed
 
 
@@ -97,12 +95,14 @@ def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> 
     (xb, yb), (xc, yc) = node.params["batch"], node.params["contract"]
     xf, yf = free_axes(x.ndim, xb, xc), free_axes(y.ndim, yb, yc)
     batch, m, n, k = (_extent(v, axes) for v, axes in ((x, xb), (x, xf), (y, yf), (x, xc)))
-    if around.gemm is not None and around.gemm.takes(x.dtype) and not _loops_win(*map(bound, (m, n, k))):
+    gemm = around.gemm
+    if gemm is not None and gemm.takes(x.dtype) and not _loops_win(bound(m), bound(n), bound(k), gemm.small):
         if x.aval.is_static and y.aval.is_static:
             if k > 1 and node.output.size:
                 return None
-        elif around.gemm.sized and isinstance(batch, int) and all(_is_long(v, axes) for v, axes in ((x, xf), (y, yf), (x, xc))):
-            return None
+        elif gemm.sized and isinstance(batch, int):
+            if all(_is_long(v, axes, gemm.small) for v, axes in ((x, xf), (y, yf), (x, xc))):
+                return None
     shape = (*node.output.shape, *(x.shape[a] for a in xc))
     nb, nf, ng = len(xb), len(xf), len(yf)
     depth = range(nb + nf + ng, len(shape))
@@ -122,16 +122,16 @@ def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> 
     return ops.convert(result, dtype=x.dtype) if half else result
 
 
-def _loops_win(m: int, n: int, k: int) -> bool:
-    if max(m, n) <= SMALL and k <= SMALL:
+def _loops_win(m: int, n: int, k: int, small: int) -> bool:
+    if max(m, n, k) <= small:
         return True
     return m == 1 or n == 1  # bound by memory: worth fusing with what comes before and after
 
 
-def _is_long(v: Value, axes: tuple[int, ...]) -> bool:
+def _is_long(v: Value, axes: tuple[int, ...], small: int) -> bool:
     """Whether axes are one to BLAS though the first may be known only at run time, and can be so long that windows are worth
     copying for it."""
-    return all(isinstance(v.shape[a], int) for a in axes[1:]) and bound(_extent(v, axes)) > SMALL
+    return all(isinstance(v.shape[a], int) for a in axes[1:]) and bound(_extent(v, axes)) > small
 
 
 def _extent(v: Value, axes: tuple[int, ...]) -> Size:
