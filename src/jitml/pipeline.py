@@ -23,6 +23,7 @@ from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
 from jitml.kernels.text.printer import show_program
 from jitml.kernels.verify.program import verify_program
+from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe
@@ -140,7 +141,7 @@ def lower(
     target = backend.target
     kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, target=target)
     if CONFIG.check:
-        verify_program(kernels)
+        verify_for(verify_program(kernels), target)
     program = plan(kernels, target.limits.alignment)
     return Lowered(graph, optimized, program, backend, CodeOptions(threads, fastmath))
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from jitml.errors import VerificationError
 from jitml.fusion.fuse import DEFAULT, fuse
 from jitml.ir.text.parser import parse
 from jitml.kernels.program import Call, KernelProgram
 from jitml.kernels.target import GEMM, Accepts, Cost, Limits, Target
+from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
 
 PRODUCT = """
@@ -82,6 +84,17 @@ def test_costs_answer_by_what_is_close() -> None:
     assert cost.loop_ns(400, 1000) == 200 and cost.loop_ns(4, 1000) == 100
     assert cost.pays_to_recompute(200, 500) and not cost.pays_to_recompute(201, 500)
     assert cost.waits_for_lines(1001) and not cost.waits_for_lines(1000)
+
+
+def test_what_a_target_cannot_run_is_found() -> None:
+    program = fused(PRODUCT)
+    assert verify_for(program, DEFAULT) is program
+    with pytest.raises(VerificationError, match="a plotter has no library call gemm; it has sort"):
+        verify_for(program, Target("a plotter", calls={"sort": Accepts()}))
+    loops = fused(PRODUCT, with_gemm(None))
+    with pytest.raises(VerificationError, match=r"k0_add: the loop over \w+ is vector; a plotter has serial, unroll"):
+        verify_for(loops, Target("a plotter", kinds=frozenset(("serial", "unroll"))))
+    verify_for(loops, with_gemm(None))
 
 
 @pytest.mark.parametrize("alignment", [64, 256])

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import get_args
 
 from jitml.ir.types import F32, F64, DType
+from jitml.kernels.ir import Kind
 
 # Work of the functions that are not one instruction, in simple vector operations.
 WORK: Mapping[str, float] = {
@@ -150,6 +152,7 @@ class Target:
     Args:
         name: for people.
         unit: what the costs are of.
+        kinds: of loops that it runs.
         calls: the library's functions, by the names that `kernels.program.Call` has; a name that is missing stands for a function
             that the library lacks. `copy`, `zeros`, `empty` and `host` are every target's.
     """
@@ -159,4 +162,5 @@ class Target:
     cost: Cost = Cost()
     limits: Limits = Limits()
     blocks: Blocks = Blocks()
+    kinds: frozenset[Kind] = frozenset(get_args(Kind))
     calls: Mapping[str, Accepts] = field(default_factory=lambda: CALLS)
