@@ -31,7 +31,7 @@ ALLOWED = {
     "codegen": BASE | {"ir", "kernels", "memory"},
     "pipeline": BASE | {"ir", "kernels", "fusion", "memory", "codegen"},
     "verification": BASE | {"ir", "trace", "numpy", "autograd", "dispatch"},
-    "options": BASE | {"verification"},
+    "options": BASE | {"kernels", "verification"},
     "specialize": BASE | {"ir", "trace", "dispatch", "options", "verification"},
 }
 TOP = {"api", "control", "report", "demo", "__main__", "__init__"}  # these see all layers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
@@ -31,6 +31,7 @@ from jitml.options import (
     fastmath_flags,
     host_calls_allowed,
     name_of,
+    schedules_given,
     several,
     static_names,
     thread_count,
@@ -154,6 +155,7 @@ class Jit(FunctionLike):
                 strides=traced.strides,
                 threads=options.threads,
                 fastmath=options.fastmath,
+                schedules=dict(options.schedules),
                 watch=True,
             )
 
@@ -175,7 +177,12 @@ class Jit(FunctionLike):
             from jitml import pipeline  # as in _compile
 
             return pipeline.lower(
-                traced.graph, aliases=traced.aliases, strides=traced.strides, threads=options.threads, fastmath=options.fastmath
+                traced.graph,
+                aliases=traced.aliases,
+                strides=traced.strides,
+                threads=options.threads,
+                fastmath=options.fastmath,
+                schedules=dict(options.schedules),
             )
 
         return uninterrupted(lower)
@@ -254,6 +261,7 @@ def jit(
     cache: bool = True,
     host_calls: Literal["allow", "error"] = "allow",
     verify: Literal["first", "always", "never"] | int | None = None,
+    schedules: Mapping[str, str] | None = None,
 ) -> Any:
     """Compile a function that is written with NumPy. The answer stays NumPy's; see docs/architecture.md for the promises.
 
@@ -269,9 +277,12 @@ def jit(
         verify: which answers are compared with the plain function's, run beside the compiled one on the same state: the first of
             each compiled variant, all, none, or each n-th; default JITML_VERIFY, else the first. A difference gives
             `WrongResultWarning` and NumPy's answer. Functions that print, say, are not checked (docs/verification.md).
+        schedules: how the loops of kernels run, by the kernels' names, in place of what jitml chooses, which
+            `f.lower(x).schedules` shows (docs/schedules.md).
         device, cache: have only their default value yet.
 
     Raises:
+        ScheduleError: a schedule cannot be read; in a call, it does not fit its kernel, or there is no such kernel.
         UnsupportedError: a generator, a coroutine, or an option that has no effect yet.
         TypeError: in a call, a static argument that has no hash (an array, a list).
 
@@ -293,6 +304,7 @@ def jit(
         host_calls_allowed(host_calls),
         dynamic_choice(dynamic),
         cadence(CONFIG.verify if verify is None else verify),
+        schedules_given(schedules),
     )
     if function is None:
         return lambda f: _wrap(f, options)

@@ -21,6 +21,7 @@ from jitml.fusion.fuse import fuse
 from jitml.ir.analysis.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
+from jitml.kernels.schedule import Schedule, show_schedule
 from jitml.kernels.text.printer import show_program
 from jitml.kernels.verify.program import verify_program
 from jitml.kernels.verify.target import verify_for
@@ -53,7 +54,7 @@ class Lowered:
     @property
     def stages(self) -> tuple[str, ...]:
         """What `text` shows, in order."""
-        return ("traced", "graph", "kernels", "memory", *self.backend.stages)
+        return ("traced", "graph", "schedules", "kernels", "memory", *self.backend.stages)
 
     def text(self, stage: str) -> str:
         """A stage as text.
@@ -64,7 +65,16 @@ class Lowered:
         if stage not in self.stages:
             message = f"there is no stage {stage} of a program for {self.backend.name}"
             raise UnsupportedError(message, remedy=f"The stages are {', '.join(self.stages)}.")
-        return self.backend.text(stage, self.module) if stage in self.backend.stages else str(getattr(self, stage))
+        if stage in self.backend.stages:
+            return self.backend.text(stage, self.module)
+        return "\n".join(self.schedules.values()) if stage == "schedules" else str(getattr(self, stage))
+
+    @property
+    def schedules(self) -> dict[str, str]:
+        """How the loops of kernels run, by the kernels' names: what `jit(schedules=...)` takes. Kernels in regions have paths."""
+        there = {step.name for step in self.program.kernels.steps}
+        found = self.program.kernels.schedules.items()
+        return {name: show_schedule(name, s) for name, s in found if name.partition(".")[0] in there or name in there}
 
     @property
     def kernels(self) -> str:
@@ -122,6 +132,7 @@ def lower(
     strides: Mapping[int, tuple[int, ...]] | None = None,
     threads: int | None = None,
     fastmath: frozenset[str] = frozenset(),
+    schedules: Mapping[str, Schedule] | None = None,
 ) -> Lowered:
     """Take a graph down to a program with a memory plan.
 
@@ -132,14 +143,16 @@ def lower(
         strides: input position -> element strides, for inputs that are not C-contiguous.
         threads: the most threads the program may use.
         fastmath: LLVM fast-math flags to allow.
+        schedules: how the loops of some kernels are to run, by the kernels' names.
 
     Raises:
+        ScheduleError: a schedule does not fit its kernel.
         CompilerError: a stage has failed.
     """
     optimized = run_passes(graph, check=CONFIG.check)
     backend = backend or chosen_backend()
     target = backend.target
-    kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, target=target)
+    kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, target=target, schedules=schedules)
     if CONFIG.check:
         verify_for(verify_program(kernels), target)
     program = plan(kernels, target.limits.alignment)
@@ -155,7 +168,9 @@ def compile_graph(
     strides: Mapping[int, tuple[int, ...]] | None = None,
     threads: int | None = None,
     fastmath: frozenset[str] = frozenset(),
+    schedules: Mapping[str, Schedule] | None = None,
     watch: bool = False,
 ) -> Executable:
     """All the way down, in one step; the arguments are `lower`'s, and `Lowered.compile`'s."""
-    return lower(graph, backend, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath).compile(watch=watch)
+    lowered = lower(graph, backend, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath, schedules=schedules)
+    return lowered.compile(watch=watch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.text.parser import parse
 from jitml.kernels.program import Call, KernelProgram
+from jitml.kernels.schedule import Schedule
 from jitml.kernels.target import Cost, Target
 from jitml.kernels.text.printer import show
 from jitml.kernels.verify.program import verify_program
@@ -39,12 +40,17 @@ TINY = Target(cost=Cost(close_bytes=256, parallel_ns=1.0, grain_ns=0.1, memory_b
 
 
 def fuse_and_check(
-    source: str | Graph, args: Sequence[Array] | None = None, *, rtol: float = 1e-12, target: Target = DEFAULT
+    source: str | Graph,
+    args: Sequence[Array] | None = None,
+    *,
+    rtol: float = 1e-12,
+    target: Target = DEFAULT,
+    schedules: Mapping[str, Schedule] | None = None,
 ) -> KernelProgram:
     """The fused program, after its answer was compared with the graph's."""
     graph = parse(source) if isinstance(source, str) else source
     args = draw(graph) if args is None else args
-    program = verify_program(fuse(graph, target=target))
+    program = verify_program(fuse(graph, target=target, schedules=schedules))
     with np.errstate(all="ignore"):
         got = run(plan(program), [np.array(a, order="C") for a in args])
     for g, expected in zip(got, interpret(graph, args), strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import Source, UnknownSizeError
+from jitml.errors import ScheduleError, Source, UnknownSizeError, VerificationError
 from jitml.fusion.complex.signature import Signature, over_real_numbers
 from jitml.fusion.grouping.buffers import Buffers
 from jitml.fusion.grouping.grouping import group
@@ -26,6 +26,7 @@ from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
 from jitml.fusion.prepare.readback import read_back
 from jitml.fusion.scalar_loops import NotRolled, roll
+from jitml.fusion.schedule import proven
 from jitml.fusion.write_group import GroupLoops, describe_group
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
@@ -38,8 +39,10 @@ from jitml.ir.passes.trim import trim_heard_regions
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Buffer, Check, Const, Expr, Kernel, Load, Stmt, Store
 from jitml.kernels.program import Call, Decision, KernelProgram, Step, merge_steps
+from jitml.kernels.schedule import Schedule
 from jitml.kernels.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.kernels.target import Target
+from jitml.kernels.verify.program import verify_program
 
 DEFAULT = Target()
 
@@ -52,6 +55,7 @@ def fuse(
     target: Target = DEFAULT,
     measure: bool = True,
     rolls: bool = True,
+    schedules: Mapping[str, Schedule] | None = None,
 ) -> KernelProgram:
     """Decide which nodes run together, and write their loops.
 
@@ -60,6 +64,10 @@ def fuse(
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
         rolls: loops over single elements become one kernel, where they can; else regions of kernels.
+        schedules: how the loops of some kernels are to run, by the kernels' names.
+
+    Raises:
+        ScheduleError: one of the schedules does not fit its kernel, or there is no kernel of that name.
     """
     split, signature = over_real_numbers(graph, aliases or {}, strides or {})
     graph, aliases = graph if split is graph else tidy(split), signature.aliases
@@ -68,7 +76,20 @@ def fuse(
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)
-    return _Fusion(graph, signature, target, flat, rolls=rolls).run(measure=measure)
+    fusion = _Fusion(graph, signature, target, flat, schedules or {}, rolls=rolls)
+    program = fusion.run(measure=measure)
+    return verified(program, schedules) if schedules and measure else program
+
+
+def verified(program: KernelProgram, schedules: Mapping[str, Schedule]) -> KernelProgram:
+    """A program whose loops are in part the user's."""
+    if unknown := [name for name in schedules if name not in program.schedules]:
+        there = ", ".join(program.schedules) or "none"
+        raise ScheduleError(f"no kernel with a schedule is called {', '.join(unknown)}; there are {there}")
+    try:
+        return verify_program(program)
+    except VerificationError as error:
+        raise ScheduleError(f"schedules: {error.message}") from error
 
 
 def tidy(graph: Graph) -> Graph:
@@ -77,7 +98,18 @@ def tidy(graph: Graph) -> Graph:
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, signature: Signature, target: Target, flat: Mapping[Value, Shape], *, rolls: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        signature: Signature,
+        target: Target,
+        flat: Mapping[Value, Shape],
+        given: Mapping[str, Schedule],
+        *,
+        rolls: bool,
+    ) -> None:
+        self.given = given
+        self.schedules: dict[str, Schedule] = {}
         self.graph, self.signature, self.target, self.flat, self.rolls = graph, signature, target, flat, rolls
         self.makers = graph.producers()
         self.sizes = Sizes(graph)
@@ -135,6 +167,7 @@ class _Fusion:
             self.names_at(signature.joined_inputs, names, signature.joined_outputs),
             self.names_at(signature.packed_inputs, names, signature.packed_outputs),
             (*grouping.decisions, *self.decisions),
+            self.schedules,
         )
 
     def names_at(self, inputs: Collection[int], names: Sequence[str], outputs: Collection[int]) -> frozenset[str]:
@@ -164,13 +197,24 @@ class _Fusion:
         params: Sequence[Buffer],
         updates: Mapping[str, str] | None = None,
         sources: tuple[Source, ...] = (),
+    ) -> None:
+        """Add a kernel that is called after what it does."""
+        self.add_kernel(self.step_name(what), body, params, updates, sources)
+
+    def add_kernel(
+        self,
+        name: str,
+        body: tuple[Stmt, ...],
+        params: Sequence[Buffer],
+        updates: Mapping[str, str] | None = None,
+        sources: tuple[Source, ...] = (),
         ignored: int = 0,
-    ) -> str:
-        """Add a kernel, which loads the sizes that it mentions; returns its name."""
-        name = self.step_name(what)
+    ) -> Kernel:
+        """Add a kernel, which loads the sizes that it mentions."""
         body, params = with_sizes(body, params, self.sources)
-        self.steps.append(Kernel(name, params, body, updates or {}, sources, ignored=ignored))
-        return name
+        kernel = Kernel(name, params, body, updates or {}, sources, ignored=ignored)
+        self.steps.append(kernel)
+        return kernel
 
     def step_name(self, what: str) -> str:
         self.kernels += 1
@@ -201,8 +245,16 @@ class _Fusion:
         )
 
     def write_region(self, g: Group, node: Node) -> None:
+        bodies: list[str] = []
+
         def fuse_body(body: Graph, aliases: Mapping[int, int], strides: Mapping[int, tuple[int, ...]]) -> KernelProgram:
-            return fuse(body, aliases=aliases, strides=strides, target=self.target, measure=False, rolls=self.rolls)
+            bodies.append(f"{name}.{len(bodies)}/")
+            given = {inner.removeprefix(bodies[-1]): s for inner, s in self.given.items() if inner.startswith(bodies[-1])}
+            made = fuse(
+                body, aliases=aliases, strides=strides, target=self.target, measure=False, rolls=self.rolls, schedules=given
+            )
+            self.schedules |= {bodies[-1] + inner: s for inner, s in made.schedules.items()}
+            return made
 
         name = self.step_name(node.op.name.rstrip("_"))
         reads = self.buffers.operands(g, node)
@@ -264,8 +316,12 @@ class _Fusion:
         if (zeros := self.loops.zeros(g)) is not None:
             self.steps.append(Call("zeros", (), (zeros.name,), {}, sources))
             return
-        body, params = self.loops.body(g)
-        name = self.emit((g.node or members[-1]).op.name, body, params, updates, sources, g.ignored)
+        name = self.step_name((g.node or members[-1]).op.name)
+        written = self.loops.write(g, name, self.given.get(name))
+        kernel = self.add_kernel(name, written.body, written.params, updates, sources, g.ignored)
+        if name in self.given:
+            proven(kernel, written.nests, written.schedule)
+        self.schedules[name] = written.schedule
         self.decisions += describe_group(name, g, self.order)
 
     def write_extents(self, extents: Sequence[Expr]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
@@ -11,7 +11,7 @@ from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.scalarize import Points, scalarize, without_loops_of_one
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
-from jitml.fusion.schedule import GroupNest, all_scalars, scheduled, write
+from jitml.fusion.schedule import GroupNest, all_scalars, fitting, scheduled, write
 from jitml.fusion.schedule.choose import choose
 from jitml.fusion.schedule.views import Places, Views, steps_of
 from jitml.fusion.schedule.writer import LoopWriter
@@ -21,11 +21,22 @@ from jitml.ir.graph import Node
 from jitml.ir.types import DType
 from jitml.kernels.ir import Buffer, Stmt, is_ordered
 from jitml.kernels.program import Decision
+from jitml.kernels.schedule import Schedule
 from jitml.kernels.target import Target
 
 # Zeros from this size on are asked of the system, which gives a page as it is touched. To write them all is as fast as that if
 # they are all used, and what is so large is often reserved for the most that may be needed.
 UNTOUCHED_BYTES = 128 << 20
+
+
+@dataclass(frozen=True)
+class WrittenGroup:
+    """The body of a group's kernel, its parameters, and the schedule of its loops, which are these."""
+
+    body: tuple[Stmt, ...]
+    params: tuple[Buffer, ...]
+    schedule: Schedule
+    nests: Sequence[GroupNest]
 
 
 @dataclass(frozen=True)
@@ -39,8 +50,12 @@ class GroupLoops:
     target: Target
     order: Mapping[Node, int]
 
-    def body(self, g: Group) -> tuple[tuple[Stmt, ...], tuple[Buffer, ...]]:
-        """The statements of a group's kernel, box by box, and its parameters."""
+    def write(self, g: Group, name: str, given: Schedule | None) -> WrittenGroup:
+        """The loops of a group, box by box.
+
+        Args:
+            given: a schedule of the user's.
+        """
         boxes = self.boxes(g)
         views = self.views(g, boxes)
         partial: list[Buffer] = []
@@ -51,11 +66,13 @@ class GroupLoops:
 
         writer = LoopWriter(views)
         rows = frozenset(g.axes) if g.rows is None else g.rows
-        for points in boxes:
-            nest = GroupNest(points, views, rows, self.target, self.buffers.sizes)
-            write(scheduled(nest, choose(nest), ""), nest, writer, temporary)
+        nests = [GroupNest(points, views, rows, self.target, self.buffers.sizes) for points in boxes]
+        schedule = Schedule(tuple(map(choose, nests))) if given is None else fitting(given, nests, name)
+        for nest, primitives in zip(nests, schedule.boxes):
+            write(scheduled(nest, primitives, name), nest, writer, temporary)
         assert views.buffers is not None
-        return writer.finish(), (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
+        params = (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
+        return WrittenGroup(writer.finish(), params, schedule, nests)
 
     def is_empty(self, g: Group) -> bool:
         """Whether a group has nothing to compute."""

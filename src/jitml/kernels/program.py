@@ -12,6 +12,7 @@ import numpy as np
 from jitml.errors import Source
 from jitml.ir.ops.complex import whole_dtype
 from jitml.kernels.ir import Buffer, Expr, Kernel
+from jitml.kernels.schedule import Schedule
 from jitml.kernels.sizes import SizeSource
 
 
@@ -213,6 +214,7 @@ class KernelProgram:
     packed: inputs and outputs that are complex arrays, both parts along a last axis.
     measured: other outputs to be shrunk to their true shape -> for each axis, where its extent stands in the last output, which
     is an array i64 for this purpose only (None: it is the memory's).
+    schedules: how the loops of kernels run, of those whose loops are a schedule's.
     """
 
     buffers: Mapping[str, Buffer]
@@ -228,6 +230,7 @@ class KernelProgram:
     joined: frozenset[str] = frozenset()
     packed: frozenset[str] = frozenset()
     decisions: tuple[Decision, ...] = field(default=(), compare=False)
+    schedules: Mapping[str, Schedule] = field(default_factory=dict, compare=False)
 
     def ports(self, names: Sequence[str]) -> tuple[Port, ...]:
         """Inputs or outputs as the caller sees them."""

@@ -140,6 +140,14 @@ class Schedule:
         return show_schedule("", self)
 
 
+def introduced(primitive: Primitive) -> str:
+    """The name of the loop that a primitive makes; empty if it makes none."""
+    match primitive:
+        case Split(outer=name) | RFactor(outer=name) | Fuse(fused=name):
+            return name
+    return ""
+
+
 # ------------------------------------------------------------------------------------------------------------- text
 
 

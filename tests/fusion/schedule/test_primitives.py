@@ -13,6 +13,7 @@ from support.loop_trees import scheduled
 
 POINTS = "for i0 in 0:100 { for i1 in 0:50 { point store y } }"
 ROWS = "for i0 in 0:64 { cell s0: f64 = 0.0; for i1 in 0:100 { point s0 add= %s0 }; point store y }"
+MATRICES = f"for i0 in 0:9 {{ {ROWS.replace('i1', 'i2').replace('i0', 'i1')} }}"
 PRODUCT = "cell s0: f64 = 1.0; for i0 in 0:9 { for i1 in 0:9 { point s0 mul= %s0 } }; point store y"
 
 
@@ -22,15 +23,27 @@ PRODUCT = "cell s0: f64 = 1.0; for i0 in 0:9 { for i1 in 0:9 { point s0 mul= %s0
         (POINTS, "vector i7", "no loop is called i7; the loops are i0, i1"),
         (POINTS, "vector i0.1", "no loop is called i0.1; the loops are i0, i1"),
         (POINTS, "parallel i1", "i1 does not stand outermost, and only such loops are shared among threads"),
-        (POINTS, "vector i0; vector i1", "i0 runs in lanes already, on the way to i1 or inside it"),
-        (POINTS, "vector i0; split i0 8 -> a", "i0 runs vector already"),
+        (POINTS, "vector i0; vector i1", "i1 cannot run in lanes inside i0, which does"),
+        (POINTS, "vector i0; split i0 8 -> a", "i0 is vector already"),
         (POINTS, "split i0 8 -> a; vector a", "the limits of i0 depend on a, so that lanes would run it in their own ways"),
         (POINTS, "split i0 8 -> i1", "the name i1 is taken"),
         (POINTS, "split i0 8 -> a; reorder i0 a", "the limits of i0 depend on a loop that would stand inside it"),
-        (POINTS, "parallel i0; reorder i1 i0", "a parallel loop would not stand outermost"),
+        (POINTS, "parallel i0; reorder i1 i0", "i0 does not stand outermost, and only such loops are shared among threads"),
         (POINTS, "fuse i1 i0 -> f", "i0 is not all that i1 holds"),
         (POINTS, "rfactor i1 8 -> a", "i1 adds nothing up"),
         (POINTS, "jam i0 1", "i0 is serial, with steps of 1: 1 of them do not run side by side"),
+        (ROWS, "jam i0 2; split i0 8 -> a", "i0 runs side by side already"),
+        (ROWS, "split i0 8 -> a; jam i0 2; vector i0", "i0 is vector, and does not run side by side as well"),
+        (
+            MATRICES,
+            "vector i0; rfactor i2 8 -> a across i1",
+            "i0 has scratch of its own, of which there is one and not one for each lane",
+        ),
+        (
+            MATRICES,
+            "jam i0 2; rfactor i2 8 -> a across i1",
+            "i0 has scratch of its own, which iterations side by side would share",
+        ),
         (ROWS, "reorder i1 i0", "i1 i0 are not loops that hold nothing but each other"),
         (ROWS, "split i0 8 -> a; stage cells at i0", "i0 is no loop over pieces of another, which is all that it holds"),
         (ROWS, "rfactor i1 8 -> a in registers", "partial results lie in memory, or across a loop, not in registers"),

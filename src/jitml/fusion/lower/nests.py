@@ -34,7 +34,7 @@ class Emit(Protocol):
         params: Sequence[Buffer],
         updates: Mapping[str, str] | None = None,
         sources: tuple[Source, ...] = (),
-    ) -> str: ...
+    ) -> None: ...
 
 
 @dataclass

@@ -6,7 +6,8 @@ makes statements of the last. Which schedule that is, a back end says (`Schedule
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from jitml.errors import ScheduleError
@@ -14,18 +15,15 @@ from jitml.fusion.schedule.canonical import canonical
 from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.primitives import apply
 from jitml.fusion.schedule.text import show_tree
-from jitml.fusion.schedule.tree import LoopTree, Misfit
+from jitml.fusion.schedule.tree import LoopTree, Misfit, TreeLoop, loops
 from jitml.fusion.schedule.write import write
-from jitml.kernels.schedule import Primitive, show_primitive
+from jitml.kernels.analysis.races import races
+from jitml.kernels.ir import Kernel
+from jitml.kernels.schedule import Primitive, Schedule, introduced, show_primitive
 
-__all__ = ["GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "scheduled", "serial", "write"]
+__all__ = ["GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "fitting", "proven", "scheduled", "write"]
 
 Scheduler: TypeAlias = Callable[[GroupNest], tuple[Primitive, ...]]
-
-
-def serial(nest: GroupNest) -> tuple[Primitive, ...]:
-    """The schedule that leaves all loops as they are."""
-    return ()
 
 
 def scheduled(nest: GroupNest, primitives: tuple[Primitive, ...], kernel: str) -> LoopTree:
@@ -39,8 +37,43 @@ def scheduled(nest: GroupNest, primitives: tuple[Primitive, ...], kernel: str) -
         try:
             tree = apply(tree, primitive, nest)
         except Misfit as misfit:
-            raise ScheduleError(
-                f"schedule of {kernel}: {show_primitive(primitive)}: {misfit.message}",
-                remedy=f"Its loops are then:\n{show_tree(tree, mark=misfit.loop)}",
-            ) from None
+            raise refusal(kernel, f"{show_primitive(primitive)}: {misfit.message}", misfit.tree or tree, misfit.loop) from None
     return tree
+
+
+def refusal(kernel: str, reason: str, tree: LoopTree, loop: TreeLoop | None = None) -> ScheduleError:
+    """A schedule's error, with the loops as they are, and a mark at the one that it is about."""
+    return ScheduleError(f"schedule of {kernel}: {reason}", remedy=f"Its loops:\n{show_tree(tree, loop)}")
+
+
+def fitting(given: Schedule, nests: Sequence[GroupNest], kernel: str) -> Schedule:
+    """A schedule of the user's, if it is one for these boxes, and its names are free.
+
+    Raises:
+        ScheduleError: it is not.
+    """
+    if len(given.boxes) != len(nests):
+        boxes = "\n".join(f"box {n}:\n{show_tree(canonical(nest))}" for n, nest in enumerate(nests))
+        what = f"it has primitives for {len(given.boxes)} boxes of loops, of which there are {len(nests)}"
+        raise ScheduleError(f"schedule of {kernel}: {what}", remedy=f"Write `box 0 {{ ... }}` for each of them:\n{boxes}")
+    for nest, primitives in zip(nests, given.boxes):
+        for primitive in primitives:
+            if (name := introduced(primitive)) and (nest.knows(name) or _GENERATED.fullmatch(name)):
+                raise refusal(kernel, f"{show_primitive(primitive)}: the name {name} is taken", canonical(nest))
+    return given
+
+
+_GENERATED = re.compile(r"(t|row|sums)\d+|for|in|point|bind|cell|scratch|recall|store|end|most|grain|jam")
+
+
+def proven(kernel: Kernel, nests: Sequence[GroupNest], schedule: Schedule) -> None:
+    """
+    Raises:
+        ScheduleError: the loops that a schedule of the user's has made of a kernel run into each other.
+    """
+    for reason in races(kernel):
+        for nest, primitives in zip(nests, schedule.boxes):
+            tree = scheduled(nest, primitives, kernel.name)
+            marked = [loop for loop in loops(tree.body) if reason.startswith(f"{loop.kind} loop over {loop.index}:")]
+            if marked:
+                raise refusal(kernel.name, reason, tree, marked[0])

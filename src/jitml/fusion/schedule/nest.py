@@ -114,6 +114,21 @@ class GroupNest:
         roots = [r.operand for r in self.points.reductions] + [s.scalar for s in self.points.stores]
         return {f"%{n}": s for n, s in enumerate(s for s in operands_first(roots) if s.kind == "apply")}
 
+    def describe_scalars(self) -> str:
+        """What the numbers stand for: `%0 = sub(x, s0), %1 = exp(%0)`."""
+        names = {s: name for name, s in self.scalars.items()}
+
+        def shown(s: Scalar) -> str:
+            return names.get(s) or ("index" if s.kind == "index" else str(s.value))
+
+        return ", ".join(f"{name} = {s.value}({', '.join(map(shown, s.args))})" for name, s in self.scalars.items())
+
+    def knows(self, name: str) -> bool:
+        """Whether a name stands for an index, a cell, a buffer or a size already."""
+        axes = {n for axis in self.views.axes for n in (axis.name, *axis.members)}
+        cells = {n for cell in self.reductions for n in (cell, f"{cell}b")}
+        return name in axes | cells | (self.views.buffers or {}).keys() or name in self.sizes.names.values()
+
     def members(self, index: str) -> tuple[str, ...]:
         """The group's indices that a loop over an axis stands for; none for a loop over pieces of one."""
         return self._members.get(index, ())

@@ -169,11 +169,12 @@ def names(tree: LoopTree) -> set[str]:
 
 
 class Misfit(ScheduleError):
-    """A primitive does not fit a tree; `loop` is the one that it is about."""
+    """A primitive does not fit a tree. It is about `loop`; `tree` is what it would make, if that is where the loop is."""
 
     def __init__(self, message: str, loop: TreeLoop | None = None) -> None:
         super().__init__(message)
         self.loop = loop
+        self.tree: LoopTree | None = None
 
 
 def changed(body: Body, change: Callable[[TreeLoop], Body | None]) -> Body:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.primitives.kinds import jam, parallel, unroll, vector
+from jitml.fusion.schedule.primitives.legality import require_legal
 from jitml.fusion.schedule.primitives.order import fuse, reorder, split
 from jitml.fusion.schedule.primitives.reductions import rfactor, stage_cells
 from jitml.fusion.schedule.primitives.staging import inline, stage
@@ -29,6 +30,12 @@ def apply(tree: LoopTree, primitive: Primitive, nest: GroupNest) -> LoopTree:
     Raises:
         Misfit: the primitive does not fit the loops.
     """
+    result = _applied(tree, primitive, nest)
+    require_legal(result)
+    return result
+
+
+def _applied(tree: LoopTree, primitive: Primitive, nest: GroupNest) -> LoopTree:
     match primitive:
         case Split():
             return split(tree, primitive)

@@ -94,8 +94,6 @@ def _require_order(order: list[TreeLoop], before: list[TreeLoop], tree: LoopTree
         if variables_of(loop.start, loop.stop) & ({loop.index} | inside):
             raise Misfit(f"the limits of {loop.index} depend on a loop that would stand inside it", loop)
         inside.add(loop.index)
-    if any(loop.kind == "parallel" for loop in order[1:]):
-        raise Misfit("a parallel loop would not stand outermost", order[0])
     require_any_order(before[0], tree)
 
 
@@ -115,5 +113,5 @@ def require_new(tree: LoopTree, name: str) -> None:
 def require_whole(loop: TreeLoop) -> None:
     """Refuse a loop whose iterations are handed out already."""
     if loop.kind != "serial" or loop.step != 1 or loop.together > 1:
-        how = "side by side" if loop.together > 1 else loop.kind if loop.kind != "serial" else f"in steps of {loop.step}"
-        raise Misfit(f"{loop.index} runs {how} already", loop)
+        kind = f"is {loop.kind}" if loop.kind != "serial" else f"has steps of {loop.step}"
+        raise Misfit(f"{loop.index} {'runs side by side' if loop.together > 1 else kind} already", loop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from jitml.fusion.schedule.nest import chunk_count, chunk_stop, least
@@ -19,6 +19,7 @@ from jitml.fusion.schedule.tree import (
     chain,
     changed,
     named,
+    names,
     nested,
     updated,
     with_loops,
@@ -47,7 +48,7 @@ def _in_cells(tree: LoopTree, p: RFactor) -> LoopTree:
 
     What is combined in order stays in the cell that it has.
     """
-    known = cells(tree)
+    known, taken = cells(tree), names(tree)
     if not any(updated(loop.body) for loop in named(p.loop, tree)):
         raise Misfit(f"{p.loop} adds nothing up", named(p.loop, tree)[0])
 
@@ -55,19 +56,25 @@ def _in_cells(tree: LoopTree, p: RFactor) -> LoopTree:
         combines = updated(loop.body)
         if not combines:
             return (loop,)
-        apart = [name for name, combine in combines.items() if not is_ordered(combine, known[name].init.dtype)]
+        apart = {name: _fresh(f"{name}b", taken) for name, how in combines.items() if not is_ordered(how, known[name].init.dtype)}
         inner = loop
         if p.outer:
             inner = replace(
                 loop, start=Var(p.outer), stop=least(add(Var(p.outer), p.block), loop.stop), most=min(p.block, loop.most)
             )
-        inner = replace(inner, body=_renamed(inner.body, {name: f"{name}b" for name in apart}))
-        own = (Cell(f"{name}b", known[name].init) for name in apart)
-        totals = (Update(name, Var(f"{name}b", known[name].init.dtype), combines[name]) for name in apart)
+        inner = replace(inner, body=_renamed(inner.body, apart))
+        own = (Cell(new, known[name].init) for name, new in apart.items())
+        totals = (Update(name, Var(new, known[name].init.dtype), combines[name]) for name, new in apart.items())
         body: Body = (*own, inner, *totals)
         return (replace(loop, index=p.outer, step=p.block, body=body),) if p.outer else body
 
     return with_loops(tree, p.loop, factored)
+
+
+def _fresh(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name += "b"
+    return name
 
 
 def _renamed(body: Body, new: dict[str, str]) -> Body:
@@ -94,9 +101,14 @@ def _only_row(tree: LoopTree, p: RFactor) -> tuple[list[TreeLoop], list[Cell], T
     row = around[-1].body if around else tree.body
     first = [node for node in row if isinstance(node, Cell)]
     rest = row[len(first) :]
-    if loop is None or not first or not rest or rest[0] is not loop or any(isinstance(node, TreeLoop) for node in rest[1:]):
+    if loop is None or not rest or rest[0] is not loop or not _is_pass(first, loop, rest[1:]):
         raise Misfit(f"{p.loop} is not the one pass over a row", named(p.loop, tree)[0])
     return around, first, loop, rest[1:]
+
+
+def _is_pass(own: Sequence[Cell], loop: TreeLoop, rest: Body) -> bool:
+    """Whether a loop makes all reductions of a row, which begins with their cells, and no other loop follows."""
+    return bool(own) and {cell.name for cell in own} == {*updated(loop.body)} and not any(isinstance(x, TreeLoop) for x in rest)
 
 
 def _in_memory(tree: LoopTree, p: RFactor) -> LoopTree:
@@ -135,7 +147,7 @@ def _across(tree: LoopTree, p: RFactor) -> LoopTree:
     require_whole(columns)
     own = [node for node in columns.body if isinstance(node, Cell)]
     loop, *rest = columns.body[len(own) :] or (None,)
-    if not own or not isinstance(loop, TreeLoop) or loop.index != p.loop or any(isinstance(node, TreeLoop) for node in rest):
+    if not isinstance(loop, TreeLoop) or loop.index != p.loop or not _is_pass(own, loop, tuple(rest)):
         raise Misfit(f"{p.loop} is not the one pass that {columns.index} makes over a row", columns)
     partial = {node.value: node for node in rest if isinstance(node, Store)}
     is_home = len(partial) == len(rest) == len(own) and all(Var(cell.name, cell.init.dtype) in partial for cell in own)

@@ -34,7 +34,9 @@ def stage(tree: LoopTree, p: Stage, nest: GroupNest) -> LoopTree:
     """
     scalar = nest.scalars.get(p.scalar)
     if scalar is None:
-        raise Misfit(f"no scalar is called {p.scalar}; they are %0 to %{len(nest.scalars) - 1}")
+        raise Misfit(f"no scalar is called {p.scalar}; there are {nest.describe_scalars() or 'none'}")
+    if not any(scalar.variables & {*axis.members} for axis in nest.inner):
+        raise Misfit(f"{p.scalar} is the same all along a row: it waits in a register")
     row = _row_with(tree.body, scalar, nest)
     makers = [k for k, node in enumerate(row) if _makes(node, scalar, nest)]
     if len(makers) < 2 or not all(isinstance(row[k], TreeLoop) for k in makers):

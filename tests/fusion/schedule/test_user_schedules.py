@@ -1,0 +1,97 @@
+"""Schedules of the user's: shown, given back, replaced, and refused with the kernel, the reason and the loops."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.errors import ScheduleError
+from support.drawn_schedules import Array, softmax
+
+X = np.random.default_rng(0).normal(size=(40, 30))
+
+
+def rows(x: Array) -> Array:
+    return np.exp(x.sum(-1))
+
+
+def two_halves(x: Array) -> Array:
+    return np.concatenate([x * 2.0, np.exp(x)])
+
+
+def counted(x: Array) -> Array:
+    total = np.zeros((x.shape[1], x.shape[1]))
+    n = 0
+    while total.max() < 5.0:
+        total = total + np.exp(total @ total.T + x.T @ x)
+        n += 1
+    return total + n
+
+
+@pytest.mark.parametrize("function", [softmax, rows, two_halves, counted])
+def test_what_is_shown_can_be_given_back(function: object) -> None:
+    shown = jitml.jit(function).lower(X)
+    again = jitml.jit(function, schedules=shown.schedules)
+    assert again.lower(X).schedules == shown.schedules
+    assert again.lower(X).kernels == shown.kernels
+    assert shown.schedules
+
+
+def test_a_schedule_replaces_the_one_that_jitml_chooses() -> None:
+    scheduled = jitml.jit(rows, schedules={"k0_exp": "split i0 8 -> io; parallel io; vector i1"})
+    assert "for io in 0:40:8 parallel" in scheduled.lower(X).kernels
+    np.testing.assert_allclose(scheduled(X), rows(X))
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(scheduled))(X), rows(X))
+
+
+def test_a_kernel_in_a_region_has_a_path() -> None:
+    path = "k2_while.1/k0_add"
+    assert path in jitml.jit(counted).lower(X).schedules
+    scheduled = jitml.jit(counted, schedules={path: "split i0 8 -> io"})
+    assert "for io in" in scheduled.lower(X).kernels
+    np.testing.assert_allclose(scheduled(X), counted(X))
+
+
+def test_a_kernel_that_is_not_there() -> None:
+    with pytest.raises(ScheduleError, match="no kernel with a schedule is called k7_exp; there are k0_exp"):
+        jitml.jit(rows, schedules={"k7_exp": "vector i0"})(X)
+
+
+def test_a_primitive_that_does_not_fit_shows_the_loops_and_marks_one() -> None:
+    with pytest.raises(ScheduleError) as error:
+        jitml.jit(rows, schedules={"k0_exp": "vector i0; vector i1"})(X)
+    assert str(error.value).splitlines() == [
+        "schedule of k0_exp: vector i1: i1 cannot run in lanes inside i0, which does",
+        "Its loops:",
+        "  for i0 in 0:40 vector {",
+        "    cell s0: f64 = 0.0",
+        ">   for i1 in 0:30 vector {",
+        "      point s0 add= %s0",
+        "    }",
+        "    point store c",
+        "  }",
+    ]
+
+
+@pytest.mark.parametrize("name", ["i0", "i1", "s0", "t3", "for"])
+def test_names_of_new_loops_are_new(name: str) -> None:
+    with pytest.raises(ScheduleError, match=f"the name {name} is taken"):
+        jitml.jit(rows, schedules={"k0_exp": f"split i0 8 -> {name}"})(X)
+
+
+def test_each_box_has_its_own_primitives() -> None:
+    text = "box 0 { vector i0 } box 1 { unroll i0 }"
+    (kernel,) = jitml.jit(two_halves).lower(X).schedules
+    assert "unroll" in jitml.jit(two_halves, schedules={kernel: text}).lower(X).kernels
+    with pytest.raises(ScheduleError, match="it has primitives for 1 boxes of loops, of which there are 2"):
+        jitml.jit(two_halves, schedules={kernel: "vector i0"})(X)
+
+
+def test_what_cannot_be_read_is_refused_at_once() -> None:
+    with pytest.raises(ScheduleError, match="no primitive is called 'tile'"):
+        jitml.jit(rows, schedules={"k0_exp": "tile i0 i1"})
+    with pytest.raises(TypeError, match="is no mapping from names of kernels to schedules"):
+        jitml.jit(rows, schedules={"k0_exp": 3})
