@@ -29,6 +29,7 @@ def info() -> str:
         "vectors": f"{target.vector_bytes * 8} bits, {target.vector_registers} registers{', fma' if target.has_fma else ''}",
         "caches": f"L1 {bytes_text(caches.l1)}, L2 {bytes_text(caches.l2)}, L3 {bytes_text(caches.l3)}",
         "threads": f"{target.threads} (JITML_NUM_THREADS {CONFIG.num_threads or 'not set'})",
+        "back end": f"{CONFIG.backend} (JITML_BACKEND)",
         "checks": "each stage is verified (JITML_CHECK)" if CONFIG.check else "off (JITML_CHECK)",
         "dump": ", ".join(sorted(CONFIG.dump)) or "nothing (JITML_DUMP)",
         "GPU": "no back end yet",

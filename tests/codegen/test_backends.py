@@ -1,5 +1,8 @@
 """The seam before back ends: programs run by the interpreter under `jit`, and by a third back end; each is emitted once."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -68,6 +71,13 @@ def test_stages_by_name(name: str) -> None:
     texts = {stage: lowered.text(stage) for stage in lowered.stages}
     assert all(texts.values()) and texts["kernels"] == lowered.kernels
     assert {"llvm": "@jitml_run", "interpreter": "def kernel(arrays):"}[name] in texts[backend_named(name).stages[0]]
+
+
+def test_the_environment_picks_one_and_the_others_are_not_brought() -> None:
+    program = "import sys, jitml; print(jitml.jit(lambda x: x * 2)(1.5)); print([m for m in sys.modules if 'llvm' in m])"
+    environment = os.environ | {"JITML_BACKEND": "interpreter"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines() == ["3.0", "[]"]
 
 
 @pytest.mark.usefixtures("interpreted")
