@@ -72,3 +72,20 @@ def test_ranges(f: Callable[..., Any]) -> None:
     for bounds in RANGES:
         if f is first or -(2**62) < bounds[0] < 2**62:
             assert fast(X, *bounds) == f(X, *bounds), bounds
+
+
+ASKED: dict[str, Callable[[int], Any]] = {
+    "up": lambda n: len(range(n, sys.maxsize, 3)),
+    "down": lambda n: len(range(sys.maxsize, -n, -5)),
+    "a number in it": lambda n: 7 in range(n, sys.maxsize, 3),
+    "in steps down": lambda n: n in range(20, 0, -4),
+    "a float in it": lambda n: n / 2 in range(9, 1, -2),
+    "no number in it": lambda n: "a" in range(n),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_what_ranges_of_open_numbers_say_of_themselves(asked: Callable[[int], Any]) -> None:
+    compiled = jitml.jit(lambda x, n: x + asked(n), verify="never")
+    for n in (5, 6, 7, 8):
+        assert compiled(np.zeros(1), n) == float(asked(n))

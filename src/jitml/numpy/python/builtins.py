@@ -19,7 +19,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
+from jitml.ir.types import BOOL, C128, F64, I64, is_complex
 from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.lists.sequences import Range
@@ -35,7 +35,7 @@ from jitml.trace.symbolic.broadcasting import is_single
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, span, value_of_size, within
 from jitml.trace.values.boxing import TracedArray, TracedScalar, fresh, is_traced, read, scalar
 from jitml.trace.values.kinds import is_decided, kind_of, truth
-from jitml.trace.values.numbers import TracedNumber, combine, of_size
+from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.registry import call, implements, meaning_of
 from jitml.trace.values.sums import sum_of, sum_of_floats
 from jitml.trace.values.type_unions import (
@@ -59,7 +59,7 @@ def length(x: Any, /) -> Any:
     if type(x) in (TracedList, Growing, Probe, OpenList):
         return x.length()
     if type(x) is Range:
-        return of_size(x.trip)
+        return x.count()
     return x.shape[0] if type(x) is TracedArray and x.ndim else len(x)
 
 
@@ -291,10 +291,10 @@ def _contains(some: Any, x: Any, /) -> Any:
     """`x in some`: NumPy asks for any element that is equal, Python for the first one."""
     if type(some) is TracedArray:
         return number_of(bool, call(np.any, some == x))
+    if type(some) in (range, Range) and _is_real(x):
+        return _is_in_range(x, *(some.ends() if isinstance(some, Range) else (some.start, some.stop, some.step)))
     if not is_traced(x) and not (type(some) in (list, tuple) and any(map(is_traced, some))):
         return x in some
-    if type(some) is range and some.step == 1 and is_integer(read(x).dtype):
-        return _both(x >= some.start, x < some.stop)
     some = list(some) if type(some) is range else some
     if isinstance(some, (list, tuple)) and np.shape(x):
         return any(is_one(x, y) or bool(y == x) for y in some)
@@ -305,6 +305,18 @@ def _contains(some: Any, x: Any, /) -> Any:
     if any(outcome is True for outcome in found) or not traced:
         return any(outcome is True for outcome in found)
     return functools.reduce(lambda a, b: combine(operator.or_, a, b), traced)
+
+
+def _is_real(x: Any) -> bool:
+    kind: Any = kind_of(x)
+    return x.dtype.kind in "biuf" if isinstance(x, (TracedScalar, np.generic)) else kind in (bool, int, float)
+
+
+def _is_in_range(x: Any, start: Any, stop: Any, step: int) -> Any:
+    """Whether a range has a number in it, for which Python goes through it unless that is an int."""
+    first, last = (start <= x, x < stop) if step > 0 else (x <= start, stop < x)
+    distance = x - start if step > 0 else start - x
+    return _both(_both(first, last), distance % abs(step) == 0)
 
 
 def _both(a: Any, b: Any) -> Any:

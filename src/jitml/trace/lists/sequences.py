@@ -55,12 +55,28 @@ def _known(trip: Size) -> int:
 
 @dataclass(eq=False)
 class Range(Rows):
-    """`range(*bounds)`, which only the program knows. Of all `Rows`, this one has a length to Python, and may be false."""
+    """`range(*bounds)`, which only the program knows. Of all `Rows`, this one has a length to Python, and may be false.
+
+    is_cut: whether it goes on beyond what any loop comes to, so that `trip` is less than its length.
+    """
 
     bounds: tuple[Any, ...]
+    is_cut: bool = False
+
+    def count(self) -> Any:
+        """`len(self)`"""
+        return len(range(*map(operator.index, self.bounds))) if self.is_cut else _number(self.trip)
+
+    def ends(self) -> tuple[Any, Any, int]:
+        """Start, stop and step."""
+        start, stop, step = (0, self.bounds[0], 1) if len(self.bounds) == 1 else (*self.bounds, 1)[:3]
+        return start, stop, operator.index(step)
 
     def __bool__(self) -> bool:
         return bool(_number(self.trip))
+
+    def __contains__(self, x: Any) -> bool:  # what is no number
+        return any(x == number for number in self)
 
 
 @dataclass(eq=False)
@@ -184,7 +200,8 @@ def _range(*args: Any) -> Any:
         return range(*map(operator.index, args))
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
-    return Range(_trip(start, stop, step), lambda position: _element(start, stop, step, position), args)
+    is_cut = any(type(n) is int and abs(n) > 2 * _FURTHEST for n in (start, stop))
+    return Range(_trip(start, stop, step), lambda position: _element(start, stop, step, position), args, is_cut)
 
 
 def _bound(x: Any) -> Size:
