@@ -164,6 +164,25 @@ def test_each_hook_asks_the_model(use: Callable[[Any], Any], expected: Any, monk
     np.testing.assert_array_equal(f(X), expected)
 
 
+def filled(x: Any) -> Any:
+    items = []
+    for v in x:
+        items.append(v * 2)
+    return type(items) is list, isinstance(items, list), items[1]
+
+
+def grown(x: Any, items: Any) -> Any:
+    for v in x:
+        items.append(v)
+    return type(items) is list, isinstance(items, list)
+
+
+def test_type_is_that_which_a_stand_in_stands_for() -> None:
+    x = np.arange(50.0)
+    assert jitml.jit(verify="never")(filled)(x) == filled(x)
+    assert jitml.jit(verify="never")(grown)(x, []) == grown(x, [])
+
+
 def test_what_has_no_row_is_an_object() -> None:
     assert type(MODELS[Cell]) is ObjectModel
     assert Cell not in MODELS

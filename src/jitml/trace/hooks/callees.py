@@ -100,10 +100,6 @@ class Callees(OutsideCalls):
             return ErrorState
         return getattr(self, _HOOKS[function]) if function in _HOOKS else None
 
-    def _asked(self, function: Any) -> Any:
-        """What asks for state of the process."""
-        return asked(self.trace, function)
-
     def _in_the_registry(self, function: Any) -> Any:
         """What is compiled."""
         try:
@@ -166,10 +162,6 @@ class Callees(OutsideCalls):
         """Call a method of an array or a generator, which may ask special methods of what it is given."""
         self.unseen_inside(*args, *kwargs.values())
         return self.given(function, function, *args, **kwargs)
-
-    def _of_queue(self, function: Any) -> Any:
-        """A method of a queue from outside."""
-        return of_queue(self, function)
 
     def _of_text(self, function: Any) -> Any:
         """What writes text, or makes it of parts."""
@@ -372,13 +364,13 @@ class Callees(OutsideCalls):
 
 RULES: tuple[Callable[[Callees, Any], Any], ...] = (
     Callees._with_a_hook,
-    Callees._asked,
+    lambda hooks, function: asked(hooks.trace, function),  # for state of the process
     Callees._in_the_registry,
     Callees._wrapper,
     Callees._users_function,
     Callees._slot_of_a_type,
     Callees._draw,
-    Callees._of_queue,
+    of_queue,
     Callees._of_text,
     Callees._change,
     Callees._of_a_library,

@@ -17,10 +17,8 @@ from typing import Any
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.hooks.assignments import Assignments
 from jitml.trace.hooks.models.model import BINARY, COMPARE
-from jitml.trace.hooks.models.objects import FreshRows, items_of, iterator
 from jitml.trace.hooks.models.user_methods import EQUALITY, ORDER, PLAIN, named, static, users_method
 from jitml.trace.record.recording import home_of
-from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call
 
@@ -79,7 +77,8 @@ class PythonFunctions(Assignments):
         elif len(args) == 2 and not kwargs and function is operator.contains:
             return self.is_in(args[1], args[0])
         elif function is iter and len(args) == 1:
-            return self._iter(otherwise, args[0])
+            found = self.models[type(args[0])].iterator(self, args[0])
+            return otherwise(*args) if found is NotImplemented else found
         elif function is next and 0 < len(args) < 3 and users_method(type(args[0]), "__next__"):
             return self._next(*args)
         elif args and not kwargs:
@@ -94,17 +93,6 @@ class PythonFunctions(Assignments):
                 return (self.item(args[0], n) for n in reversed(range(operator.index(self.length(args[0])))))
         self.unseen(*args)
         return otherwise(*args, **kwargs)
-
-    def _iter(self, otherwise: Callable[..., Any], x: Any) -> Any:
-        if type(x) is TracedArray and x.ndim:
-            return FreshRows(x)
-        special = self.special(x, "__iter__")
-        if special is not None:
-            return iterator(special())
-        if static(type(x), "__iter__") is None and users_method(type(x), "__getitem__"):
-            return items_of(self, x)
-        self.unseen(x, methods=("__iter__", "__getitem__", "__len__", "__next__"))
-        return otherwise(x)
 
     def _next(self, x: Any, *default: Any) -> Any:
         following = self.special(x, "__next__")

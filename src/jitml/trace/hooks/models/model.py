@@ -59,7 +59,6 @@ class Model(Protocol):
 
     def class_of(self, x: Any) -> type:
         """`type(x)`"""
-        return type(x)
 
     def target(self, hooks: ModelHooks, x: Any) -> Any:
         """What stands for x on the left of `x.name = v` and `x[index] = v`."""
@@ -90,6 +89,9 @@ class Model(Protocol):
 
     def contains(self, hooks: ModelHooks, x: Any, item: Any) -> Any:
         """`item in x`"""
+
+    def iterator(self, hooks: ModelHooks, x: Any) -> Any:
+        """`iter(x)`; NotImplemented leaves it to Python."""
 
     def iterated(self, hooks: ModelHooks, x: Any) -> Any:
         """What is iterated over in the place of x."""

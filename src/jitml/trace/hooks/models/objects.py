@@ -38,6 +38,9 @@ from jitml.trace.values.text import percent
 class ObjectModel(Model):
     """What has no model of its own."""
 
+    def class_of(self, x: Any) -> type:
+        return x.__class__ if home_of(type(x)).startswith("jitml.") else type(x)  # what a stand-in stands for
+
     # Attributes
 
     def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
@@ -147,17 +150,25 @@ class ObjectModel(Model):
             found = is_it if found is False else call(np.logical_or, found, is_it)
         return found if found is False else call(bool, found)
 
-    def iterated(self, hooks: ModelHooks, x: Any) -> Any:
+    def iterator(self, hooks: ModelHooks, x: Any) -> Any:
         special = hooks.special(x, "__iter__")
         if special is not None:
-            found = iterator(special())
-            if type(found) is FreshRows and found.rows is None:
-                return found.array
-            return _steps_of(hooks, found) if users_method(type(found), "__next__") else gone_through(found)
+            found = special()
+            if not hasattr(type(found), "__next__"):
+                raise TypeError(f"iter() returned non-iterator of type '{named(found)}'")
+            return found
         if static(type(x), "__iter__") is None and users_method(type(x), "__getitem__"):
-            return items_of(hooks, x)
+            return _items_of(hooks, x)
         hooks.unseen(x, methods=("__iter__", "__getitem__", "__len__", "__next__"))
-        return x
+        return NotImplemented
+
+    def iterated(self, hooks: ModelHooks, x: Any) -> Any:
+        found = self.iterator(hooks, x)
+        if found is NotImplemented:
+            return x
+        if type(found) is FreshRows and found.rows is None:
+            return found.array
+        return _steps_of(hooks, found) if users_method(type(found), "__next__") else gone_through(found)
 
 
 class MethodModel(ObjectModel):
@@ -231,13 +242,6 @@ class FreshRows:
         return next(self.rows)
 
 
-def iterator(x: Any) -> Any:
-    """What `__iter__` has given."""
-    if not hasattr(type(x), "__next__"):
-        raise TypeError(f"iter() returned non-iterator of type '{named(x)}'")
-    return x
-
-
 def _steps_of(hooks: ModelHooks, x: Any) -> Iterator[Any]:
     """What the user's `__next__` gives."""
     following = hooks.special(x, "__next__")
@@ -250,7 +254,7 @@ def _steps_of(hooks: ModelHooks, x: Any) -> Iterator[Any]:
         yield item
 
 
-def items_of(hooks: ModelHooks, x: Any) -> Iterator[Any]:
+def _items_of(hooks: ModelHooks, x: Any) -> Iterator[Any]:
     """What the user's `__getitem__` gives for 0, 1, ..."""
     index = 0
     while True:

@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from jitml.trace.hooks.models.model import ModelHooks
-from jitml.trace.hooks.models.objects import ObjectModel
+from jitml.trace.hooks.models.objects import FreshRows, ObjectModel
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call_for_each_type, of_its_type
@@ -22,14 +22,10 @@ class StandInModel(ObjectModel):
 
 
 class TracerModel(StandInModel):
-    """Also what they are stored into, and the class that they show."""
+    """And are stored into."""
 
     def target(self, hooks: ModelHooks, x: Any) -> Any:
         return x
-
-    def class_of(self, x: Any) -> type:
-        cls: type = x.__class__
-        return cls
 
 
 class NumberModel(TracerModel):
@@ -63,6 +59,9 @@ class PythonNumberModel(NumberModel):
 class ArrayModel(TracerModel):
     def half(self, hooks: ModelHooks, x: Any, method: str, other: Any) -> Any:
         return NotImplemented if _defers(other, type(x)) else super().half(hooks, x, method, other)
+
+    def iterator(self, hooks: ModelHooks, x: Any) -> Any:
+        return FreshRows(x) if x.ndim else super().iterator(hooks, x)
 
 
 class ScalarModel(NumberModel, ArrayModel):
