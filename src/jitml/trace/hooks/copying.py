@@ -22,6 +22,7 @@ from jitml.trace.environment.loads import load, place_of
 from jitml.trace.hooks.models.user_methods import static
 from jitml.trace.hooks.unconverted_calls import OutsideCalls, made_like, own
 from jitml.trace.host_calls.array_ownership import own_arrays
+from jitml.trace.record.containers import contents, refill
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.recording import is_users_class
@@ -90,16 +91,11 @@ def _deep_container(hooks: OutsideCalls, x: Any, memo: Any) -> Any:
             return memo[id(x)]
         is_same = all(after is before for after, before in zip(items, x))
         made = x if is_same else x._make(items) if hasattr(x, "_make") else tuple(items)
-    elif isinstance(x, dict):
-        made = memo[id(x)] = defaultdict(x.default_factory) if type(x) is defaultdict else type(x)()
-        made.update((deeply_copied(hooks, key, memo), deeply_copied(hooks, item, memo)) for key, item in x.items())
-    elif type(x) is deque:
-        made = memo[id(x)] = deque(maxlen=x.maxlen)
-        made.extend(deeply_copied(hooks, item, memo) for item in x)
     else:
-        made = memo[id(x)] = type(x)()
-        for item in x:
-            made.append(deeply_copied(hooks, item, memo)) if type(x) is list else made.add(deeply_copied(hooks, item, memo))
+        kind: Any = type(x)
+        given = {"maxlen": x.maxlen} if kind is deque else {}
+        made = memo[id(x)] = kind(x.default_factory) if kind is defaultdict else kind(**given)
+        refill(made, tuple(deeply_copied(hooks, part, memo) for part in contents(x)))
     memo[id(x)] = made
     memo.setdefault(id(memo), []).append(x)
     return made

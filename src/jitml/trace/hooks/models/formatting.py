@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.trace.environment.loads import place_of
+from jitml.trace.environment.loads import place_of, with_items
+from jitml.trace.environment.tracked_copies import entries
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.user_methods import static, users_method
 from jitml.trace.record.guards import HostConst
@@ -215,13 +216,6 @@ def _copied(hooks: ModelHooks, x: Any, around: tuple[int, ...]) -> Any:
             return WrittenObject(as_repr, as_repr)
         return _copied(hooks, part, inside)
 
-    kind: Any = type(x)
-    if kind is dict:
-        return {key: item(part) for key, part in x.items()}
-    if kind is list or kind is tuple:
-        return kind(map(item, x))
-    if kind is deque:
-        return deque(map(item, x), x.maxlen)
-    if issubclass(kind, tuple) and hasattr(kind, "_make"):
-        return kind._make(map(item, x))
+    if type(x) in _CONTAINERS or (issubclass(type(x), tuple) and hasattr(x, "_make")):
+        return with_items(x, [(key, item(part)) for key, part in entries(x)])
     return x

@@ -35,9 +35,8 @@ class NumberModel(TracerModel):
         """An attribute that numbers of some types have, and stand-ins of others must not show; it may itself tell the type."""
         if doubt_of(x) is not None:
             if all(inspect.isroutine(getattr(which, name, None)) for which in types_of(x)):
-                return functools.partial(
-                    call_for_each_type, x, lambda y, *args, **kwargs: hooks.attr(y, name)(*args, **kwargs), x
-                )
+                method: Any = lambda y, *args, **kwargs: hooks.attr(y, name)(*args, **kwargs)  # noqa: E731
+                return functools.partial(call_for_each_type, x, method, x)
             return of_its_type(hooks.attr, x, name) if hasattr(None, name) else call_for_each_type(x, hooks.attr, x, name)
         if type(x) is TracedNumber and not has_attribute(x, name):
             raise AttributeError(f"'{x.kind.__name__}' object has no attribute '{name}'")
@@ -45,10 +44,6 @@ class NumberModel(TracerModel):
 
     def has(self, hooks: ModelHooks, x: Any, name: str) -> Any:
         return of_its_type(has_attribute, x, name)
-
-
-def _method(hooks: ModelHooks, name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
-    return hooks.attr(x, name)(*args, **kwargs)
 
 
 class PythonNumberModel(NumberModel):
