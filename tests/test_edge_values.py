@@ -9,13 +9,13 @@ import pytest
 
 import jitml
 from jitml.codegen.llvm.runtime.executable import compile_program
-from jitml.fusion.fuse import fuse
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
 from jitml.ir.types import Aval, DType
 from jitml.memory.plan import plan
+from support.fused import fuse
 from support.op_cases import CASES, Array, OpCase, edge_inputs
 
 # Complex numbers have a test of their own (tests/numpy/test_complex.py): infinities beside nan have no one answer.

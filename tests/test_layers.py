@@ -16,7 +16,6 @@ from hypothesis import given, settings
 
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
-from jitml.fusion.fuse import fuse
 from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret
@@ -30,6 +29,7 @@ from jitml.kernels.text.printer import show_program
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
+from support.fused import fuse
 from support.op_cases import CASES, results
 from support.sized import padded
 from support.strategies import (

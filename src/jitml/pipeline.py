@@ -152,7 +152,14 @@ def lower(
     optimized = run_passes(graph, check=CONFIG.check)
     backend = backend or chosen_backend()
     target = backend.target
-    kernels = fuse(optimized, aliases=aliases or {}, strides=strides or {}, target=target, schedules=schedules)
+    kernels = fuse(
+        optimized,
+        aliases=aliases or {},
+        strides=strides or {},
+        target=target,
+        scheduler=backend.schedule,
+        schedules=schedules,
+    )
     if CONFIG.check:
         verify_for(verify_program(kernels), target)
     program = plan(kernels, target.limits.alignment)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.fusion.fuse import fuse
 from jitml.ir.passes import run_passes
 from jitml.kernels.ir import Kernel
 from jitml.kernels.metrics import bytes_moved
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.trace.trace import trace
+from support.fused import fuse
 
 Array = np.ndarray[Any, Any]
 

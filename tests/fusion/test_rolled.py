@@ -10,7 +10,7 @@ import pytest
 
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
-from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.fusion.fuse import DEFAULT
 from jitml.fusion.scalar_loops import NotRolled
 from jitml.fusion.scalar_loops.drop_unused import without_unused
 from jitml.ir import ops
@@ -24,6 +24,7 @@ from jitml.kernels.target import Cost, Target
 from jitml.kernels.text.printer import show
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
+from support.fused import fuse
 from support.regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
-from jitml.fusion.fuse import fuse
 from jitml.ir import ops
 from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Value
@@ -20,6 +19,7 @@ from jitml.ir.types import F64, I64, Aval
 from jitml.kernels.target import Cost, Target
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
+from support.fused import fuse
 from support.regions import for_, get, graph_of, if_, number, put, put_window, rolled_program, size, spread, while_, window
 
 ROWS, COLUMNS, LENGTH = 4, 5, 6

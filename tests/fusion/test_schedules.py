@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from jitml.fusion.fuse import fuse
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.op import recording
@@ -15,7 +14,7 @@ from jitml.ir.types import F64, Aval
 from jitml.kernels.ir import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
 from jitml.kernels.metrics import bytes_moved, flops
 from jitml.kernels.program import KernelProgram
-from support.fused import text
+from support.fused import fuse, text
 
 
 def fused(source: str) -> KernelProgram:

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from jitml.errors import VerificationError
-from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.fusion.fuse import DEFAULT
 from jitml.ir.text.parser import parse
 from jitml.kernels.program import Call, KernelProgram
 from jitml.kernels.target import GEMM, Accepts, Cost, Limits, Target
 from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
+from support.fused import fuse
 
 PRODUCT = """
 graph(x: f64[30,40], y: f64[40,20], s: f64[30,20]) {

@@ -10,7 +10,6 @@ import pytest
 
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
-from jitml.fusion.fuse import fuse
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
@@ -21,6 +20,7 @@ from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
+from support.fused import fuse
 
 
 def update(shape: tuple[int, ...], part: tuple[int, ...], starts: list[tuple[int, ...]], steps: tuple[int, ...]) -> Graph:

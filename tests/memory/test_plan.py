@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.fusion.fuse import DEFAULT
 from jitml.ir.text.parser import parse
 from jitml.kernels.interpret import interpret
 from jitml.kernels.ir import Kernel
@@ -21,6 +21,7 @@ from jitml.kernels.text.program_parser import parse_program
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe, show
+from support.fused import fuse
 
 N = 16
 

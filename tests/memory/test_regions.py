@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
-from jitml.fusion.fuse import fuse
 from jitml.ir.interpret import interpret
 from jitml.ir.passes import run_passes
 from jitml.ir.text.parser import parse
@@ -19,6 +18,7 @@ from jitml.kernels.program import Call, KernelProgram, Region
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe, show
+from support.fused import fuse
 
 ROWS, COLUMNS = 32, 16
 WHOLE = ROWS * COLUMNS * 8

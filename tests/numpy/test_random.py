@@ -14,12 +14,12 @@ from numpy.random import default_rng
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.fusion.fuse import fuse
 from jitml.kernels.program import Call
 from jitml.kernels.target import Accepts, Target
 from jitml.kernels.text.printer import show_program
 from jitml.memory.plan import plan
 from support.against_numpy import compare, run_traced
+from support.fused import fuse
 
 Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)

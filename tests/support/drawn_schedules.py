@@ -12,7 +12,6 @@ import numpy as np
 
 import jitml
 from jitml.errors import ScheduleError
-from jitml.fusion.fuse import fuse
 from jitml.ir.graph import Graph
 from jitml.kernels.ir import Kernel, Loop, walk
 from jitml.kernels.program import KernelProgram
@@ -31,6 +30,7 @@ from jitml.kernels.schedule import (
     Unroll,
     Vector,
 )
+from support.fused import fuse
 
 Array = np.ndarray[Any, Any]
 

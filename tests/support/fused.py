@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.interpreter import run
-from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.codegen.llvm.schedule import schedule
+from jitml.fusion import fuse as fusion
+from jitml.fusion.fuse import DEFAULT
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.text.parser import parse
@@ -20,6 +22,11 @@ from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 
 Array = np.ndarray[Any, Any]
+
+
+def fuse(graph: Graph, **options: Any) -> KernelProgram:
+    """`fusion.fuse` with the loops that the CPU's back end chooses."""
+    return fusion.fuse(graph, **{"scheduler": schedule, **options})
 
 
 def draw(graph: Graph, seed: int = 0) -> list[Array]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
-from jitml.fusion.fuse import DEFAULT, fuse
+from jitml.fusion.fuse import DEFAULT
 from jitml.ir import ops
 from jitml.ir.analysis.verify import verify
 from jitml.ir.dims import Size, Sym, as_size
@@ -23,7 +23,7 @@ from jitml.kernels.text.printer import show_program
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
-from support.fused import TINY
+from support.fused import TINY, fuse
 
 Array = np.ndarray[Any, Any]
 TARGETS = (DEFAULT, TINY)

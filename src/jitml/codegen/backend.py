@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeVar
 from jitml.codegen.run.calling import RunNeeds
 from jitml.config import BACKENDS, CONFIG
 from jitml.errors import UnsupportedError
+from jitml.fusion.schedule.nest import GroupNest
+from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
 
@@ -56,6 +58,9 @@ class Backend(Protocol[M]):
 
     @property
     def target(self) -> Target: ...
+
+    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
+        """How the loops of a group are to run; data."""
 
     def emit(self, program: Program, options: CodeOptions) -> M:
         """The program's code; pure: no device is needed."""

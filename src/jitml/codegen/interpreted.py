@@ -14,10 +14,13 @@ import numpy as np
 
 from jitml.codegen.backend import Backend, CodeOptions, Executable
 from jitml.codegen.interpreter import run
+from jitml.codegen.llvm.schedule import schedule
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
 from jitml.errors import FailedCheck, UnsupportedError
+from jitml.fusion.schedule.nest import GroupNest
 from jitml.kernels.interpret import load_kernel, write_kernel
 from jitml.kernels.ir import Buffer, Kernel
+from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
 
@@ -77,6 +80,10 @@ class Interpreter:
     name = "interpreter"
     stages = ("python",)
     target = Target(name)
+
+    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
+        # The kernels whose answers are compared are those of the other back end.
+        return schedule(nest)
 
     def emit(self, program: Program, options: CodeOptions) -> InterpretedModule:
         """

@@ -26,7 +26,7 @@ from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
 from jitml.fusion.prepare.readback import read_back
 from jitml.fusion.scalar_loops import NotRolled, roll
-from jitml.fusion.schedule import proven
+from jitml.fusion.schedule import Scheduler, proven, serial
 from jitml.fusion.write_group import GroupLoops, describe_group
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
@@ -53,6 +53,7 @@ def fuse(
     aliases: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
     target: Target = DEFAULT,
+    scheduler: Scheduler = serial,
     measure: bool = True,
     rolls: bool = True,
     schedules: Mapping[str, Schedule] | None = None,
@@ -62,6 +63,7 @@ def fuse(
     Args:
         aliases: output position -> position of the input whose memory that output must end up in.
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
+        scheduler: says how the loops of a group run: the back end's heuristics. By itself all are serial.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
         rolls: loops over single elements become one kernel, where they can; else regions of kernels.
         schedules: how the loops of some kernels are to run, by the kernels' names.
@@ -76,7 +78,7 @@ def fuse(
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)
-    fusion = _Fusion(graph, signature, target, flat, schedules or {}, rolls=rolls)
+    fusion = _Fusion(graph, signature, target, scheduler, flat, schedules or {}, rolls=rolls)
     program = fusion.run(measure=measure)
     return verified(program, schedules) if schedules and measure else program
 
@@ -103,12 +105,13 @@ class _Fusion:
         graph: Graph,
         signature: Signature,
         target: Target,
+        scheduler: Scheduler,
         flat: Mapping[Value, Shape],
         given: Mapping[str, Schedule],
         *,
         rolls: bool,
     ) -> None:
-        self.given = given
+        self.scheduler, self.given = scheduler, given
         self.schedules: dict[str, Schedule] = {}
         self.graph, self.signature, self.target, self.flat, self.rolls = graph, signature, target, flat, rolls
         self.makers = graph.producers()
@@ -124,7 +127,7 @@ class _Fusion:
         in_place = {graph.outputs[k]: graph.inputs[i] for k, i in signature.aliases.items()}
         grouping = group(graph, self.sizes, self.target, in_place=in_place, strided=strided_values(graph, signature))
         self.buffers = buffers = Buffers(graph, self.sizes, grouping.same_memory)
-        self.loops = GroupLoops(buffers, self.target, self.order)
+        self.loops = GroupLoops(buffers, self.target, self.order, self.scheduler)
         for position, value in enumerate(graph.inputs):
             buffers.add(buffers.names[value], value.dtype, value.shape, signature.strides.get(position))
         buffers.add_constants(graph)
@@ -251,7 +254,14 @@ class _Fusion:
             bodies.append(f"{name}.{len(bodies)}/")
             given = {inner.removeprefix(bodies[-1]): s for inner, s in self.given.items() if inner.startswith(bodies[-1])}
             made = fuse(
-                body, aliases=aliases, strides=strides, target=self.target, measure=False, rolls=self.rolls, schedules=given
+                body,
+                aliases=aliases,
+                strides=strides,
+                target=self.target,
+                scheduler=self.scheduler,
+                measure=False,
+                rolls=self.rolls,
+                schedules=given,
             )
             self.schedules |= {bodies[-1] + inner: s for inner, s in made.schedules.items()}
             return made

@@ -11,8 +11,7 @@ from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.scalarize import Points, scalarize, without_loops_of_one
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
-from jitml.fusion.schedule import GroupNest, all_scalars, fitting, scheduled, write
-from jitml.fusion.schedule.choose import choose
+from jitml.fusion.schedule import GroupNest, Scheduler, all_scalars, fitting, scheduled, write
 from jitml.fusion.schedule.views import Places, Views, steps_of
 from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir import ops
@@ -44,11 +43,13 @@ class GroupLoops:
     """Writes the loops of groups.
 
     order: nodes -> their place in the graph.
+    scheduler: says how loops run, where the user does not.
     """
 
     buffers: Buffers
     target: Target
     order: Mapping[Node, int]
+    scheduler: Scheduler
 
     def write(self, g: Group, name: str, given: Schedule | None) -> WrittenGroup:
         """The loops of a group, box by box.
@@ -67,7 +68,7 @@ class GroupLoops:
         writer = LoopWriter(views)
         rows = frozenset(g.axes) if g.rows is None else g.rows
         nests = [GroupNest(points, views, rows, self.target, self.buffers.sizes) for points in boxes]
-        schedule = Schedule(tuple(map(choose, nests))) if given is None else fitting(given, nests, name)
+        schedule = Schedule(tuple(map(self.scheduler, nests))) if given is None else fitting(given, nests, name)
         for nest, primitives in zip(nests, schedule.boxes):
             write(scheduled(nest, primitives, name), nest, writer, temporary)
         assert views.buffers is not None

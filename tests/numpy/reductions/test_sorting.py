@@ -14,13 +14,13 @@ import jitml
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.executable import compile_program
 from jitml.codegen.llvm.runtime.sorting import has_sorts
-from jitml.fusion.fuse import fuse
 from jitml.ir.passes import run_passes
 from jitml.ir.text.parser import parse
 from jitml.ir.types import BOOL, DTYPES
 from jitml.kernels.target import GEMM, Target
 from jitml.memory.plan import plan
 from jitml.trace.trace import trace
+from support.fused import fuse
 
 Array = np.ndarray[Any, Any]
 KINDS = ("quicksort", "heapsort", "stable")

@@ -21,9 +21,14 @@ from jitml.kernels.analysis.races import races
 from jitml.kernels.ir import Kernel
 from jitml.kernels.schedule import Primitive, Schedule, introduced, show_primitive
 
-__all__ = ["GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "fitting", "proven", "scheduled", "write"]
+__all__ = ["GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "fitting", "proven", "scheduled", "serial", "write"]
 
 Scheduler: TypeAlias = Callable[[GroupNest], tuple[Primitive, ...]]
+
+
+def serial(nest: GroupNest) -> tuple[Primitive, ...]:
+    """The scheduler that leaves all loops as they are."""
+    return ()
 
 
 def scheduled(nest: GroupNest, primitives: tuple[Primitive, ...], kernel: str) -> LoopTree:

@@ -15,8 +15,6 @@ from jitml.kernels.ir import Apply, Const, Expr, add, affine, as_expr, floor_div
 from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import Target
 
-SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
-
 
 @dataclass
 class GroupNest:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jitml.fusion.schedule.lanes import across
-from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, all_scalars
+from jitml.codegen.llvm.schedule.lanes import across
+from jitml.codegen.llvm.schedule.pointwise import SHORT_ROW, share
+from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.passes import Pass, in_order, passes_of
-from jitml.fusion.schedule.pointwise import share
 from jitml.kernels.schedule import Parallel, Primitive, RFactor, Vector
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums

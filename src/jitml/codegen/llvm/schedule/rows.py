@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from jitml.codegen.llvm.schedule.lanes import across
+from jitml.codegen.llvm.schedule.pointwise import SHORT_ROW, share
 from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.schedule.lanes import across
-from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest, all_scalars, reachable
+from jitml.fusion.schedule.nest import GroupNest, all_scalars, reachable
 from jitml.fusion.schedule.passes import Pass, in_order, passes_of, visits
-from jitml.fusion.schedule.pointwise import share
 from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Split, Stage, StageCells, Unroll, Vector
 from jitml.kernels.target import WORK
 

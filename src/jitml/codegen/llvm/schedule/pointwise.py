@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitml.fusion.schedule.nest import SHORT_ROW, GroupNest
+from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.views import Axis
 from jitml.kernels.schedule import Parallel, Primitive, Reorder, Split, Unroll, Vector
 
+SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
 TILE = 32  # elements on each side of a tile through which a transposed array is read
 TINY = 2  # elements of a last axis that is written out, though its stores are strided then
 
