@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.optimize
+import scipy.sparse
 import scipy.special
 
 import jitml
@@ -141,3 +142,18 @@ def test_drawn_programs(number: int) -> None:
     for k in range(CALLS):
         told = call(jitted, names, k).warnings
         assert WrongResultWarning not in [kind for kind, _ in told]
+
+
+def test_what_a_library_has_found_out_on_the_way_to_a_result_that_nobody_wants() -> None:
+    """SciPy notes in the matrix that it is sorted; the program has left out the sum."""
+
+    def unused(a: Any, x: Any) -> Any:
+        a.data[0] = x[0]
+        a.sum()
+        return x * 2
+
+    compiled = jitml.jit(unused, verify="first")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(scipy.sparse.eye(3, format="csr") * 3, np.ones(3))
+    assert compiled.variants[0].checked == "its first answer is as NumPy gives it"

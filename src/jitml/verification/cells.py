@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.record.containers import kind_of_container
+from jitml.trace.record.recording import is_users_class
 from jitml.verification.blocks import are_same, same_bits, sample
 
 MISSING = object()
@@ -30,6 +31,7 @@ class StateCell:
         same: whether it holds what was seen.
         parts: what was seen, taken apart, with names as users write them.
         show: what it holds, in its own memory, which will change; None where `look` makes no copy.
+        kind: whose attributes it has, if it has some.
     """
 
     look: Callable[[], Any]
@@ -37,6 +39,7 @@ class StateCell:
     same: Callable[[Any], bool]
     parts: Callable[[Any], Named]
     show: Callable[[], Any] | None = None
+    kind: type = object
 
 
 def of_array(x: Array, name: str) -> StateCell:
@@ -100,8 +103,13 @@ def of_dict(x: Any, name: str) -> StateCell:
     return StateCell(look, put, lambda held: are_same(look(), held), lambda held: [(name, dict(_pairs(held)))])
 
 
-def of_namespace(space: dict[str, Any], name: str) -> StateCell:
-    """All attributes of an object."""
+def is_found_out(name: str, kind: type) -> bool:
+    """Whether an attribute is a library's own, which it sets where it has found out something: programs compute less."""
+    return name.rpartition(".")[2].startswith("_") and kind is not object and not is_users_class(kind)
+
+
+def of_namespace(space: dict[str, Any], kind: type, name: str) -> StateCell:
+    """All attributes of an object of a class."""
 
     def put(held: tuple[Any, ...]) -> None:
         wanted = dict(_pairs(held))
@@ -119,7 +127,7 @@ def of_namespace(space: dict[str, Any], name: str) -> StateCell:
     def parts(held: tuple[Any, ...]) -> Named:
         return [(f"{name}.{key}", value) for key, value in _pairs(held)]
 
-    return StateCell(look, put, same, parts)
+    return StateCell(look, put, same, parts, kind=kind)
 
 
 def of_slots(x: Any, members: Mapping[str, Any], name: str) -> StateCell:

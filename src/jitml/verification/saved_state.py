@@ -312,7 +312,7 @@ class SavedState:
         self._waiting.append((kind, kind.__qualname__))
         if (space := namespace(x)) is not None:
             self.places.setdefault(id(x), len(self.cells))
-            self.cells.append(cells.of_namespace(space, name))
+            self.cells.append(cells.of_namespace(space, kind, name))
             self._waiting += [(value, f"{name}.{key}") for key, value in [*space.items()] if type(value) not in _NUMBERS]
         if members := slots(kind):
             self.places.setdefault(id(x), len(self.cells))
