@@ -37,8 +37,9 @@ test-all:  ## the tests on every Python from 3.11 to 3.14 on this machine
 	  if python$$v -c '' 2>/dev/null; then echo "== Python $$v"; $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
 	  else echo "== Python $$v is not on this machine"; fi; done
 
-# Tests of whole programs, but for those that are about machine code or floating-point errors, of which the interpreter hears nothing.
+# Tests of whole programs, tables of them included, but for those that are about machine code or floating-point errors, of which the interpreter hears nothing.
 INTERPRETED := $(addprefix tests/programs/test_,corpus.py everyday.py programs.py python_numbers.py people.py rare_calls.py) \
+  $(addprefix tests/trace/,rewrite regions carried lists effects) \
   --deselect tests/programs/test_corpus.py::test_what_all_programs_share_is_no_part_of_their_code \
   $(foreach row,an_error_state_around_functions two_names_for_the_dict,--deselect "tests/programs/test_everyday.py::test_agrees[$(row)]")
 
