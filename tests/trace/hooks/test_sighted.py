@@ -5,7 +5,9 @@ from __future__ import annotations
 import cProfile
 import enum
 import functools
+import gc
 import operator
+import subprocess
 import sys
 import time
 import warnings
@@ -149,3 +151,105 @@ def test_a_profiler_is_there_again_afterwards() -> None:
     finally:
         sys.setprofile(before)
     assert events
+
+
+class Through:
+    """What C code calls by `operator.itemgetter`, out of sight."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __getitem__(self, n: int) -> Any:
+        return self.function(n)
+
+
+def with_default(number: SimpleNamespace) -> Callable[..., Any]:
+    def cost(n: int, number: SimpleNamespace = number) -> Any:
+        return n * number.v
+
+    return cost
+
+
+def with_keyword(number: SimpleNamespace) -> Callable[..., Any]:
+    def cost(n: int, *, number: SimpleNamespace = number) -> Any:
+        return n * number.v
+
+    return cost
+
+
+class Number:
+    def __init__(self) -> None:
+        self.v = 1
+
+    def value(self) -> Any:
+        return self.v
+
+
+def first_of(numbers: Any) -> Any:
+    return numbers[0].v
+
+
+def second_number() -> Any:
+    return SECOND
+
+
+def limited(n: int) -> Any:
+    limit = FIRST.v
+    steps = (a * limit for a in (1, 2))
+
+    def cost(a: int) -> int:
+        return abs(a - limit) + SECOND.v
+
+    return next(steps) + min((1, 2, 3), key=cost)
+
+
+FIRST, SECOND = Number(), Number()
+CLOSURES, DEFAULTS, KEYWORDS = ([make(x) for x in (FIRST, SECOND)] for make in (closing_over, with_default, with_keyword))
+FIRSTS, SECONDS = [FIRST], [SECOND]
+OF_TWO: dict[str, Callable[[int], Any]] = {
+    "closures": lambda n: CLOSURES[0](n) + 10 * CLOSURES[1](n),
+    "defaults": lambda n: DEFAULTS[0](n) + 10 * DEFAULTS[1](n),
+    "defaults of keywords": lambda n: KEYWORDS[0](n) + 10 * KEYWORDS[1](n),
+    "methods": lambda n: FIRST.value() + 10 * SECOND.value(),
+    "arguments": lambda n: first_of(FIRSTS) + 10 * first_of(SECONDS),
+    "what another returns": lambda n: FIRST.v + 10 * second_number().v,
+    "functions that are gone": limited,
+    "lambdas that are gone": lambda n: (lambda: FIRST.v)() + 10 * (lambda number=SECOND: number.v)(),
+}
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_each_function_of_one_code_is_seen(name: str) -> None:
+    """Only the first that was called had been guarded, and none that was gone when Python was asked for it."""
+    through = Through(OF_TWO[name])
+    compiled = jitml.jit(lambda x: x * operator.itemgetter(3)(through), verify="never")
+    for FIRST.v, SECOND.v in ((1, 1), (1, 2), (3, 2), (3, 1)):
+        np.testing.assert_array_equal(compiled(np.ones(2)), OF_TWO[name](3) * np.ones(2))
+
+
+def in_a_class(n: int) -> Any:
+    class Local:
+        v = FIRST.v
+
+    return Local().v
+
+
+def test_the_body_of_a_class_is_refused() -> None:
+    through = Through(in_a_class)
+    with pytest.raises(UnsupportedError, match="Local is called by code that is not converted"):
+        jitml.jit(lambda x: x * operator.itemgetter(3)(through))(np.ones(2))
+
+
+def test_functions_are_found_that_the_collector_does_not_see() -> None:
+    """A server that forks freezes what it has loaded before."""
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    gc.collect()
+    gc.freeze()
+    for case in ("key of sorted", "a closure as key", "call of a metaclass", "missing in an enum"):
+        test_what_a_function_out_of_sight_reads_may_change(case)
+    for case in ("closures", "methods", "functions that are gone"):
+        test_each_function_of_one_code_is_seen(case)

@@ -89,8 +89,11 @@ class NameHooks:
         value = getattr(self.function, attribute)
         if value is None:
             return None
-        slot = load(self.trace, getattr, base_of(self.trace, self.function), attribute, f"{self.function.__name__}.{attribute}")
-        return observe(self.trace, value, slot, f"{self.function.__name__}.{attribute}")
+        return observe(self.trace, value, self.place_of_part(attribute), f"{self.function.__name__}.{attribute}")
+
+    def place_of_part(self, attribute: str) -> Slot:
+        """The slot of the function's defaults."""
+        return load(self.trace, getattr, base_of(self.trace, self.function), attribute, f"{self.function.__name__}.{attribute}")
 
     def all_loaded(self) -> FunctionType:
         """The function, of which there is no source, with all that it can load by name loaded: arrays are traced in it."""

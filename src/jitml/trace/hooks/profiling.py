@@ -13,8 +13,10 @@ import sys
 from _lsprof import Profiler
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any
+from weakref import WeakSet
 
 from jitml.interrupts import preserve
 from jitml.trace.environment.unseen_reads import guard_state, names_in_code
@@ -51,15 +53,34 @@ preserve(sys.getprofile, _set_profile)
 
 
 class Sighting:
-    """A function of the user's that has been entered, with its arguments and what it closes over."""
+    """Code of the user's that has been entered, with the first arguments and what it closes over then, and its functions.
 
-    __slots__ = ("code", "scope", "values")
+    function: the first of this code that has been left.
+    others: further ones, but for those that have gone: nobody calls them again.
+    """
+
+    __slots__ = ("code", "function", "others", "scope", "values")
 
     def __init__(self, frame: FrameType) -> None:
         self.code, self.scope, self.values = frame.f_code, frame.f_globals, dict(frame.f_locals)
+        self.function: FunctionType | None = None
+        self.others: WeakSet[FunctionType] = WeakSet()
 
-    def function(self) -> FunctionType | None:
-        """The function itself, of which Python tells the code alone."""
+    def left(self, function: FunctionType) -> None:
+        if self.function is None:
+            self.function = function
+        elif function is not self.function:
+            self.others.add(function)
+
+    def functions(self) -> list[FunctionType]:
+        """None for the body of a class, which loads otherwise."""
+        if not self.code.co_flags & CO_OPTIMIZED:
+            return []
+        function = self.function or self._searched()
+        return [] if function is None else [function, *self.others]
+
+    def _searched(self) -> FunctionType | None:
+        """The function of a generator that has not ended; nobody finds it after a `gc.freeze`, unless by its name."""
         named = self.scope.get(self.code.co_name)
         if type(named) is FunctionType and named.__code__ is self.code:
             return named
@@ -77,14 +98,18 @@ class Sighting:
 class Entered:
     """What is entered while a function runs: the user's functions, and functions written in C that those call.
 
+    Python tells of a function's frame alone. One that has been left, and is held, holds the function itself.
+
     Args:
-        places: of objects from outside, by id: a function is noted once for each of those that it is given.
+        places: of objects from outside, by id: code is noted once for each of those that it is given.
     """
 
     def __init__(self, places: Container[int]) -> None:
         self.places = places
         self.sightings: dict[tuple[int, ...], Sighting] = {}
         self.calls: dict[tuple[str, int], Any] = {}
+        self._running: dict[int, tuple[FrameType, Sighting]] = {}
+        self._returning: int | None = None
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         before = sys.getprofile()
@@ -95,8 +120,16 @@ class Entered:
             return function(*args, **kwargs)
         finally:
             _set_profile(before)
+            for number in [*self._running]:
+                self._leave(number)
+            self._running.clear()
 
     def _tell(self, frame: FrameType, event: str, called: Any) -> None:
+        if self._returning is not None:
+            self._leave(self._returning)
+            self._returning = None
+        if event == "return" and id(frame) in self._running:
+            self._returning = id(frame)
         code = frame.f_code
         if event not in ("call", "c_call") or not _is_users_file(code.co_filename) or not _is_out_of_sight(code):
             return
@@ -108,8 +141,19 @@ class Entered:
         elif code.co_name not in _PARTS:
             values = frame.f_locals
             given = tuple(id(x) for x in values.values() if id(x) in self.places)
-            if (id(code), *given) not in self.sightings:
-                self.sightings[(id(code), *given)] = Sighting(frame)
+            sighting = self.sightings.get((id(code), *given))
+            if sighting is None:
+                sighting = self.sightings[(id(code), *given)] = Sighting(frame)
+            self._running[id(frame)] = frame, sighting
+
+    def _leave(self, number: int) -> None:
+        """Note the function of a frame, and let go of that, unless it is a generator's that goes on."""
+        frame, sighting = self._running[number]
+        for x in gc.get_referents(frame):
+            if type(x) is FunctionType and x.__code__ is sighting.code:  # arguments come behind it
+                sighting.left(x)
+                del self._running[number]
+                return
 
 
 class Sighted(Impure):
@@ -154,19 +198,21 @@ class Sighted(Impure):
             if is_one_of(function, _ONCE):
                 self._refuse_once(function)
             self.check_effects(function, getattr(function, "__self__", None))
+        # What one of them returns another may look into.
+        names = frozenset[str]().union(*(names_in_code(sighting.code) for sighting in entered.sightings.values()))
         for sighting in entered.sightings.values():
-            names = names_in_code(sighting.code)
-            if not names and not sighting.code.co_freevars:
+            if not names_in_code(sighting.code) and not sighting.code.co_freevars:
                 continue
             for value in sighting.values.values():
                 if (slot := self.trace.places.get(id(value))) is not None:
                     guard_state(self.trace, value, slot, names)
-            if (function := sighting.function()) is None:
+            if not (functions := sighting.functions()):
                 unsupported(
                     f"{sighting.code.co_qualname} is called by code that is not converted, and what it reads cannot be seen",
                     "Call it from the jitted function itself, or outside of it.",
                 )
-            self._guard_outer(function, names)
+            for function in functions:
+                self._guard_outer(function, names)
 
 
 def may_run_users_code(x: Any) -> bool:

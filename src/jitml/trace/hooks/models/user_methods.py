@@ -137,7 +137,7 @@ class Asking(NameHooks):
                     self._guard_outer(function, names)
 
     def _guard_outer(self, function: FunctionType, names: frozenset[str]) -> None:
-        """What a function that runs out of sight loads by name."""
+        """What a function that runs out of sight loads by name, and its defaults."""
         hooks = NameHooks(self.trace, function, self.convert)
         for name, value in outer_values(function).items():
             self.trace.read_unseen.add(name)
@@ -146,6 +146,9 @@ class Asking(NameHooks):
             slot = hooks.place(name)
             assert slot is not None
             guard_state(self.trace, value, slot, names)
+        for attribute in ("__defaults__", "__kwdefaults__"):
+            if (value := getattr(function, attribute)) is not None:
+                guard_state(self.trace, value, hooks.place_of_part(attribute), names)
 
     def unseen_inside(self, *xs: Any, methods: tuple[str, ...] = ()) -> None:
         """The same of all that these hold."""
