@@ -7,16 +7,16 @@ import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CellType, ModuleType
+from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from jitml.trace.record.containers import kind_of_container
+from jitml.trace.record.containers import differ
 from jitml.trace.record.recording import is_users_class
+from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
 from jitml.verification.blocks import are_same, same_bits, sample
 
-MISSING = object()
 Array = np.ndarray[Any, Any]
 Named = Iterable[tuple[str, Any]]
 
@@ -60,47 +60,19 @@ def of_constant(x: Array, name: str) -> StateCell:
     return StateCell(lambda: plain, lambda held: None, lambda held: sample(plain) == pages, lambda held: [(name, held)])
 
 
-def of_bytes(x: bytearray | array.array[Any], name: str) -> StateCell:
-    def look() -> bytes:
-        return bytes(x) if isinstance(x, bytearray) else x.tobytes()
+def of_container(x: Any, name: str) -> StateCell:
+    """A list, deque, set or dict, or bytes that may change."""
 
-    def put(held: bytes) -> None:
-        del x[:]
-        x.extend(held) if isinstance(x, bytearray) else x.frombytes(held)
+    def parts(held: tuple[Any, ...]) -> Named:
+        if isinstance(x, dict):
+            return [(name, dict(_pairs(held)))]
+        return [(name, held[0] if isinstance(x, (bytearray, array.array)) else set(held) if isinstance(x, set) else list(held))]
 
-    return StateCell(look, put, lambda held: look() == held, lambda held: [(name, held)])
-
-
-def of_sequence(x: Any, name: str) -> StateCell:
-    """A list, deque or set."""
-    kind = kind_of_container(x)
-
-    def put(held: tuple[Any, ...]) -> None:
-        if isinstance(x, list):
-            list.__setitem__(x, slice(None), held)
-        else:
-            kind.clear(x)
-            kind.update(x, held) if isinstance(x, set) else kind.extend(x, held)
-
-    def look() -> tuple[Any, ...]:
-        return tuple(kind.__iter__(x))
-
-    make = set if isinstance(x, set) else list
-    return StateCell(look, put, lambda held: are_same(look(), held), lambda held: [(name, make(held))])
+    return _of_references(Items(x), parts)
 
 
-def of_dict(x: Any, name: str) -> StateCell:
-    kind = kind_of_container(x)
-
-    def put(held: tuple[Any, ...]) -> None:
-        kind.clear(x)
-        for key, value in _pairs(held):
-            kind.__setitem__(x, key, value)
-
-    def look() -> tuple[Any, ...]:
-        return (*kind.keys(x), *kind.values(x))
-
-    return StateCell(look, put, lambda held: are_same(look(), held), lambda held: [(name, dict(_pairs(held)))])
+def _of_references(references: References, parts: Callable[[Any], Named]) -> StateCell:
+    return StateCell(references.look, references.put, lambda held: not differ(held, references.look()), parts)
 
 
 def is_found_out(name: str, kind: type) -> bool:
@@ -130,29 +102,10 @@ def of_namespace(space: dict[str, Any], kind: type, name: str) -> StateCell:
     return StateCell(look, put, same, parts, kind=kind)
 
 
-def of_slots(x: Any, members: Mapping[str, Any], name: str) -> StateCell:
+def of_slots(x: Any, members: Mapping[str, MemberDescriptorType], name: str) -> StateCell:
     """The attributes that an object has slots for."""
-
-    def held_in(member: Any) -> Any:
-        try:
-            return member.__get__(x)
-        except AttributeError:
-            return MISSING
-
-    def put(held: tuple[Any, ...]) -> None:
-        for member, value in zip(members.values(), held):
-            if value is not MISSING:
-                member.__set__(x, value)
-            elif held_in(member) is not MISSING:
-                member.__delete__(x)
-
-    def parts(held: tuple[Any, ...]) -> Named:
-        return [(f"{name}.{key}", value) for key, value in zip(members, held)]
-
-    def look() -> tuple[Any, ...]:
-        return tuple(map(held_in, members.values()))
-
-    return StateCell(look, put, lambda held: are_same(look(), held), parts)
+    references = Attributes(x, {}, (), tuple(members.values()))
+    return _of_references(references, lambda held: [(f"{name}.{key}", value) for key, value in zip(members, held)])
 
 
 def of_class(cls: type) -> StateCell:
@@ -179,21 +132,8 @@ def of_class(cls: type) -> StateCell:
 
 def of_names(space: dict[str, Any], keys: Sequence[str], owner: str = "") -> StateCell:
     """Globals, or attributes of a module, of these names."""
-
-    def put(held: tuple[Any, ...]) -> None:
-        for key, value in zip(keys, held):
-            if value is MISSING:
-                space.pop(key, None)
-            elif space.get(key, MISSING) is not value:
-                space[key] = value
-
-    def parts(held: tuple[Any, ...]) -> Named:
-        return [(f"{owner}.{key}" if owner else key, value) for key, value in zip(keys, held)]
-
-    def look() -> tuple[Any, ...]:
-        return tuple(space.get(key, MISSING) for key in keys)
-
-    return StateCell(look, put, lambda held: are_same(look(), held), parts)
+    shown = [f"{owner}.{key}" if owner else key for key in keys]
+    return _of_references(Attributes(None, space, tuple(keys)), lambda held: zip(shown, held))
 
 
 def of_module(module: ModuleType, keys: Sequence[str]) -> StateCell:
@@ -202,20 +142,7 @@ def of_module(module: ModuleType, keys: Sequence[str]) -> StateCell:
 
 def of_cell(cell: CellType, name: str) -> StateCell:
     """A variable of a function around."""
-
-    def look() -> tuple[Any, ...]:
-        try:
-            return (cell.cell_contents,)
-        except ValueError:
-            return (MISSING,)
-
-    def put(held: tuple[Any, ...]) -> None:
-        if held[0] is MISSING:
-            del cell.cell_contents
-        else:
-            cell.cell_contents = held[0]
-
-    return StateCell(look, put, lambda held: are_same(look(), held), lambda held: [(name, held[0])])
+    return _of_references(Content(cell), lambda held: [(name, held[0])])
 
 
 def of_generator(x: Any, name: str) -> StateCell:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users_class
-from jitml.verification.cells import MISSING
+from jitml.trace.record.references import MISSING
 from jitml.verification.saved_state import SavedState
 
 _VALUES = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.record.containers import kind_of_container
+from jitml.trace.record.object_state import slots_of
+from jitml.trace.record.references import MISSING
 from jitml.verification.blocks import same_bits
-from jitml.verification.cells import MISSING, is_found_out
+from jitml.verification.cells import is_found_out
 from jitml.verification.rounding import Close
-from jitml.verification.saved_state import SavedState, namespace, slots
+from jitml.verification.saved_state import SavedState, namespace
 
 Array = np.ndarray[Any, Any]
 _MOST_PAIRS = 20_000  # of arrays, of which it is asked whether they share memory
@@ -261,7 +263,7 @@ def _has_no_parts(x: Any) -> bool:
 def _attributes_of(x: Any) -> dict[str, Any]:
     found = dict(namespace(x) or {})
     kind: Any = type(x)
-    for name, member in slots(kind).items():
+    for name, member in slots_of(kind).items():
         try:
             found[name] = member.__get__(x)
         except AttributeError:

@@ -31,10 +31,12 @@ import numpy as np
 from jitml.trace.record.class_caches import by_class
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.libraries import is_library
+from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
+from jitml.trace.record.references import MISSING
 from jitml.trace.record.threads import is_alone
 from jitml.verification import cells
-from jitml.verification.cells import MISSING, Array, StateCell, is_special
+from jitml.verification.cells import Array, StateCell, is_special
 
 _MOST_INTERRUPTS = 5
 _NOTHING: Mapping[int, Any] = {}
@@ -290,10 +292,9 @@ class SavedState:
             self._reach_attributes(x, name)
 
     def _reach_container(self, x: Any, name: str) -> None:
+        self.cells.append(cells.of_container(x, name))
         if isinstance(x, (bytearray, array.array)):
-            self.cells.append(cells.of_bytes(x, name))
             return
-        self.cells.append(cells.of_dict(x, name) if isinstance(x, dict) else cells.of_sequence(x, name))
         kind = kind_of_container(x)
         if isinstance(x, dict):
             keys = list(kind.__iter__(x))
@@ -314,7 +315,7 @@ class SavedState:
             self.places.setdefault(id(x), len(self.cells))
             self.cells.append(cells.of_namespace(space, kind, name))
             self._waiting += [(value, f"{name}.{key}") for key, value in [*space.items()] if type(value) not in _NUMBERS]
-        if members := slots(kind):
+        if members := slots_of(kind):
             self.places.setdefault(id(x), len(self.cells))
             cell = cells.of_slots(x, members, name)
             self.cells.append(cell)
@@ -372,14 +373,6 @@ def namespace(x: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-@by_class
-def slots(kind: Any) -> dict[str, Any]:
-    """What classes with `__slots__` have for attributes."""
-    bases = [base for base in reversed(kind.__mro__) if "__slots__" in vars(base)]
-    members = {name: member for base in bases for name, member in vars(base).items()}
-    return {name: member for name, member in members.items() if type(member) is types.MemberDescriptorType}
-
-
 _BASES = {
     *(object, int, float, complex, str, bytes, tuple, frozenset, list, dict, set, deque, bytearray, array.array),
     *(defaultdict, OrderedDict, np.ndarray, np.generic, type, types.SimpleNamespace),
@@ -400,4 +393,4 @@ def _is_written_in_python(cls: Any) -> bool:
     )
 
 
-__all__ = ["SavedState", "Unsaved", "namespace", "slots"]
+__all__ = ["SavedState", "Unsaved", "namespace"]

@@ -23,17 +23,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.environment.arguments import Callee, Static
-from jitml.trace.record.class_caches import by_class
 from jitml.trace.record.containers import differ, kind_of_container
 from jitml.trace.record.escape_analysis import holds_stand_in, is_stand_in
 from jitml.trace.record.libraries import is_library
+from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
 from jitml.trace.rewrite.protocol import Restart
@@ -103,7 +103,7 @@ class Snapshot:
         names = sorted(self.names)
         for owner, attributes, name in self._owners:
             kind: Any = type(owner)
-            slots = {key: member for key, member in _slots(kind).items() if key in self.names}
+            slots = {key: member for key, member in slots_of(kind).items() if key in self.names}
             references = Attributes(owner, attributes, tuple(names), tuple(slots.values()))
             self._keep(name, references, (*names, *slots))
 
@@ -240,14 +240,6 @@ def _items(x: Any) -> list[tuple[Any, Any]]:
 def _parts(x: Any) -> tuple[Any, ...]:
     """What a library's object calls, or holds."""
     return (*(getattr(x, name, None) for name in _PARTS.get(type(x), ())), namespace_of(x).get("__wrapped__"))
-
-
-@by_class
-def _slots(cls: Any) -> Mapping[str, Any]:
-    """Of classes with `__slots__`; a member of one written in C, as `complex.real`, may be another object each time."""
-    bases = [base for base in reversed(cls.__mro__) if "__slots__" in vars(base)]
-    members = {name: member for base in bases for name, member in [*vars(base).items()]}
-    return {name: member for name, member in members.items() if type(member) is MemberDescriptorType}
 
 
 @lru_cache(maxsize=4096)

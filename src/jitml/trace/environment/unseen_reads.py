@@ -27,7 +27,7 @@ from jitml.trace.environment.understood import PLAIN, Way, way_of
 from jitml.trace.host_calls.staleness import take_at_run_time
 from jitml.trace.record.containers import to_load
 from jitml.trace.record.guards import Slot
-from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, is_visible
+from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, is_visible, slots_of
 from jitml.trace.record.recording import Trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.values.boxing import is_traced
 
@@ -230,8 +230,7 @@ def _attributes(trace: Trace, value: Any, slot: Slot, name: str, names: frozense
             and not hasattr(type(member), "__get__")
         ):
             found.append((key, load(trace, getattr, slot, key, f"{name}.{key}")))
-    slots = (key for cls in type(value).__mro__ for key in vars(cls).get("__slots__", ()) if key != "__dict__")
-    chosen = [key for key in slots if hasattr(value, key) and (everything or key in (names or ()))]
+    chosen = [key for key in slots_of(type(value)) if hasattr(value, key) and (everything or key in (names or ()))]
     return found + [(key, load(trace, getattr, slot, key, f"{name}.{key}")) for key in chosen]
 
 

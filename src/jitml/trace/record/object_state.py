@@ -12,7 +12,7 @@ import gc
 import pickle
 import struct
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any
 from zlib import crc32
@@ -27,6 +27,14 @@ _SHOW_ALL = {object, SimpleNamespace, BaseException}  # classes written in C of 
 _MOST_BYTES = 1 << 26  # of an object that is copied
 _MOST_PARTS = 10_000  # of an object that are searched for what it keeps
 _NUMBERS = (bool, int, float, complex)
+
+
+@by_class
+def slots_of(kind: Any) -> Mapping[str, MemberDescriptorType]:
+    """The attributes that classes have `__slots__` for; one written in C, as `complex.real`, may be another object each time."""
+    bases = [base for base in reversed(kind.__mro__) if "__slots__" in vars(base)]
+    members = {name: member for base in bases for name, member in [*vars(base).items()]}
+    return {name: member for name, member in members.items() if type(member) is MemberDescriptorType}
 
 
 def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]]) -> list[Any]:
@@ -108,11 +116,7 @@ def _attributes(x: Any) -> dict[str, Any]:
     if isinstance(x, (FunctionType, tuple, frozenset)):
         return {}
     found = dict(getattr(x, "__dict__", None) or {})
-    for cls in type(x).__mro__:
-        for name, member in vars(cls).items() if "__slots__" in vars(cls) else ():
-            if type(member) is MemberDescriptorType and hasattr(x, name):
-                found[name] = getattr(x, name)
-    return found
+    return found | {name: getattr(x, name) for name in slots_of(type(x)) if hasattr(x, name)}
 
 
 def _has_more(before: Any, after: Any) -> bool:

@@ -1,7 +1,7 @@
-"""References from outside: what is in a container, in attributes and in a cell.  How they are looked at, and rid of stand-ins.
+"""References from outside: what is in a container, in attributes and in a cell.  How they are looked at, and put back.
 
-`take_back` removes what a refused trace has left: nobody else has put that there, nor can use it. Other references stay as they
-are, for another thread may have changed them meanwhile.
+`put` has all as it was. `take_back` removes what a refused trace has left: nobody else has put that there, nor can use it. Other
+references stay as they are, for another thread may have changed them meanwhile.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ class References(Protocol):
         """What is there, to be compared item by item."""
         ...
 
+    def put(self, before: tuple[Any, ...]) -> None:
+        """Have there what has been seen."""
+        ...
+
     def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
         """Take out what a trace has left since `before` was seen."""
         ...
@@ -39,12 +43,15 @@ class Items:
     def look(self) -> tuple[Any, ...]:
         return contents(self.container)
 
+    def put(self, before: tuple[Any, ...]) -> None:
+        refill(self.container, before)
+
     def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
         after = self.look()
         is_dict = isinstance(self.container, dict)
         wanted = _entries_without(before, after, is_left) if is_dict else _items_without(before, after, is_left)
         if len(wanted) != len(after) or any(a is not b for a, b in zip(wanted, after)):
-            refill(self.container, wanted)
+            self.put(wanted)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,9 @@ class Attributes:
     def look(self) -> tuple[Any, ...]:
         named = (self.namespace.get(name, MISSING) for name in self.names)
         return (*named, *(_held(member, self.owner) for member in self.members))
+
+    def put(self, before: tuple[Any, ...]) -> None:
+        self.take_back(before, lambda _: True)
 
     def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
         keys: tuple[str | MemberDescriptorType, ...] = (*self.names, *self.members)
@@ -96,14 +106,16 @@ class Content:
         except ValueError:
             return (MISSING,)
 
-    def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
-        (was,), (now,) = before, self.look()
-        if now is was or not is_left(now):
-            return
-        if was is MISSING:
+    def put(self, before: tuple[Any, ...]) -> None:
+        if before[0] is MISSING:
             del self.cell.cell_contents
         else:
-            self.cell.cell_contents = was
+            self.cell.cell_contents = before[0]
+
+    def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
+        (was,), (now,) = before, self.look()
+        if now is not was and is_left(now):
+            self.put(before)
 
 
 def _items_without(before: tuple[Any, ...], after: tuple[Any, ...], is_left: IsLeft) -> tuple[Any, ...]:
