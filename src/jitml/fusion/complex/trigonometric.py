@@ -6,12 +6,15 @@ The circular ones are the hyperbolic ones of i z. The inverses are Kahan's ("Bra
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jitml.fusion.complex.arithmetic import choose, number, over_i, times_i
 from jitml.fusion.complex.elementary import complex_sqrt, select
 from jitml.fusion.complex.moves import zeros
 from jitml.fusion.complex.split import Complex, splitting
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
+from jitml.ir.op import Op
 from jitml.ir.types import F32
 
 
@@ -94,61 +97,21 @@ def complex_arctanh(z: Complex) -> Complex:
     return choose(unclear, Complex(nan, nan), result)
 
 
-@splitting.rule(ops.sinh)
-def split_sinh(node: Node, x: Complex) -> Complex:
-    return complex_sinh(x)
+def _rule(op: Op, function: Callable[[Complex], Complex]) -> None:
+    @splitting.rule(op)
+    def split(node: Node, x: Complex) -> Complex:
+        return function(x)
 
 
-@splitting.rule(ops.cosh)
-def split_cosh(node: Node, x: Complex) -> Complex:
-    return complex_cosh(x)
-
-
-@splitting.rule(ops.tanh)
-def split_tanh(node: Node, x: Complex) -> Complex:
-    return complex_tanh(x)
-
-
-@splitting.rule(ops.sin)
-def split_sin(node: Node, x: Complex) -> Complex:
-    return over_i(complex_sinh(times_i(x)))
-
-
-@splitting.rule(ops.cos)
-def split_cos(node: Node, x: Complex) -> Complex:
-    return complex_cosh(times_i(x))
-
-
-@splitting.rule(ops.tan)
-def split_tan(node: Node, x: Complex) -> Complex:
-    return over_i(complex_tanh(times_i(x)))
-
-
-@splitting.rule(ops.arcsin)
-def split_arcsin(node: Node, x: Complex) -> Complex:
-    return complex_arcsin(x)
-
-
-@splitting.rule(ops.arccos)
-def split_arccos(node: Node, x: Complex) -> Complex:
-    return complex_arccos(x)
-
-
-@splitting.rule(ops.arctan)
-def split_arctan(node: Node, x: Complex) -> Complex:
-    return over_i(complex_arctanh(times_i(x)))
-
-
-@splitting.rule(ops.arcsinh)
-def split_arcsinh(node: Node, x: Complex) -> Complex:
-    return over_i(complex_arcsin(times_i(x)))
-
-
-@splitting.rule(ops.arccosh)
-def split_arccosh(node: Node, x: Complex) -> Complex:
-    return complex_arccosh(x)
-
-
-@splitting.rule(ops.arctanh)
-def split_arctanh(node: Node, x: Complex) -> Complex:
-    return complex_arctanh(x)
+_rule(ops.sinh, complex_sinh)
+_rule(ops.cosh, complex_cosh)
+_rule(ops.tanh, complex_tanh)
+_rule(ops.sin, lambda x: over_i(complex_sinh(times_i(x))))
+_rule(ops.cos, lambda x: complex_cosh(times_i(x)))
+_rule(ops.tan, lambda x: over_i(complex_tanh(times_i(x))))
+_rule(ops.arcsin, complex_arcsin)
+_rule(ops.arccos, complex_arccos)
+_rule(ops.arctan, lambda x: over_i(complex_arctanh(times_i(x))))
+_rule(ops.arcsinh, lambda x: over_i(complex_arcsin(times_i(x))))
+_rule(ops.arccosh, complex_arccosh)
+_rule(ops.arctanh, complex_arctanh)
