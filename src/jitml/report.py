@@ -102,12 +102,10 @@ def _roofline(program: KernelProgram, moved: int, target: Target) -> str:
 
 def host_calls(graph: Graph) -> Iterator[str]:
     """The calls that the program makes into Python, with the user's lines."""
-    for node in graph.nodes:
+    for node in graph.walk():
         if node.op is ops.host_call:
             source = node.source
             yield f"{node.params['function'].name}  {source.file.rsplit('/', 1)[-1]}:{source.line}" if source else node.op.name
-        for body in node.bodies.values():
-            yield from host_calls(body)
 
 
 def branches_left_out(graph: Graph) -> Iterator[str]:

@@ -66,6 +66,35 @@ def test_a_foreign_value_is_a_leak() -> None:
         ops.neg(Value(Aval((), F32)))
 
 
+BRANCHES = """
+graph(c: bool[], x: f64[4]) {
+  y: f64[4] = neg x
+  z: f64[4] = cond c y c then(a: f64[4], p: bool[]) {
+    b: f64[4] = cond p a then(d: f64[4]) {
+      e: f64[4] = exp d
+      return e
+    } orelse(d: f64[4]) {
+      e: f64[4] = tanh d
+      return e
+    }
+    f: f64[4] = sqrt b
+    return f
+  } orelse(a: f64[4], p: bool[]) {
+    return a
+  }
+  w: f64[4] = sin z
+  return w
+}
+"""
+
+
+def test_a_walk_meets_each_node_before_those_of_its_bodies() -> None:
+    graph = parse(BRANCHES)
+    names = [node.op.name for node in graph.walk()]
+    assert names == ["neg", "cond", "cond", "exp", "tanh", "sqrt", "sin"]
+    assert [node.op.name for node in graph.nodes[1].walk()] == names[1:-1]
+
+
 def test_ops_evaluate_outside_any_recording() -> None:
     np.testing.assert_array_equal(ops.add(np.arange(3), np.arange(3)), [0, 2, 4])
 

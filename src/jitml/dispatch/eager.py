@@ -22,7 +22,7 @@ import numpy as np
 import optree
 
 from jitml.dispatch.entry import MISS, bind
-from jitml.dispatch.numpy_execution import every_node, executed, executed_once_watched
+from jitml.dispatch.numpy_execution import executed, executed_once_watched
 from jitml.dispatch.variants import Specialization, Tries, Variants
 from jitml.errors import (
     FailedCheck,
@@ -317,6 +317,6 @@ def _traced_for(
 
 def _is_once_only(graph: Graph) -> bool:
     """Whether a call that has run out of room cannot be made again: it has drawn random numbers, or called out."""
-    nodes = list(every_node(graph))
+    nodes = list(graph.walk())
     learns = any(node.op is ops.check and node.params["error"] == MoreIterations.__name__ for node in nodes)
     return learns and any(node.op.has_effect and node.op not in (ops.check, ops.observe) for node in nodes)

@@ -7,7 +7,7 @@ What it does besides computing (draws, prints, calls of Python) is undone if it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from jitml.ir.analysis.generators import generators_in
 from jitml.ir.execute.debug_nans import is_debugging, watching
 from jitml.ir.execute.in_place import in_place
 from jitml.ir.execute.to_python import Run, straight
-from jitml.ir.graph import Graph, Node
+from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.ops.host import MADE, generator_at, postpone, postponing
 from jitml.ir.passes import run_passes
@@ -136,7 +136,7 @@ def executed_once_watched(traced: Traced, residuals: Collection[int]) -> Execute
 
 def _no_room(graph: Graph, error: MemoryError) -> Exception | None:
     """What to raise where NumPy has found no memory for what a loop may save, a place for each iteration."""
-    for node in every_node(graph):
+    for node in graph.walk():
         for v in node.inputs if node.op in (ops.loop, ops.while_) else ():
             if v.aval.is_static and f"shape {v.shape} " in str(error):
                 return NoRoom(
@@ -156,10 +156,3 @@ def by_numpy(graph: Graph, arrays: Sequence[Array]) -> Sequence[Array]:
         return results
     with np.errstate(all="ignore"):
         return straight(graph)(*arrays)
-
-
-def every_node(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        yield node
-        for body in node.bodies.values():
-            yield from every_node(body)

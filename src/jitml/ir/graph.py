@@ -109,6 +109,12 @@ class Node:
             return {}
         return {name: param for name, param in self.params.items() if isinstance(param, Graph)}
 
+    def walk(self) -> Iterator[Node]:
+        """This node, and those of its bodies."""
+        yield self
+        for body in self.bodies.values():
+            yield from body.walk()
+
     @property
     def has_effect(self) -> bool:
         """Whether it must run even if nothing uses its results: its op says so, or something in its graphs."""
@@ -143,6 +149,11 @@ class Graph:
     @property
     def out_avals(self) -> tuple[Aval, ...]:
         return tuple(v.aval for v in self.outputs)
+
+    def walk(self) -> Iterator[Node]:
+        """The nodes, each with those of its bodies behind it."""
+        for node in self.nodes:
+            yield from node.walk()
 
     def binders(self) -> dict[Sym, Value]:
         """The value, i64[], that each bound Sym is."""

@@ -37,11 +37,7 @@ def why_not(graph: Graph) -> str:
 
 
 def _host_calls(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        if node.op is ops.host_call:
-            yield node
-        for body in node.bodies.values():
-            yield from _host_calls(body)
+    return (node for node in graph.walk() if node.op is ops.host_call)
 
 
 def writes_by_itself(graph: Graph) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import count
 from time import perf_counter
@@ -15,7 +15,7 @@ from jitml.dispatch.entry import bind, interpreted
 from jitml.errors import FailedCheck, WrongPath
 from jitml.interrupts import contained, pass_on
 from jitml.ir.execute.debug_nans import as_python
-from jitml.ir.graph import Graph, Node
+from jitml.ir.graph import Graph
 from jitml.ir.interpret import watched
 from jitml.ir.ops.host import keeping_made, postponing
 from jitml.ir.types import F64
@@ -55,7 +55,7 @@ class Trial:
         self.state, self.leaves, self.args, self.kwargs = state, leaves, args, kwargs
         slack = 1e3 if self.fast else 1.0
         self.close = within(slack * ROUNDING[F64], precision([self.traced.graph]))
-        self.by_host = any(node.op.family == "host" for node in _all_nodes(self.traced.graph))
+        self.by_host = any(node.op.family == "host" for node in self.traced.graph.walk())
         self.calls = 0  # of what changes the state
         self.alike: set[int] = set()  # cells whose arrays the last outcomes compared left with the same bits
         self.seconds = 0.0  # that the plain function has taken
@@ -158,7 +158,7 @@ class Trial:
         """What the program's graph gives, run by NumPy, with its results moved by chance if there is a seed."""
         traced = self.traced
         execute = interpreted(traced)
-        has_calls = any(node.op.family in ("host", "linalg", "fft") for node in _all_nodes(traced.graph))
+        has_calls = any(node.op.family in ("host", "linalg", "fft") for node in traced.graph.walk())
 
         def nudged(*inputs: Any) -> Any:
             if seed is None:
@@ -183,15 +183,8 @@ def _beyond(found: list[Difference], other: list[Difference], slack: float) -> l
 
 def _fill_free_memory(graph: Graph) -> None:
     """Have `np.empty` in the plain function find other garbage than it did: compiled code has zeros there."""
-    avals = {v.aval for node in _all_nodes(graph) for v in node.outputs if v.aval.is_static}
+    avals = {v.aval for node in graph.walk() for v in node.outputs if v.aval.is_static}
     sizes = {aval.nbytes for aval in avals if 0 < aval.nbytes < _RECYCLED}
     byte = next(_garbage) % 100 + 20
     blocks = [np.full(size, byte, np.uint8) for size in sizes for _ in range(4)]
     del blocks
-
-
-def _all_nodes(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        yield node
-        for body in node.bodies.values():
-            yield from _all_nodes(body)

@@ -116,8 +116,7 @@ def shared_by_directions(count: int) -> Iterator[None]:
 
 def _reserved(graph: Graph) -> int:
     """Bytes of memory with any contents, such as that of what loops save."""
-    inner = (body for node in graph.nodes for body in node.bodies.values())
-    return sum(node.output.aval.nbytes for node in graph.nodes if node.op is ops.empty) + sum(map(_reserved, inner))
+    return sum(node.output.aval.nbytes for node in graph.walk() if node.op is ops.empty)
 
 
 def _loops(graph: Graph) -> int:

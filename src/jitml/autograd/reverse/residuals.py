@@ -118,9 +118,7 @@ def _within(node: Node, inputs: tuple[Value, ...], restored: Collection[Value]) 
 
 def acts(node: Node) -> bool:
     """Whether running a node twice is not running it once: it calls out, or draws."""
-    if node.bodies:
-        return any(acts(inner) for body in node.bodies.values() for inner in body.nodes)
-    return node.op.has_effect and node.op is not ops.check
+    return any(inner.op.has_effect and inner.op is not ops.check for inner in node.walk() if not inner.bodies)
 
 
 class _CutChoice:

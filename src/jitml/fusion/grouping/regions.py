@@ -170,10 +170,8 @@ def carried_operands(node: Node) -> frozenset[Value]:
 
 def acts(node: Node) -> bool:
     """Whether a node prints, draws or asks an object, inside of it, too: those that do run in the order of the graph."""
-    if node.op in (ops.host_call, ops.draw):
-        function = node.params["function"]
-        return bool(function.postpones or function.draws or function.objects)  # a context variable may be set in between
-    return any(acts(inner) for body in node.bodies.values() for inner in body.nodes)
+    functions = (inner.params["function"] for inner in node.walk() if inner.op in (ops.host_call, ops.draw))
+    return any(f.postpones or f.draws or f.objects for f in functions)  # a context variable may be set in between
 
 
 def known_trips(node: Node, makers: Mapping[Value, Node]) -> int | None:

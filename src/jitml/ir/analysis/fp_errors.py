@@ -103,9 +103,7 @@ def heard_of(node: Node) -> int:
 
 def is_heard(node: Node) -> bool:
     """Whether somebody may hear of errors of a node, or of those in its bodies; a bad index is one."""
-    if node.bodies:
-        return any(is_heard(inner) for body in node.bodies.values() for inner in body.nodes)
-    return node.op.name in ("gather", "scatter") or bool(heard_of(node))
+    return any(n.op.name in ("gather", "scatter") or bool(heard_of(n)) for n in node.walk() if not n.bodies)
 
 
 def is_harmless(node: Node, producers: Mapping[Value, Node]) -> bool:
@@ -149,18 +147,12 @@ def ignored_by(nodes: Iterable[Node]) -> int:
 
 def possible_in(graph: Graph) -> int:
     """The errors that a graph's nodes can raise, those in bodies included."""
-    bodies = [possible_in(body) for node in graph.nodes for body in node.bodies.values()]
-    return reduce(or_, [*bodies, *(raised_by(node) for node in graph.nodes if not node.bodies)], 0)
+    return reduce(or_, (raised_by(node) for node in graph.walk() if not node.bodies), 0)
 
 
 def demanded_in(graph: Graph) -> int:
     """The errors that `np.errstate` inside the function does not ignore, whatever the state at the call."""
-    demanded = 0
-    for node in graph.nodes:
-        demanded |= raised_by(node) & (node.source.demanded if node.source else 0)
-        for body in node.bodies.values():
-            demanded |= demanded_in(body)
-    return demanded
+    return reduce(or_, (raised_by(node) & (node.source.demanded if node.source else 0) for node in graph.walk()), 0)
 
 
 def suspect(graph: Graph, error: int) -> Node | None:

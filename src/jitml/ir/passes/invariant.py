@@ -91,9 +91,10 @@ def _take(node: Node, candidates: dict[Value, Node], moved: set[Node]) -> None:
 
 def _may_move(node: Node) -> bool:
     """Whether running a node in vain harms nobody: no check may fail, no place lie outside, no while go on for ever."""
-    if node.has_effect or node.syms or node.op.family in ("indexed", "dynamic") or node.op in (ops.bind, ops.while_):
-        return False
-    return all(_may_move(inner) for body in node.bodies.values() for inner in body.nodes)
+    return not any(
+        inner.has_effect or inner.syms or inner.op.family in ("indexed", "dynamic") or inner.op in (ops.bind, ops.while_)
+        for inner in node.walk()
+    )
 
 
 def _is_heavy(node: Node) -> bool:

@@ -243,7 +243,8 @@ def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[s
 
     try:
         with watched(_limited(spend)):
-            if all(body.nodes for inner in _loops_in(node) for body in inner.bodies.values()):
+            loops = (inner for inner in node.walk() if inner.op in (ops.loop, ops.while_))
+            if all(body.nodes for loop in loops for body in loop.bodies.values()):
                 return _run_node(node, operands, params)
     except TooLong:
         pass
@@ -277,18 +278,8 @@ def _run_node(node: Node, operands: Sequence[Array], params: dict[str, Any]) -> 
 
 def _reserves_much(node: Node) -> bool:
     """Whether it makes memory for a size so large that it must not be copied: compiled code touches what is used of it."""
-    if node.op is ops.empty:
-        return node.output.aval.is_static and node.output.aval.nbytes > _MOST_BYTES
-    return any(_reserves_much(inner) for body in node.bodies.values() for inner in body.nodes)
-
-
-def _loops_in(node: Node) -> Iterator[Node]:
-    """The loops that a node is, and holds."""
-    if node.op in (ops.loop, ops.while_):
-        yield node
-    for body in node.bodies.values():
-        for inner in body.nodes:
-            yield from _loops_in(inner)
+    avals = (inner.output.aval for inner in node.walk() if inner.op is ops.empty)
+    return any(aval.is_static and aval.nbytes > _MOST_BYTES for aval in avals)
 
 
 def _cut_short(graph: Graph) -> Graph:

@@ -16,7 +16,7 @@ import numpy as np
 
 from jitml.config import CONFIG
 from jitml.ir import ops
-from jitml.ir.graph import Graph, Node
+from jitml.ir.graph import Graph
 from jitml.trace.record.guards import Host, Open, Opened, Place
 from jitml.trace.speculation.paths import Path
 
@@ -199,7 +199,7 @@ def is_excessive(graph: Graph) -> bool:
 
     What is only reserved, as what loops save for their derivatives, may be as large as JITML_SAVED_BYTES.
     """
-    nodes = list(_every_node(graph))
+    nodes = list(graph.walk())
     reserved = {node.output.aval for node in nodes if node.op is ops.empty}
     avals = {v.aval for node in nodes for v in node.outputs}
     return any(aval.nbytes > (max(MOST_BYTES, CONFIG.saved_bytes) if aval in reserved else MOST_BYTES) for aval in avals)
@@ -207,14 +207,7 @@ def is_excessive(graph: Graph) -> bool:
 
 def count_host_calls(graph: Graph) -> int:
     """How many operations of a graph Python runs."""
-    return sum(node.op is ops.host_call for node in _every_node(graph))
-
-
-def _every_node(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        yield node
-        for body in node.bodies.values():
-            yield from _every_node(body)
+    return sum(node.op is ops.host_call for node in graph.walk())
 
 
 def changed_sizes(earlier: Sequence[Earlier], new: Earlier) -> list[str]:
