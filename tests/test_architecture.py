@@ -32,7 +32,6 @@ ALLOWED = {
     "pipeline": BASE | {"ir", "kernels", "fusion", "memory", "codegen"},
     "verification": BASE | {"ir", "trace", "numpy", "autograd", "dispatch"},
     "options": BASE | {"kernels", "verification"},
-    "specialize": BASE | {"ir", "trace", "dispatch", "options", "verification"},
 }
 TOP = {"api", "control", "report", "demo", "__main__", "__init__"}  # these see all layers
 

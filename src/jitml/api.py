@@ -11,6 +11,7 @@ from warnings import warn
 
 from jitml.config import CONFIG
 from jitml.dispatch.entry import MISS
+from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.variants import Tries, Variants
 from jitml.errors import (
     FailedCheck,
@@ -36,7 +37,6 @@ from jitml.options import (
     static_names,
     thread_count,
 )
-from jitml.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import Static, require_countable
 from jitml.trace.environment.pickling import reduced
@@ -47,7 +47,7 @@ from jitml.trace.record.recording import current_trace, outside_trace
 from jitml.trace.results import told_by_flags
 from jitml.trace.rewrite.source_texts import keep
 from jitml.trace.trace import Traced, trace
-from jitml.verification.verification import cadence
+from jitml.verification.verification import cadence, have_checked
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec
@@ -68,7 +68,8 @@ class Jit(FunctionLike):
         self.options = options
         keep(function)
         self._variants = Variants[Variant](making=lock())
-        self._specializer = Specializer(function, options, self._variants)
+        made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath))
+        self._specializer = Specializer(function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
         self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.autograd.rewrites.unselected import unselected
+from jitml.dispatch.specialize import Variant
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.kernels.ir import Kernel
@@ -13,7 +14,6 @@ from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.kernels.target import Target
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
-from jitml.specialize import Variant
 
 _MOST_SHOWN = 16  # assumptions of a variant
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import thread_time
 from typing import Any
 
 from jitml.config import CONFIG
 from jitml.dispatch.entry import MISS, bind, reaching
+from jitml.dispatch.specialize import Variant, call_of
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import runs_as_python
@@ -242,6 +244,20 @@ class Verification:
             f"on. This is a bug in jitml: please report it with what `jitml.reproduce()` writes, a script and the arguments."
         )
         warnings.warn(text, WrongResultWarning, stacklevel=_frames_of_ours() + 1)
+
+
+def have_checked(function: Callable[..., Any], name: str, every: int, fast: bool, variant: Variant, key: Hashable) -> None:
+    """Have a new variant's answers compared with plain Python's.
+
+    Args:
+        key: the structure of its arguments.
+    """
+
+    def settle(enter: Enter, said: str) -> None:
+        variant.enter, variant.checked = enter, said
+
+    if every != _NEVER:
+        variant.enter = Verification(function, name, variant.enter, variant.traced, partial(call_of, key), every, fast, settle)
 
 
 def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
-import jitml.specialize
+import jitml.dispatch.specialize
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.trace.speculation.dynamic_shapes import MOST_BYTES, VariantKey, choices, count_host_calls, open_places, seen
@@ -158,14 +158,14 @@ def test_only_the_size_that_would_cost_a_host_call_is_closed() -> None:
 
 def test_what_has_been_traced_to_compare_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
     traced: list[Any] = []
-    trace = jitml.specialize.trace
-    monkeypatch.setattr("jitml.specialize.trace", lambda *args, **kwargs: traced.append(args) or trace(*args, **kwargs))
+    trace = jitml.dispatch.specialize.trace
+    monkeypatch.setattr("jitml.dispatch.specialize.trace", lambda *args, **kwargs: traced.append(args) or trace(*args, **kwargs))
     calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5))
     assert len(traced) == 3
 
 
 def test_many_sizes_are_left_open_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jitml.specialize.CONFIG", replace(CONFIG, max_paths=3))
+    monkeypatch.setattr("jitml.dispatch.specialize.CONFIG", replace(CONFIG, max_paths=3))
     fast = calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5, 6, 7, 8, 9), most=4)
     assert host_calls(fast) == [1, 0, 0, 0]
     dynamic = calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5, 6), most=1, dynamic=True)
@@ -283,7 +283,7 @@ def test_a_while_is_not_unrolled_on_and_on_where_open_sizes_hide_its_end(monkeyp
             refusals.append(error.message)
             raise
 
-    monkeypatch.setattr(jitml.specialize, "trace", traced)
+    monkeypatch.setattr(jitml.dispatch.specialize, "trace", traced)
     calls_agree(change_for, [(np.array([2, 3, 5, 7, 11]), 30), (np.array([2, 3]), 7)])
     assert refusals
     assert all("not known with open sizes" in text for text in refusals)

@@ -27,7 +27,6 @@ from jitml.errors import (
 )
 from jitml.interrupts import pass_on
 from jitml.ir.capacity import learning
-from jitml.options import Options, name_of
 from jitml.trace.environment.arguments import Static
 from jitml.trace.record.guards import Opened, Place
 from jitml.trace.speculation.dynamic_shapes import (
@@ -43,7 +42,6 @@ from jitml.trace.speculation.dynamic_shapes import (
 )
 from jitml.trace.speculation.paths import Path
 from jitml.trace.trace import Traced, trace
-from jitml.verification.verification import Verification
 
 Compiled = Callable[[Traced], Callable[..., Any]]
 
@@ -87,12 +85,21 @@ class Specializer:
 
     Args:
         variants: those that it has.
+        made: is told of each new one, with the structure of its arguments.
+        dynamic, host_calls: as in `jit`.
     """
 
-    def __init__(self, function: Callable[..., Any], options: Options, variants: Variants[Variant]) -> None:
-        self.function = function
-        self.options = options
-        self._variants = variants
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        variants: Variants[Variant],
+        made: Callable[[Variant, Hashable], None],
+        *,
+        dynamic: bool | None,
+        host_calls: bool,
+    ) -> None:
+        self._function, self._variants, self._made = function, variants, made
+        self._dynamic, self._host_calls = dynamic, host_calls
         self._closed: dict[Hashable, Closed] = {}
         self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
 
@@ -132,10 +139,10 @@ class Specializer:
         """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
         earlier = [variant.traced for variant in others]
         now, closed = seen(call.leaves), self._closed.setdefault(call.key, Closed())
-        is_patient = not self.options.dynamic and sum(comparable(t.key.seen, now) for t in earlier) < CONFIG.max_paths
+        is_patient = not self._dynamic and sum(comparable(t.key.seen, now) for t in earlier) < CONFIG.max_paths
         for path in paths:
             refused: set[Place] = set()
-            for opened in choices(earlier, now, closed.places(is_patient), self.options.dynamic):
+            for opened in choices(earlier, now, closed.places(is_patient), self._dynamic):
                 try:
                     traced = self._trace_for(call, VariantKey(path, opened, now))
                     if opened and is_excessive(traced.graph):
@@ -155,34 +162,14 @@ class Specializer:
                 checks = tuple(check.text for check in traced.host.checks())
                 assumes = tuple(map(str, traced.key.path.assumptions))
                 variant = Variant(bind(traced, executable), traced, reason, executable, checks, assumes)
-                self._have_checked(variant, call.key)
+                self._made(variant, call.key)
                 return variant
         raise AssertionError("the last choice is compiled or raises")
-
-    def _have_checked(self, variant: Variant, key: Hashable) -> None:
-        """Have a new variant's answers compared with plain Python's, as the options say."""
-        every = self.options.verify
-        if every < 0:
-            return
-
-        def settle(enter: Callable[[Sequence[Any]], Any], said: str) -> None:
-            variant.enter, variant.checked = enter, said
-
-        variant.enter = Verification(
-            self.function,
-            name_of(self.function),
-            variant.enter,
-            variant.traced,
-            partial(_call_of, key),
-            every,
-            bool(self.options.fastmath),
-            settle,
-        )
 
     def _trace_for(self, call: CallArguments, key: VariantKey) -> Traced:
         try:
             with learning():
-                return trace(self.function, call.args, call.kwargs, key, host_calls=self.options.host_calls, rooted=True)
+                return trace(self._function, call.args, call.kwargs, key, host_calls=self._host_calls, rooted=True)
         except (ShapeError, DTypeError, LentMemory) as error:
             raise Untraced from error
         except JitmlError:
@@ -209,7 +196,7 @@ def _is_fault(error: Exception) -> bool:
     return isinstance(error, CompilerError) and not isinstance(error.__cause__, VerificationError)
 
 
-def _call_of(key: Hashable, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def call_of(key: Hashable, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments that leaves stand for, static ones as they were passed."""
     if isinstance(key, int):
         args, kwargs = tuple(leaves), {}
