@@ -14,7 +14,7 @@ from jitml.fusion.scalar_loops.order import NotRolled, is_single
 from jitml.fusion.scalar_loops.windows import reads_of
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
-from jitml.ir.graph import Node
+from jitml.ir.graph import Node, Value
 from jitml.ir.ops.contraction import free_axes
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Apply, Const, Expr, Var, sub
@@ -72,12 +72,7 @@ def reduce(body: GraphBody, node: Node, element: Reducible, shape: Sequence[Size
         body.over(shape, combine)
         return body.b.convert(body.b.cell(cell, dtype), out.dtype)
 
-    if is_single(out):
-        body.define(out, total((Const(0),) * out.ndim))
-        return
-    array = body.scratch(out)
-    body.over(out.shape, lambda index: body.w.store(array.memory, index, body.w.expr(total(index))))
-    body.define(out, array)
+    _define_each(body, out, total)
 
 
 @rolled.rule(ops.argmax, ops.argmin)
@@ -104,11 +99,16 @@ def roll_position(body: GraphBody, node: Node, operands: list[Held]) -> None:
         # Within the row, which nothing else would say of what a loop has left in a cell.
         return body.w.let(body.b.index(Apply("minimum", (Apply("maximum", (Var(where), Const(0))), sub(n, 1)))))
 
+    _define_each(body, out, found)
+
+
+def _define_each(body: GraphBody, out: Value, element: Callable[[Index], Scalar]) -> None:
+    """A result of which each element is computed where it stands."""
     if is_single(out):
-        body.define(out, found((Const(0),) * out.ndim))
+        body.define(out, element((Const(0),) * out.ndim))
         return
     array = body.scratch(out)
-    body.over(out.shape, lambda index: body.w.store(array.memory, index, body.w.expr(found(index))))
+    body.over(out.shape, lambda index: body.w.store(array.memory, index, body.w.expr(element(index))))
     body.define(out, array)
 
 
