@@ -27,7 +27,7 @@ from typing import Any
 
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users
-from jitml.verification.saved_state import mentioned
+from jitml.trace.rewrite.code_names import names_and_texts
 
 _MOST_KEPT = 4
 _MOST_BYTES = 64 << 20  # of one call
@@ -158,7 +158,7 @@ class _ByValue(pickle.Pickler):
 
 def _parts_of(x: FunctionType) -> Any:
     code = x.__code__
-    space = {name: x.__globals__[name] for name in sorted(mentioned(code) & x.__globals__.keys())}
+    space = {name: x.__globals__[name] for name in sorted(names_and_texts(code) & x.__globals__.keys())}
     rest = {key: value for key, value in vars(x).items() if key != "__wrapped__"}
     state = (space, x.__defaults__, x.__kwdefaults__, rest)
     return (

@@ -35,6 +35,7 @@ from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 from jitml.trace.record.references import MISSING
 from jitml.trace.record.threads import is_alone
+from jitml.trace.rewrite.code_names import names_and_texts
 from jitml.verification import cells
 from jitml.verification.cells import Array, StateCell, is_special
 
@@ -253,7 +254,7 @@ class SavedState:
         self.cells.append(cells.of_array(x, name))
 
     def _reach_function(self, function: types.FunctionType, name: str) -> None:
-        names = mentioned(function.__code__)
+        names = names_and_texts(function.__code__)
         self._names |= names
         space = function.__globals__
         self.cells.append(cells.of_names(space, sorted(names)))
@@ -355,13 +356,6 @@ def _depth(x: Array) -> int:
     while isinstance(x.base, np.ndarray):
         x, count = x.base, count + 1
     return count
-
-
-@functools.lru_cache(maxsize=4096)
-def mentioned(code: types.CodeType) -> frozenset[str]:
-    """Names in a code object, also of attributes and as strings, and in those inside it."""
-    texts = (c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
-    return frozenset(code.co_names).union(texts, *(mentioned(c) for c in code.co_consts if isinstance(c, types.CodeType)))
 
 
 def namespace(x: Any) -> dict[str, Any] | None:

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from jitml.trace.environment.loads import load, observe
 from jitml.trace.environment.outer_names import owner_of, refuse
-from jitml.trace.environment.unseen_reads import names_in_code
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace
+from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
 

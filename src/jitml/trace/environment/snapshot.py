@@ -22,8 +22,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
+from jitml.trace.rewrite.code_names import names_and_texts
 from jitml.trace.rewrite.protocol import Restart
 from jitml.trace.values.reachable import namespace_of
 
@@ -148,8 +148,8 @@ class Snapshot:
 
     def _reach_function(self, function: FunctionType) -> None:
         code, name = function.__code__, function.__name__
-        self.names |= _mentioned(code)
-        named, space = tuple(sorted(_mentioned(code))), function.__globals__
+        self.names |= names_and_texts(code)
+        named, space = tuple(sorted(names_and_texts(code))), function.__globals__
         self._waiting += [(space.get(key), key) for key in named]
         self._keep("", Attributes(space, space, named), named)
         for key, cell in zip(code.co_freevars, function.__closure__ or ()):
@@ -240,13 +240,6 @@ def _items(x: Any) -> list[tuple[Any, Any]]:
 def _parts(x: Any) -> tuple[Any, ...]:
     """What a library's object calls, or holds."""
     return (*(getattr(x, name, None) for name in _PARTS.get(type(x), ())), namespace_of(x).get("__wrapped__"))
-
-
-@lru_cache(maxsize=4096)
-def _mentioned(code: CodeType) -> frozenset[str]:
-    """Names in a code object, also of attributes and as strings, and in those inside it."""
-    texts = (c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
-    return frozenset(code.co_names).union(texts, *(_mentioned(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 
 __all__ = ["ChangedOutside", "Snapshot", "find_line"]

@@ -29,6 +29,7 @@ from jitml.trace.record.containers import to_load
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, is_visible, slots_of
 from jitml.trace.record.recording import Trace, home_of, is_users, is_users_class, unsupported
+from jitml.trace.rewrite.code_names import codes_inside, names_in_code
 from jitml.trace.values.boxing import is_traced
 
 # Special methods that only the conversion calls, or that have nothing to do with computing.
@@ -96,19 +97,9 @@ def names_in(functions: Iterable[FunctionType]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def names_in_code(code: CodeType) -> frozenset[str]:
-    """Names of globals and attributes in a code object, and in those inside it."""
-    return frozenset(code.co_names).union(*map(names_in_code, _inside(code)))
-
-
-@lru_cache(maxsize=1024)
 def _globals_in(code: CodeType) -> frozenset[str]:
-    loads = (what for step, what in instructions(code) if step == "LOAD_GLOBAL")
-    return frozenset(loads).union(*map(_globals_in, _inside(code)))
-
-
-def _inside(code: CodeType) -> list[CodeType]:
-    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    codes = (code, *codes_inside(code))
+    return frozenset(what for inner in codes for step, what in instructions(inner) if step == "LOAD_GLOBAL")
 
 
 def outer_values(function: FunctionType) -> dict[str, Any]:

@@ -19,12 +19,13 @@ from typing import Any
 from weakref import WeakSet
 
 from jitml.interrupts import preserve
-from jitml.trace.environment.unseen_reads import guard_state, names_in_code
+from jitml.trace.environment.unseen_reads import guard_state
 from jitml.trace.hooks.context_managers import Manager, managed
 from jitml.trace.hooks.impure import Impure, is_one_of
 from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.recording import current_trace, home_of, is_users, unsupported
 from jitml.trace.record.user_code import is_caller
+from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.values.boxing import is_traced
 

@@ -27,6 +27,7 @@ from jitml.errors import FailedCheck, UnsupportedError
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
 from jitml.trace.record.recording import Trace, active_trace, home_of, is_converted, refuse, unsupported, user_source
 from jitml.trace.record.user_code import Call, caller
+from jitml.trace.rewrite.code_names import codes_inside, names_in_code
 from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.values.boxing import is_traced
 
@@ -42,9 +43,9 @@ _inner: set[int] = set()  # ids of all code of functions that converted ones mak
 def pair(converted: CodeType, plain: CodeType) -> None:
     """Note of which code inside a function, or in a comprehension of it, the code inside its converted form is the like."""
     found = defaultdict[Any, list[CodeType]](list)
-    for code in _inside(plain):
+    for code in codes_inside(plain):
         found[_place(code)].append(code)
-    for code in _inside(converted):
+    for code in codes_inside(converted):
         _inner.add(id(code))
         if len(originals := found[_place(code)]) == 1:
             _plain[id(code)] = originals[0]
@@ -57,16 +58,9 @@ def _place(code: CodeType) -> tuple[Any, ...]:
     return code.co_name, code.co_firstlineno, column, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _inside(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _inside(constant)
-
-
 def binds(code: CodeType, names: Collection[str]) -> bool:
     """Whether code, or that of a function in it, binds one of these names around it."""
-    steps = (step for inner in (code, *_inside(code)) for step in get_instructions(inner))
+    steps = (step for inner in (code, *codes_inside(code)) for step in get_instructions(inner))
     return any(step.opname in _BINDS and step.argval in names for step in steps)
 
 
@@ -215,10 +209,10 @@ def _looks_outside(x: Any) -> bool:
     if not is_made_inside(x):
         return not isinstance(x, BuiltinFunctionType)
     code = _plain[id(x.__code__)]
-    names = {name for inner in (code, *_inside(code)) for name in (*inner.co_names, *inner.co_freevars)}
+    names = {name for inner in (code, *codes_inside(code)) for name in (*inner.co_names, *inner.co_freevars)}
     if any(name in names and owner in root.spaces for owner, name in root.stored):
         return True
-    outer = [x.__globals__[name] for inner in (code, *_inside(code)) for name in inner.co_names if name in x.__globals__]
+    outer = [x.__globals__[name] for name in names_in_code(code) if name in x.__globals__]
     own, _ = flatten((_around(x), x.__defaults__, x.__kwdefaults__, vars(x)))
     return any(map(_looks_outside, outer)) or any(y is not x and _looks_outside(y) for y in own)
 
@@ -279,8 +273,7 @@ def _closure(function: FunctionType, within: tuple[FunctionType, ...]) -> Any:
 
 def _require_no_effects(function: FunctionType, code: CodeType) -> None:
     """Refuse a function that does more than to compute: it is called while the jitted one is traced, too, and then on copies."""
-    codes = (code, *_inside(code))
-    names = {name for inner in codes for name in inner.co_names}
+    names = names_in_code(code)
     what = ""
     if binds(code, (*code.co_freevars, *code.co_names)):
         what = "binds a name of the function around it"

@@ -25,6 +25,7 @@ import numpy as np
 from jitml.trace.record.containers import contents, differ, refill
 from jitml.trace.record.libraries import KNOWN_LIBRARIES, is_library
 from jitml.trace.record.recording import home_of, is_users_class, unsupported
+from jitml.trace.rewrite.code_names import codes_inside, names_in_code
 from jitml.trace.values.registry import full_name, uncached
 
 _MOST = 400  # objects that are looked at, the nearest ones first
@@ -143,7 +144,7 @@ class LibraryState:
         space, home = function.__globals__, function.__globals__.get("__name__") or ""
         if home.partition(".")[0] != self._home:
             return
-        names, stored = _named(function.__code__), _stored(function.__code__)
+        names, stored = names_in_code(function.__code__), _stored(function.__code__)
         for key in sorted(names & space.keys()):
             value = space[key]
             if isinstance(value, ModuleType):
@@ -185,12 +186,7 @@ def _leave(before: tuple[Any, ...]) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _named(code: CodeType) -> frozenset[str]:
-    return frozenset(code.co_names).union(*(_named(part) for part in code.co_consts if isinstance(part, CodeType)))
-
-
-@lru_cache(maxsize=1024)
 def _stored(code: CodeType) -> frozenset[str]:
     """Names of globals and attributes that a code object assigns, and those inside it."""
-    own = (step.argval for step in dis.get_instructions(code) if step.opname in _STORES)
-    return frozenset(own).union(*(_stored(part) for part in code.co_consts if isinstance(part, CodeType)))
+    codes = (code, *codes_inside(code))
+    return frozenset(step.argval for inner in codes for step in dis.get_instructions(inner) if step.opname in _STORES)

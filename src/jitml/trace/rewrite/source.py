@@ -20,6 +20,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from jitml.process import parsed, silent_syntax
+from jitml.trace.rewrite.code_names import codes_inside
 from jitml.trace.rewrite.source_texts import file_of, lines_of, texts, why_none
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -66,7 +67,7 @@ class _Read:
                 module = compile(self.compiled, "<read>", "exec", flags=self.flags, dont_inherit=True)
         except (SyntaxError, ValueError):  # a `return` outside of a function
             return frozenset()
-        return frozenset(_nested(module))
+        return frozenset(codes_inside(module))
 
     @cached_property
     def functions(self) -> tuple[Found, ...]:
@@ -159,13 +160,6 @@ _WAYS: tuple[Callable[[str, int], Sequence[_Read]], ...] = (_whole, _asserting, 
 
 def _alone(statement: ast.stmt) -> ast.Module:
     return ast.Module([statement], [])
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _nested(constant)
 
 
 def _functions(node: ast.AST, class_name: str) -> Iterator[Found]:
