@@ -28,6 +28,7 @@ from typing import Any
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users
 from jitml.trace.rewrite.code_names import names_and_texts
+from jitml.trace.values.reachable import contents_of_cell
 
 _MOST_KEPT = 4
 _MOST_BYTES = 64 << 20  # of one call
@@ -139,7 +140,7 @@ class _ByValue(pickle.Pickler):
         if type(x) is ModuleType:
             return import_module, (x.__name__,)
         if type(x) is CellType:
-            return empty_cell, (), _content(x), None, None, fill_cell
+            return empty_cell, (), contents_of_cell(x), None, None, fill_cell
         if type(x) is FunctionType and not is_library(x):
             self._note(x.__module__)
             file = x.__code__.co_filename
@@ -183,13 +184,6 @@ def fill_function(function: FunctionType, state: tuple[dict[str, Any], Any, Any,
     space, function.__defaults__, function.__kwdefaults__, rest = state
     function.__globals__.update(space)
     vars(function).update(rest)
-
-
-def _content(cell: CellType) -> tuple[Any, ...]:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:
-        return ()
 
 
 def empty_cell() -> CellType:

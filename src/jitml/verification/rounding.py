@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jitml.ir.graph import Graph, Node
-from jitml.ir.types import F64
+from jitml.ir.types import F64, part_dtype
 from jitml.verification.blocks import blocks
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +32,7 @@ def within(relative: float, precision: np.dtype[Any] | None = None) -> Close:
     """
 
     def close(got: Array, expected: Array) -> bool:
-        known = [x for x in (_of_parts(expected.dtype), precision) if x in ROUNDING] or [F64]
+        known = [x for x in (part_dtype(expected.dtype), precision) if x in ROUNDING] or [F64]
         slack = relative * max(ROUNDING[x] for x in known) / ROUNDING[F64]
         scale: float | None = None
         for a, b in blocks(got, expected):
@@ -51,17 +51,12 @@ def _scale(x: Array) -> float:
     return max((float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part, _ in blocks(x, x)), default=0.0)
 
 
-def _of_parts(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Of a complex number's real part."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-
-
 def precision(graphs: Iterable[Graph]) -> np.dtype[Any]:
     """The least precise floating dtype in graphs and the bodies of their regions."""
     found = [F64]
     for graph in graphs:
         values = (*graph.inputs, *(v for node in graph.nodes for v in node.outputs))
-        dtypes = {_of_parts(v.dtype) for v in values}
+        dtypes = {part_dtype(v.dtype) for v in values}
         found += [dtype for dtype in dtypes if dtype in ROUNDING]
         found.append(precision(body for node in graph.nodes for body in node.bodies.values()))
     return max(found, key=lambda dtype: ROUNDING[dtype])

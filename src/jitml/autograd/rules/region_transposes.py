@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from jitml.autograd.core.batch import as_value
 from jitml.autograd.core.transpose import Cotangent, Cotangents, LinearPlace, Operand, pull_back, transpose_of_many, zeros
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
@@ -18,7 +19,7 @@ from jitml.ir.types import I64, Aval
 def loop_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value | None], sums: Cotangents) -> Sequence[Cotangent]:
     parts = Parts.of(node)
     body, n = parts.body, len(parts.carried)
-    trip, held = _value(operands[0]), operands[1 + n :]
+    trip, held = as_value(operands[0]), operands[1 + n :]
     carried_in, captured_in = parts.inputs(body)
     active = {k for k, ct in enumerate(cts) if ct is not None}
     while True:
@@ -49,7 +50,7 @@ def loop_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value 
         results = [_dense(found[v], v) for v in (*(carried_in[k] for k in carries), *(captured_in[k] for k in summed))]
     starts = [_dense(cts[k], node.outputs[k]) for k in carries]
     starts += [_dense(sums.pop(parts.captured[k]), parts.captured[k]) for k in summed]
-    captured = (*(_value(held[k]) for k in around), trip)
+    captured = (*(as_value(held[k]) for k in around), trip)
     pulled: Sequence[Value] = ops.loop(trip, *starts, *captured, body=b.build(results), carried=len(starts))
     ends: dict[int, Value] = dict(zip([*(1 + k for k in carries), *(1 + n + k for k in summed)], pulled))
     return [ends.get(k) for k in range(len(operands))]
@@ -58,7 +59,7 @@ def loop_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value 
 @transpose_of_many.rule(ops.cond)
 def cond_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value | None], sums: Cotangents) -> Sequence[Cotangent]:
     parts = Parts.of(node)
-    which, held = _value(operands[0]), operands[1:]
+    which, held = as_value(operands[0]), operands[1:]
     active = [k for k, ct in enumerate(cts) if ct is not None]
     behind = {name: _behind(body, [body.outputs[k] for k in active]) for name, body in parts.bodies.items()}
     reaching = {k for name, body in parts.bodies.items() for k, v in enumerate(body.inputs) if v in behind[name]}
@@ -80,7 +81,7 @@ def cond_transpose(node: Node, operands: Sequence[Operand], cts: Sequence[Value 
             linear = [v for v, x in zip(body.inputs, held) if isinstance(x, LinearPlace)]
             found = dict(zip(linear, pull_back(b, body, known, linear, cotangents)))
             bodies[name] = b.build([_dense(found[body.inputs[k]], body.inputs[k]) for k in moved])
-    captured = (*(_value(held[k]) for k in around), *(cts[k] for k in active), *before.values())
+    captured = (*(as_value(held[k]) for k in around), *(cts[k] for k in active), *before.values())
     pulled: Sequence[Value] = ops.cond(which, *captured, **bodies)
     ends = dict(zip((1 + k for k in moved), pulled))
     return [ends.get(k) for k in range(len(operands))]
@@ -93,11 +94,6 @@ def _behind(graph: Graph, outputs: Iterable[Value]) -> set[Value]:
         if not found.isdisjoint(node.outputs):
             found.update(node.inputs)
     return found
-
-
-def _value(x: Operand) -> Value:
-    assert isinstance(x, Value)
-    return x
 
 
 def _dense(ct: Value | None, like: Value) -> Value:
