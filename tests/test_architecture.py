@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,3 +163,69 @@ def test_a_class_name_stands_for_one_thing() -> None:
 
 def test_files_are_short_enough_to_be_read() -> None:
     assert not [path for path in FILES if len(path.read_text().splitlines()) > 500]
+
+
+def test_functions_are_short_enough_to_be_read() -> None:
+    functions = [
+        (path, node)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    assert not [f"{path}:{node.lineno}" for path, node in functions if (node.end_lineno or 0) - node.lineno >= 70]
+
+
+_CHANGES = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
+
+
+def changed_in_place(node: ast.AST) -> Iterator[ast.expr]:
+    """What a statement or a call puts something into."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+        yield node.func.value
+    targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [getattr(node, "target", None)]
+    yield from (target.value for target in targets if isinstance(target, (ast.Subscript, ast.Attribute)))
+
+
+def data_of(path: Path) -> set[str]:
+    """Names that a file binds at its top, but for functions and classes."""
+    statements = [node for node in ast.parse(path.read_text()).body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    return {ast.unparse(x) for node in statements for x in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_file_fills_what_stands_in_another_room(path: Path) -> None:
+    """What a room needs of those above it they hand over by a call: a list of its own that they fill is an arrow that hides."""
+    tree = ast.parse(path.read_text())
+    homes = {
+        alias.asname or alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitml.")
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        for filled in changed_in_place(node):
+            home = file_of(homes.get(filled.id, "")) if isinstance(filled, ast.Name) and filled.id in homes else None
+            if home is not None and ast.unparse(filled) in data_of(home):
+                assert part_of(home) == part_of(path) and room_of(home) == room_of(path), f"{path}:{filled.lineno}: {home}"
+
+
+def parts_of_a_trace() -> Iterator[tuple[Path, ast.ClassDef]]:
+    """`Trace`, what it shares, and what the rooms keep for it."""
+    for path in (ROOT / "trace").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            bases = {ast.unparse(base) for base in node.bases} if isinstance(node, ast.ClassDef) else set()
+            is_shared = path.name == "state.py" and "ABC" not in bases
+            if isinstance(node, ast.ClassDef) and (bases & {"CallPart", "LocalPart"} or is_shared or node.name == "Trace"):
+                yield path, node
+
+
+def test_parts_of_a_trace_have_types() -> None:
+    parts = [*parts_of_a_trace()]
+    assert len(parts) > 20
+    for path, part in parts:
+        for node in (*ast.walk(part), *part.bases):
+            kind = node.annotation if isinstance(node, ast.AnnAssign) else node if node in part.bases else None
+            text = ast.unparse(kind) if kind is not None else ""
+            for known in ("np.ndarray[Any, Any]", "np.dtype[Any]", "Callable[..., Any]"):
+                text = text.replace(known, "")
+            assert not re.search(r"\bAny\b", text), f"{path}:{part.lineno}: a field of {part.name} may be anything"

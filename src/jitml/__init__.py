@@ -16,7 +16,7 @@ from jitml.control import cond, fori_loop, scan, while_loop
 from jitml.errors import DerivativeError, DTypeError, JitmlError, NonFiniteError, ShapeError, TraceError, UnsupportedError
 from jitml.ir.execute.debug_nans import debug_nans
 from jitml.trace.record.pytree import register_pytree_node
-from jitml.trace.values.registry import before_tracing
+from jitml.trace.values.registry import REGISTRY
 from jitml.verification.reproduce import reproduce
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ _DERIVATIVES = (
     "vjp",
     "vmap",
 )
-before_tracing(lambda: import_module("jitml.numpy"))
+REGISTRY.before_tracing(lambda: import_module("jitml.numpy"))
 
 
 def __getattr__(name: str) -> Any:

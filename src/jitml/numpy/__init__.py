@@ -12,12 +12,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as _numpy
 
 from jitml.numpy import arrays, building, linear_algebra, numerics, python, reductions, selection, ufuncs
+from jitml.numpy.support.arguments import arrays_of_lists
+from jitml.numpy.support.memory_order import lay_out_as_numpy_does
+from jitml.trace.host_calls.call import call_instead
+from jitml.trace.regions.per_type import for_each_type
+from jitml.trace.values.registry import REGISTRY
 
 if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
 ROOMS = (ufuncs, arrays, reductions, building, selection, linear_algebra, numerics, python)
 TOPICS = tuple(topic for room in ROOMS for topic in room.TOPICS)
+
+REGISTRY.wire(
+    fallback=call_instead,
+    for_each_type=for_each_type,
+    to_arrays=arrays_of_lists,
+    finish_call=lay_out_as_numpy_does,
+)
 
 
 def __getattr__(name: str) -> Any:

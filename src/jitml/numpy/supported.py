@@ -14,7 +14,7 @@ import numpy as np
 
 from jitml.numpy import TOPICS
 from jitml.numpy.numerics import special
-from jitml.trace.values.registry import FUNCTIONS, full_name, register_imported
+from jitml.trace.values.registry import FUNCTIONS, REGISTRY, full_name
 
 _HEAD = """# NumPy functions in jitted code
 
@@ -35,7 +35,7 @@ def table() -> str:
     """The page: topics with their functions, then what has no meaning yet."""
     import scipy.special  # noqa: F401  # its functions are listed too; slow to import, so only here
 
-    register_imported()
+    REGISTRY.register_imported()
     lines = [_HEAD, "## Supported", "", "| topic | functions |", "| --- | --- |"]
     for topic in TOPICS:
         functions = [f for f in FUNCTIONS if _topic(f) == topic.__name__]

@@ -39,13 +39,13 @@ def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = Non
     known: what containers have become that stand in several places.
     """
     known = {} if known is None else known
-    if id(x) in trace.watched:
-        return Itself(trace.watched[id(x)].find())
-    if id(x) in trace.places and is_record(x):
-        return Itself(trace.places[id(x)])
-    if id(x) in trace.places and type(x) is set:
-        return Itself(trace.places[id(x)])
-    require_none_of(trace.watched.keys() | trace.places.keys(), x)
+    if id(x) in trace.copies.watched:
+        return Itself(trace.copies.watched[id(x)].find())
+    if id(x) in trace.outside.places and is_record(x):
+        return Itself(trace.outside.places[id(x)])
+    if id(x) in trace.outside.places and type(x) is set:
+        return Itself(trace.outside.places[id(x)])
+    require_none_of(trace.copies.watched.keys() | trace.outside.places.keys(), x)
     if id(x) not in known:
         known[id(x)] = x, _UNFINISHED  # x, so that nothing else gets its id
         known[id(x)] = x, _settled(trace, x, known)
@@ -94,7 +94,7 @@ def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
         return made
     if type(x) in (set, frozenset):
         return MadeSet(type(x), [settled(trace, _key(trace, member), known) for member in x])
-    is_known = any(x is known for known in trace.objects.values())
+    is_known = any(x is known for known in trace.outside.objects.values())
     if type(x) is functools.partial and type(getattr(x.func, "__self__", None)) is TracedObject and not is_known:
         unsupported("the function returns, or keeps, a method of an object that is taken at run time", "Return the object.")
     parts, spec = children(x)

@@ -31,7 +31,7 @@ from jitml.trace.storage.storage import APART, AliasOrigin, Storage
 from jitml.trace.storage.strides import invert, memory_order
 from jitml.trace.symbolic.booleans import Truth, all_of, any_of, as_value, negated
 from jitml.trace.values.aliases import others, require_told_apart, storages_of
-from jitml.trace.values.boxing import TracedArray, TracedScalar, is_writeable, read, require_one
+from jitml.trace.values.boxing import LiftedArrays, TracedArray, TracedScalar, is_writeable, read, require_one
 from jitml.trace.values.kinds import value_if_any
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.type_unions import NONE, doubt_of, is_pythons, typed_value
@@ -112,7 +112,7 @@ def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> t
     uses = Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage))
     results = Results(recording, outputs, uses, bases, [leaf for leaf in arrays if not leaf.storage.is_external])
     made = {key: results.describe(leaf) for key, leaf in distinct.items()}
-    given = [array for array in recording.lifted.values() if id(array) not in distinct]
+    given = [array for array in recording.call[LiftedArrays].known.values() if id(array) not in distinct]
     objects = [[x, *results.seen.get(id(x), ())] for x in (*arrays, *given) if x.faces is not None or id(x) in results.seen]
     for one, other in itertools.combinations(objects, 2):
         require_told_apart(itertools.product(one, other))
@@ -303,13 +303,13 @@ _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type,
 
 
 def _describe_object(recording: Trace, leaf: Any) -> Result:
-    for slot, argument in recording.objects.items():
+    for slot, argument in recording.outside.objects.items():
         if argument is leaf:
             return FromHost(slot)
-    if id(leaf) in recording.places and not isinstance(leaf, _CONSTANTS):
-        return FromHost(recording.places[id(leaf)])
-    kept = [key for key, value in recording.stored.items() if any(leaf is x for x in flatten(value)[0])]
-    what = f"{recording.host.name(recording.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
+    if id(leaf) in recording.outside.places and not isinstance(leaf, _CONSTANTS):
+        return FromHost(recording.outside.places[id(leaf)])
+    kept = [key for key, value in recording.changes.stored.items() if any(leaf is x for x in flatten(value)[0])]
+    what = f"{recording.host.name(recording.outside.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
     if isinstance(leaf, _CONSTANTS) or is_librarys_code(leaf):
         require_untraced(leaf, what)
         return FixedResult(leaf)
@@ -339,5 +339,5 @@ def place_numbers(recording: Trace, results: Sequence[Result], outputs: list[Val
     numbers: dict[Sym | Value, int] = {}
     for wish in dict.fromkeys(wanted):
         numbers[wish] = len(outputs)
-        outputs.append(recording.sizes[wish] if isinstance(wish, Sym) else wish)
+        outputs.append(recording.sizes.values[wish] if isinstance(wish, Sym) else wish)
     return numbers

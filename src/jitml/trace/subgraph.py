@@ -12,10 +12,12 @@ from jitml.errors import UnsupportedError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace.hooks.convert import convert
-from jitml.trace.record.checkpoints import outlined
+from jitml.trace.record.checkpoints import Checkpoints, outlined
+from jitml.trace.record.concrete import EnteredValues
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import Trace, activate, active_trace, user_source
 from jitml.trace.result_trees import settled
+from jitml.trace.storage.storage import EnteredStorages
 from jitml.trace.storage.strides import kept_strides
 from jitml.trace.values.boxing import TracedArray, TracedScalar, fresh, fresh_like, layout_of, read, scalar
 from jitml.trace.values.kinds import rebuilt
@@ -56,7 +58,8 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
         UnsupportedError: the function writes what it may not.
     """
     inner = Trace(active_trace())
-    inner.hands_on = writes
+    storages = inner.local[EnteredStorages]
+    storages.hands_on = writes
     inner.is_of_rows = inner.is_of_rows or rows
     values = [(leaf, read(leaf)) for leaf in leaves]
     try:
@@ -67,19 +70,19 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
             out_leaves, spec = flatten(settled(inner, result))
             kinds = [_wrapper(leaf) for leaf in out_leaves]
             outputs = [read(leaf) for leaf, kind in zip(out_leaves, kinds) if kind is not None]
-            outputs += [storage.value for storage in inner.written]
+            outputs += [storage.value for storage in storages.written]
             inner.bind_outer()
-            graph = outlined(inner.builder.build(outputs), inner.stretches)
+            graph = outlined(inner.builder.build(outputs), inner.local[Checkpoints])
     finally:
         # Outside, nothing has happened yet.
-        for storage, (outside, _) in inner.storages.items():
+        for storage, (outside, _) in storages.known.items():
             storage.value = outside
     captured = tuple(inner.builder.captured)
 
     def rebuild(results: Sequence[Value]) -> Any:
         remaining = iter(results)
         leaves = [leaf if kind is None else kind(next(remaining)) for leaf, kind in zip(out_leaves, kinds)]
-        for storage, value in zip(inner.written, remaining, strict=True):
+        for storage, value in zip(inner.local[EnteredStorages].written, remaining, strict=True):
             storage.store(value)
         return rebuilt(spec, leaves)
 
@@ -89,7 +92,7 @@ def trace_subgraph(function: Callable[..., Any], leaves: Sequence[Any], *, write
 def _enter(inner: Trace, leaf: Any, outside: Value) -> Any:
     """The tracer of a leaf, as an input of the inner trace."""
     value = inner.builder.add_input(outside.aval)
-    inner.entered[value] = outside
+    inner.local[EnteredValues][value] = outside
     if type(leaf) in (bool, int, float, complex, TracedNumber):
         return TracedNumber.of_value(inner, value)
     return scalar(value) if outside.shape == () and not isinstance(leaf, np.ndarray) else fresh_like(value, leaf)

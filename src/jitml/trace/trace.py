@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import optree
 
-import jitml.trace.host_calls.call  # noqa: F401  # what is not compiled goes there
 from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError
 from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
@@ -35,7 +34,8 @@ from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, find_line
 from jitml.trace.hooks.convert import convert
 from jitml.trace.host_calls.callbacks import require_never_changed
 from jitml.trace.host_calls.objects import TracedObject
-from jitml.trace.host_calls.staleness import require_as_given, require_unread
+from jitml.trace.host_calls.rules import HostCallRules
+from jitml.trace.host_calls.staleness import GivenCalls, require_as_given, require_unread
 from jitml.trace.lists.row_aliasing import require_apart
 from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.record.fp_errors import recorded_errors, require_left
@@ -46,13 +46,13 @@ from jitml.trace.result_trees import apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
 from jitml.trace.speculation.dynamic_shapes import VariantKey
-from jitml.trace.speculation.exceptions import Handler, Steps
-from jitml.trace.speculation.modes import Decisions, is_ours
+from jitml.trace.speculation.exceptions import Handler, Handlers, Steps
+from jitml.trace.speculation.modes import Decisions, OpenRegions, is_ours
 from jitml.trace.speculation.paths import Decided, path_of
-from jitml.trace.storage.storage import Storage
+from jitml.trace.storage.storage import LentStorages, Storage
 from jitml.trace.storage.strides import is_contiguous
-from jitml.trace.values.boxing import is_traced, lift
-from jitml.trace.values.registry import register_imported
+from jitml.trace.values.boxing import LiftedArrays, is_traced, lift
+from jitml.trace.values.registry import REGISTRY
 from jitml.trace.values.type_unions import require_type_known
 
 _ANY = VariantKey()
@@ -117,7 +117,7 @@ def trace(
         UnsupportedError: the function does something that cannot be compiled.
         FailedCheck: the function has raised something, but the program would have left this call to NumPy before.
     """
-    register_imported()
+    REGISTRY.register_imported()
     require_few(function, args, dict(kwargs))
     known = Decisions(key.path.modes, key.path.peeled, key.path.recursive)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
@@ -173,16 +173,17 @@ def _attempt(
     """
     leaves, spec = flatten((args, dict(kwargs)))
     names = leaf_names(spec, parameters(function, args))
-    recording = Trace(host_calls=host_calls)
-    recording.opened, recording.error_kinds = key.opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
-    recording.decisions, recording.decided = known, Decided(key.path)
-    recording.enter_part = partial(enter_part, recording, known.in_parts, {}) if known.in_parts else None
+    recording = Trace()
+    recording.call[HostCallRules] = HostCallRules(allowed=host_calls)
+    recording.inputs.opened, recording.errors.kinds = key.opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
+    recording.call[Decisions], recording.call[Decided] = known, Decided(key.path)
+    recording.call[LiftedArrays].enter_part = partial(enter_part, recording, known.in_parts, {}) if known.in_parts else None
     if handlers is not None:
         handlers.clear()
-        recording.handlers = handlers
+        recording.call[Handlers] = Handlers(handlers)
     if steps is not None:
         known.all_plain = known.all_plain or steps.all_plain
-        recording.steps, recording.floating, recording.builder.recorded = steps, steps.floating, steps.see
+        recording.errors.steps, recording.errors.raising, recording.builder.recorded = steps, steps.floating, steps.see
     known.begin(recording.effort)
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():
         tracers = enter_all(recording, leaves, names)
@@ -205,7 +206,7 @@ def _attempt(
             known.reconsider(recording, error)
             known.settle_open(recording, error)
             raise
-        if recording.open:
+        if recording.call[OpenRegions]:
             caught = UnsupportedError("an exception that leaves a captured region is caught")
             known.reconsider(recording, caught)
             known.settle_open(recording, caught)
@@ -255,26 +256,26 @@ def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, resul
     host = recording.host
     require_never_changed(recording)
     require_all_different(recording)
-    require_as_given(recording, recording.given)
-    mutated = [(slot, tracer.storage) for slot, (_, tracer) in recording.arrays.items() if tracer.storage.mutated]
+    require_as_given(recording, recording.call[GivenCalls])
+    mutated = [(slot, storage) for slot, _, storage in recording.call[LiftedArrays].written()]
     aliases: dict[int, int] = {}
     for slot, storage in mutated:
         host.require_writeable(slot)
-        aliases[len(outputs)] = entry = recording.origins.index(storage.entry)
+        aliases[len(outputs)] = entry = recording.inputs.origins.index(storage.entry)
         flat = recording.builder.inputs[entry].shape
         outputs.append(storage.value if storage.value.shape == flat else ops.reshape(storage.value, shape=flat))
     numbers = place_numbers(recording, results, outputs)
     _require_disjoint(recording, mutated)
     strides = {
-        recording.origins.index(tracer.storage.entry): tracer.storage.strides
-        for slot, (_, tracer) in recording.arrays.items()
+        recording.inputs.origins.index(tracer.storage.entry): tracer.storage.strides
+        for slot, (_, tracer) in recording.call[LiftedArrays].inputs.items()
         if tracer.storage.entry == slot and not is_contiguous(tracer.sizes, tracer.storage.strides)
     }
     copied = tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot)
     return Traced(
-        recording.builder.build(outputs), host, tuple(recording.origins), aliases, strides, copied, numbers, in_spec,
+        recording.builder.build(outputs), host, tuple(recording.inputs.origins), aliases, strides, copied, numbers, in_spec,
         tuple(spec for _, spec in parts), results, tuple(changes), replace(key, path=path_of(recording)),
-        tuple(recording.handlers),
+        tuple(recording.call[Handlers].found),
     )  # fmt: skip
 
 
@@ -288,9 +289,9 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
 
     Nor one of which a transform's function has written a copy.
     """
-    host, arrays = recording.host, recording.arrays
+    host, arrays = recording.host, recording.call[LiftedArrays].inputs
     itself = {slot for slot, _ in mutated}
-    written = [slot for slot, (_, tracer) in arrays.items() if slot in itself or tracer.storage in recording.lent]
+    written = [slot for slot, (_, tracer) in arrays.items() if slot in itself or tracer.storage in recording.call[LentStorages]]
     for slot in written:
         if slot in itself and meets_itself(arrays[slot][0]):
             raise UnsupportedError(

@@ -19,13 +19,15 @@ from jitml.trace.hooks.control_flow import Steering
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.recording import Trace, activate
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
+from jitml.trace.speculation.modes import Decisions
 
 XS = [3, 1, 4, 1, 5, 9, 2, 6]
 INPUTS = [([*XS], n) for n in range(7)] + [([], 2), ([7], 4), ([0, 2], 0)]
 
 
 def converted(function: Any, *args: Any) -> Any:
-    with activate(Trace()):
+    with activate(Trace()) as trace:
+        trace.call[Decisions].all_plain = True
         return convert(function)(*args)
 
 
@@ -159,12 +161,13 @@ def test_concrete_loops_stay_cheap() -> None:
         calls[argument.__name__ if event == "c_call" else frame.f_code.co_name] += event in ("call", "c_call")
 
     xs = list(range(20000))
-    with activate(Trace()):
+    with activate(Trace()) as trace:
+        trace.call[Decisions].all_plain = True
         function = convert(total)
         sys.setprofile(note)
         try:
             function(xs, 100)
         finally:
             sys.setprofile(None)
-    expected = {"counted": 1, "if_": 1, "len": 1, "compare": 1, "gt": 1}
+    expected = {"counted": 1, "step": 2, "require_end": 1, "if_": 1, "len": 1, "compare": 1, "gt": 1}
     assert {name: n // len(xs) for name, n in calls.items() if n >= len(xs)} == expected

@@ -71,7 +71,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
         trace, tries = current_trace(), TransformTries()
-        is_stepping = trace is not None and trace.root.steps is not None  # each row may raise, and handle, something of its own
+        is_stepping = trace is not None and trace.errors.steps is not None  # each row may raise, and handle, something of its own
         rows: list[Any] = _rows(in_axes, args, kwargs) if is_stepping else []
         if not rows:
             try:

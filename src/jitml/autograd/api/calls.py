@@ -125,7 +125,7 @@ def trace_call(name: str, function: Function, arguments: Container, level: int) 
 
     subgraph = trace_subgraph(program, arguments.tracers)
     trace = active_trace()
-    if not all(trace.sees(trace.root.sizes[sym]) for aval in subgraph.graph.out_avals for sym in aval.syms):
+    if not all(trace.sees(trace.sizes.values[sym]) for aval in subgraph.graph.out_avals for sym in aval.syms):
         raise DerivativeError(
             f"{name} returns an array whose size it finds in data, and is differentiated as a call of its own",
             source=user_source(),

@@ -45,7 +45,7 @@ class _Custom(FunctionLike, ABC):
             if count is not None and not -count <= n < count:
                 raise ValueError(f"{type(self).__name__}: nondiff_argnums names argument {n}, but {self.name} takes {count}")
         if current_trace() is not None:  # made inside: at each call another one
-            active_trace().root.own[id(self)] = self
+            active_trace().outside.own[id(self)] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is None:

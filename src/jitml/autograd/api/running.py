@@ -38,7 +38,7 @@ def inline(graph: Graph, args: Sequence[Value]) -> Sequence[Value]:
     before = len(trace.builder.nodes)
     outputs = trace.builder.inline(graph, args)
     # Sizes that were bound in a trace which has ended have their values here from now on.
-    sizes = trace.root.sizes
+    sizes = trace.sizes.values
     for node in trace.builder.nodes[before:] if graph.binders() else ():
         if node.op is ops.bind and not ((known := sizes.get(node.params["sym"])) and trace.sees(known)):
             sizes[node.params["sym"]] = node.inputs[0]
@@ -53,7 +53,7 @@ def forward(point: FunctionPoint) -> tuple[Linearized, Sequence[Value]]:
 
 def rows_of(size: Size, units: Value | None = None) -> Batch:
     """So many rows, in the current trace."""
-    sizes, batch = active_trace().root.sizes, Batch(size, units=units)
+    sizes, batch = active_trace().sizes.values, Batch(size, units=units)
     return replace(batch, counts=tuple(sizes[sym] for sym in batch.syms))
 
 

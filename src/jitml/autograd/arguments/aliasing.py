@@ -18,9 +18,10 @@ import numpy as np
 from jitml.autograd.arguments.attributes import containers
 from jitml.errors import DerivativeError
 from jitml.trace.effects.write_back import require_alone
-from jitml.trace.environment.tracked_copies import entries
+from jitml.trace.environment.tracked_copies import Loads, entries
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import Trace, active_trace, user_source
+from jitml.trace.storage.storage import LentStorages
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.registry import call
 
@@ -44,13 +45,13 @@ def own_copies(what: str, given: Any, passed: Any) -> Iterator[None]:
     pairs = [(x, c) for x, c in pairs if type(x) is TracedArray]
     before = [(x.storage.loads, x.storage.writes) for x, _ in pairs]
     root = active_trace().root
-    lent = root.lent
+    lent = root.call[LentStorages]
     held = [(x, copy, entries(copy), _loads(root, x)) for x, copy in containers(given, passed)]
     yield
     for x, copy, was, times in held:
         if _is_changed(was, entries(copy)):
-            if id(x) in root.watched:
-                require_alone(root, [root.watched[id(x)]])
+            if id(x) in root.copies.watched:
+                require_alone(root, [root.copies.watched[id(x)]])
             if sum(x is other for other, *_ in held) > 1:
                 _refuse(what, "an argument is changed that is passed twice")
             if _loads(root, x) != times:
@@ -77,9 +78,9 @@ def _may_share(x: TracedArray, other: TracedArray) -> bool:
 
 def _loads(root: Trace, x: Any) -> int:
     """How often a container has been loaded by name, an attribute or an item."""
-    _, x = root.taken.get(id(x), (x, x))
-    known = root.watched.get(id(x))
-    return root.met[id(x if known is None else known.original)]
+    _, x = root.copies.taken.get(id(x), (x, x))
+    known = root.copies.watched.get(id(x))
+    return root.call[Loads].met[id(x if known is None else known.original)]
 
 
 def _is_changed(before: tuple[tuple[Any, Any], ...], after: tuple[tuple[Any, Any], ...]) -> bool:

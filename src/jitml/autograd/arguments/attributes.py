@@ -38,7 +38,7 @@ def hand_on_attributes(what: str, given: Any, passed: Any, varies: Callable[[Any
         if not is_record(x) or is_own_kind(x):
             continue
         there = dict(entries(copy))
-        withheld = dict(root.withheld.get(id(x), {}))
+        withheld = dict(root.copies.withheld.get(id(x), {}))
         for name, value in entries(x):
             if name in there or isinstance(inspect.getattr_static(type(x), name, None), functools.cached_property):
                 continue
@@ -46,7 +46,7 @@ def hand_on_attributes(what: str, given: Any, passed: Any, varies: Callable[[Any
                 withheld[name] = partial(_refuse, what, type(x).__name__, name)
             else:
                 object.__setattr__(copy, name, _seen(root, x, name, value))
-        root.withheld[id(copy)] = withheld
+        root.copies.withheld[id(copy)] = withheld
 
 
 def containers(x: Any, copy: Any) -> Iterator[tuple[Any, Any]]:
@@ -79,8 +79,8 @@ def is_inexact_or_array(leaf: Any) -> bool:
 
 def _seen(root: Trace, x: Any, name: str, value: Any) -> Any:
     """An attribute as the function shall see it: guarded where the object is from outside and has not been copied yet."""
-    slot = root.places.get(id(x))
-    if slot is None or id(x) in root.watched or is_traced(value):
+    slot = root.outside.places.get(id(x))
+    if slot is None or id(x) in root.copies.watched or is_traced(value):
         return value
     text = f"{root.host.name(slot)}.{name}"
     return observe(root, value, load(root, getattr, slot, name, text), text)

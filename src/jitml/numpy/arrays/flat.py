@@ -135,7 +135,7 @@ class TracedFlat:
 def flat(x: TracedArray) -> TracedFlat:
     """x.flat"""
     made = TracedFlat(x)
-    active_trace().root.own[id(made)] = made
+    active_trace().outside.own[id(made)] = made
     return made
 
 

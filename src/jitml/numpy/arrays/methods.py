@@ -24,6 +24,7 @@ from jitml.trace.storage.index_maps import Reinterpreted, reinterpret
 from jitml.trace.storage.storage import Storage
 from jitml.trace.storage.strides import is_contiguous
 from jitml.trace.values.boxing import (
+    LiftedArrays,
     TracedArray,
     assign,
     constant,
@@ -84,7 +85,7 @@ def _of_buffer(buffer: Any, dtype: np.dtype[Any], count: int, offset: int) -> An
     """An array on memory that is no array's: another one at each call, which the program does not write."""
     box = [np.frombuffer(buffer, dtype, count, offset)]
     trace = active_trace().root
-    place = trace.places.get(id(buffer))
+    place = trace.outside.places.get(id(buffer))
     if place is None or not box[0].flags.writeable:
         own_arrays(box)
         return box.pop()
@@ -105,7 +106,7 @@ def tolist(x: TracedArray) -> Any:
     wide = {"b": BOOL, "f": F64, "i": I64}[x.dtype.kind]
     numbers = fresh(converted(read(x), wide))
     stack = TracedList((), optree.treespec_leaf(), [Kind("number", Aval((), wide))], [numbers])
-    active_trace().root.own[id(stack)] = stack
+    active_trace().outside.own[id(stack)] = stack
     return stack
 
 
@@ -207,7 +208,7 @@ class TracedFlags:
 def flags(x: TracedArray) -> TracedFlags:
     """x.flags"""
     made = TracedFlags(x)
-    active_trace().root.own[id(made)] = made
+    active_trace().outside.own[id(made)] = made
     return made
 
 
@@ -248,7 +249,7 @@ def may_write(x: TracedArray) -> bool:
     """Whether the memory of a read-only array can be written, in another way."""
     if any(step.op is ops.broadcast for step in x.steps):
         return False
-    outside = active_trace().root.arrays.values()
+    outside = active_trace().call[LiftedArrays].inputs.values()
     return not x.storage.is_external or any(tracer.storage is x.storage and tracer.writeable for _, tracer in outside)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,10 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import is_complex
 from jitml.numpy.support.arguments import result_of, value_of
-from jitml.numpy.ufuncs.loops import LOOPS
-from jitml.numpy.ufuncs.ufunc import call_ufunc
+from jitml.numpy.ufuncs.ufunc import implement
 from jitml.trace.record.recording import unsupported
 from jitml.trace.values.boxing import laid_out
-from jitml.trace.values.registry import implements, when_imported
+from jitml.trace.values.registry import REGISTRY, implements
 
 
 def _xlogy(x: Value, y: Value) -> Any:
@@ -71,12 +69,9 @@ def _finite(top: Any) -> Any:
     return np.where(np.isfinite(top), top, np.zeros_like(top))
 
 
-@when_imported("scipy.special")
+@REGISTRY.when_imported("scipy.special")
 def register(special: Any) -> None:
     """Fill the tables with the functions of an imported `scipy.special`."""
-    loops = {special.erf: ops.erf, special.expit: ops.logistic, special.xlogy: _xlogy, special.logit: _logit}
-    LOOPS.update(loops)
-    for ufunc in loops:
-        implements(ufunc)(partial(call_ufunc, ufunc))
+    implement({special.erf: ops.erf, special.expit: ops.logistic, special.xlogy: _xlogy, special.logit: _logit})
     for function in (softmax, log_softmax, logsumexp):
         implements(getattr(special, function.__name__))(function)

@@ -116,7 +116,7 @@ def _extreme(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if all(type(x) is TracedNumber or type(x) in _PLAIN for x in operands) and _are_alike(operands):
         return combine(function, *operands)
     dtypes = {x.dtype for x in operands if type(x) in (TracedScalar, TracedArray)}
-    place = site() if active_trace().root.decisions is not None else None
+    place = site()
     is_open = len(dtypes) == 1 and not (place is not None and paths.is_decided(place))
     if not is_open or not _are_numbers(operands) or not all(_joins(x, *dtypes) for x in operands):
         return _extreme_of_unlike(function, operands)
@@ -151,7 +151,7 @@ def _are_numbers(operands: Iterable[Any]) -> bool:
 
 def _extreme_of_unlike(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """One of the operands, as Python finds it: which one is decided for the call that is traced."""
-    decided = active_trace().root.decisions is None or paths.is_decided(site())
+    decided = paths.is_decided(site())
     if not decided and _are_numbers(operands):
         return functools.reduce(functools.partial(_better, function), operands)
     kinds = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
@@ -392,7 +392,7 @@ def whole(x: Value) -> Value:
 @implements(collections.deque)
 def _deque(iterable: Any = (), maxlen: Any = None) -> Any:
     made = collections.deque(iterable, maxlen if maxlen is None else operator.index(maxlen))
-    active_trace().root.own[id(made)] = made
+    active_trace().outside.own[id(made)] = made
     return made
 
 

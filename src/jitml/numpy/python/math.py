@@ -19,7 +19,8 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import C64, C128, F32, F64
 from jitml.numpy.python.builtins import number_of, whole
-from jitml.trace.host_calls.call import record, require_allowed
+from jitml.trace.host_calls.call import record
+from jitml.trace.host_calls.rules import require_allowed
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace
 from jitml.trace.rewrite.protocol import OpenType
@@ -68,7 +69,7 @@ def _same(function: Callable[..., Any], *args: Any) -> Any:
     with raising_as_python(function, operands):
         result = call(_SAME[function], *operands)
     value = read(result)
-    if active_trace().root.is_transformed:  # where floating-point errors are not reported
+    if active_trace().errors.is_transformed:  # where floating-point errors are not reported
         value = _raising(function, [read(x) for x in floats], value)
     return TracedNumber.of_value(active_trace(), value)
 

@@ -35,7 +35,7 @@ from jitml.trace.regions.identity import require_known
 from jitml.trace.symbolic.broadcasting import common_sizes, never_equal
 from jitml.trace.symbolic.sizes import smaller, value_of_size
 from jitml.trace.values.aliases import storages_of
-from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh
+from jitml.trace.values.boxing import LiftedArrays, TracedArray, TracedNumber, fresh
 from jitml.trace.values.numbers import of_size
 from jitml.trace.values.registry import implements
 from jitml.trace.values.type_unions import settled
@@ -230,7 +230,7 @@ def _memories(x: TracedArray) -> list[Slot]:
 def _require_disjoint(slot: Slot, other: Slot, name: str) -> None:
     """Two arrays from outside that do not overlap in this call do not in any that the program answers."""
     root = active_trace().root
-    if not disjoint(root.arrays[slot][0], root.arrays[other][0]):
+    if not disjoint(root.call[LiftedArrays].inputs[slot][0], root.call[LiftedArrays].inputs[other][0]):
         not_compiled(name, "of two arrays from outside that overlap, and are no parts of one array to the program")
     root.host.require(root.host.compute(disjoint, (slot, other)), True)
 

@@ -29,7 +29,7 @@ from jitml.trace.regions.per_type import as_type
 from jitml.trace.symbolic.broadcasting import common_sizes, insist_at_least, never_equal, require_sizes, stretch
 from jitml.trace.symbolic.sizes import number, span, value_limits, value_of_size
 from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
-from jitml.trace.values.registry import call, to_arrays
+from jitml.trace.values.registry import call
 from jitml.trace.values.type_unions import doubt_of, dtype_of, only_numpys, own_type, require_type, settled
 
 Shape = tuple[int, ...]
@@ -165,7 +165,6 @@ def holds_traced(x: object) -> bool:
     return is_traced(x) or isinstance(x, Value)
 
 
-@to_arrays
 def arrays_of_lists(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments with arrays in the place of lists that hold what is traced."""
     return tuple(map(_listed, args)), {name: _listed(x) for name, x in kwargs.items()}

@@ -27,7 +27,7 @@ from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.record.recording import outside_trace
 from jitml.trace.storage.strides import Ints, largest_stride, lying_like, small_layout, surely_contiguous
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, layout_of
-from jitml.trace.values.registry import after_call, full_name
+from jitml.trace.values.registry import full_name
 from jitml.trace.values.tracers import Tracer
 
 Array = np.ndarray[Any, Any]
@@ -66,8 +66,7 @@ _MOST_KNOWN = 4096
 _MISSING = object()
 
 
-@after_call
-def _lay_out_as_numpy_does(function: Callable[..., Any], result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def lay_out_as_numpy_does(function: Callable[..., Any], result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     results = result if isinstance(result, tuple) or type(result) is list else (result,)  # a list of unknown length has no items
     made = [x for x in results if type(x) is TracedArray and x.ndim > 1 and not x.steps and not x.storage.is_external]
     if not made or not _is_told(function):

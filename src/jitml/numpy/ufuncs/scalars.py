@@ -73,7 +73,7 @@ _BINARY: dict[Callable[..., Any], tuple[np.ufunc, Callable[[int, int], int], Ove
 
 def _is_heard(result: Any) -> bool:
     """Whether an operation of scalars may overflow for all that its dtype tells, and somebody wants to know."""
-    return type(result) is TracedScalar and result.dtype.kind in "iu" and not active_trace().root.error_state[0] & OVERFLOW
+    return type(result) is TracedScalar and result.dtype.kind in "iu" and not active_trace().errors.state[0] & OVERFLOW
 
 
 def _raising(result: Value, overflows: Value) -> TracedScalar:

@@ -6,6 +6,7 @@ weak Python numbers), casting errors and their messages are NumPy's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,7 @@ from jitml.numpy.support.arguments import (
 )
 from jitml.numpy.support.memory_order import put_in_order
 from jitml.numpy.support.versions import ELLIPSIS_IS_AN_OUTPUT
-from jitml.numpy.ufuncs.loops import COMPARISONS, LOOPS
+from jitml.numpy.ufuncs.loops import COMPARISONS, LOOPS, Loop
 from jitml.numpy.ufuncs.powers import replace_power
 from jitml.trace.record.recording import user_source
 from jitml.trace.symbolic.broadcasting import never_equal
@@ -226,5 +227,11 @@ def _out_of_range(ufunc: np.ufunc, args: tuple[Any, ...]) -> tuple[Any, ...] | N
     return (beyond, widened) if swap else (widened, beyond)
 
 
-for _ufunc in LOOPS:
-    implements(_ufunc)(partial(call_ufunc, _ufunc))
+def implement(loops: Mapping[np.ufunc, Loop]) -> None:
+    """Ufuncs compute so."""
+    LOOPS.update(loops)
+    for ufunc in loops:
+        implements(ufunc)(partial(call_ufunc, ufunc))
+
+
+implement(LOOPS)

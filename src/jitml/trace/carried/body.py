@@ -13,11 +13,12 @@ from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Value
-from jitml.trace.record.checkpoints import outlined
+from jitml.trace.record.checkpoints import Checkpoints, outlined
 from jitml.trace.record.recording import Trace, active_trace, switch
 from jitml.trace.speculation.modes import Decider
-from jitml.trace.storage.storage import Storage
+from jitml.trace.storage.storage import EnteredStorages, Storage
 from jitml.trace.symbolic.booleans import TRUTH
+from jitml.trace.values.containers import MadeInside
 
 
 class RegionBody:
@@ -38,8 +39,9 @@ class RegionBody:
 
     def suspend(self) -> None:
         """Record into what surrounds it; storages are as if the body had not run."""
-        self._held = {storage: storage.value for storage in self.trace.storages}
-        for storage, (outside, _) in self.trace.storages.items():
+        known = self.trace.local[EnteredStorages].known
+        self._held = {storage: storage.value for storage in known}
+        for storage, (outside, _) in known.items():
             storage.value = outside
         switch(self.parent)
 
@@ -54,7 +56,7 @@ class RegionBody:
     @property
     def written(self) -> tuple[Storage, ...]:
         """The storages from around the body that it writes."""
-        return tuple(self.trace.written)
+        return tuple(self.trace.local[EnteredStorages].written)
 
     def held(self, storage: Storage) -> Value | None:
         """What a storage from around holds at the end of a body that is suspended; None if the body does not know it."""
@@ -62,13 +64,12 @@ class RegionBody:
 
     def entry(self, storage: Storage) -> tuple[Value, Value]:
         """What a storage that is known here held as the body began: the value outside, and the one inside."""
-        found: tuple[Value, Value] = self.trace.storages[storage]
-        return found
+        return self.trace.local[EnteredStorages].known[storage]
 
     def captured(self, carried: Sequence[Value]) -> dict[Value, Value]:
         """Inside -> outside, for all inputs that are not carried."""
         outer = {inside: outside for outside, inside in self.trace.builder.captured.items()}
-        outer |= {inside: outside for outside, inside in self.trace.storages.values()}
+        outer |= {inside: outside for outside, inside in self.trace.local[EnteredStorages].known.values()}
         return {v: outer[v] for v in self.trace.builder.inputs if v in outer and v not in carried}
 
     def finish(self, carried: Sequence[Value], outputs: Sequence[Value]) -> tuple[Graph, list[Value]]:
@@ -80,11 +81,11 @@ class RegionBody:
         used = {v for node in builder.nodes for v in node.inputs}.union(outputs)
         outer = {v: outside for v, outside in self.captured(carried).items() if v in used}
         graph = Graph((*carried, *outer), tuple(nodes), tuple(outputs))
-        return outlined(graph, self.trace.stretches), list(outer.values())
+        return outlined(graph, self.trace.local[Checkpoints]), list(outer.values())
 
     def has_made(self, things: Iterable[Any]) -> bool:
         """Whether one of these is an object of the body's own."""
-        return any(id(x) in self.trace.made for x in things)
+        return any(id(x) in self.trace.local[MadeInside] for x in things)
 
     def close(self) -> None:
         """Nothing may be recorded any more, and its values may not be used."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from jitml.errors import UnsupportedError
 from jitml.trace.carried.body import RegionBody
@@ -19,22 +19,14 @@ from jitml.trace.carried.lists import ListName
 from jitml.trace.carried.memory import CarriedMemory, Demotable
 from jitml.trace.carried.outer_lists import OpenList, undecided
 from jitml.trace.carried.variables import Name
+from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.rewrite.protocol import Values
-from jitml.trace.speculation.modes import decisions
-from jitml.trace.values.containers import require_settled
+from jitml.trace.speculation.modes import OpenRegions, decisions
+from jitml.trace.values.containers import MadeInside, require_settled
 from jitml.trace.values.reachable import iterators_in
 
 _MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is worth
-
-# An object of before is found in the first pass, or in the next ones, where types have moved.
-_LATEST_PASS = 3
-
-
-class _ContainerRegion(Protocol):
-    body: RegionBody
-    contents: CarriedContents
-    passes: int
 
 
 @dataclass
@@ -84,10 +76,11 @@ class _Appended(_ChangedContainer):
 def _open(obj: Any) -> None:
     """Trace anew if this is a list from outside, which a loop seems to append to: then the loop can carry what it adds."""
     root, known = active_trace().root, decisions()
-    watched = root.watched.get(id(obj))
+    watched = root.copies.watched.get(id(obj))
     if watched is None or type(watched.original) is not list or watched.name in known.closed or watched.name in known.moving:
         return
-    if root.open and root.open[0].may_append:
+    regions = root.call[OpenRegions]
+    if regions and regions[0].may_append:
         known.moving.add(watched.name)
         known.again()
 
@@ -174,14 +167,13 @@ def effect(obj: Any) -> None:
     """
     trace = current_trace()
     require_settled(obj)
-    if trace is None or not trace.is_body or id(obj) in trace.made:
+    if trace is None or not trace.is_body or id(obj) in trace.local[MadeInside]:
         return
     if type(obj) is OpenList:  # it sees for itself what is appended to it
         return
-    region: _ContainerRegion | None = trace.root.open[-1] if trace.root.open else None
-    contents = getattr(region, "contents", None)
-    if region is not None and contents is not None and region.body.trace is trace and region.passes <= _LATEST_PASS:
-        if contents.take(obj):
+    region = trace.call[OpenRegions].last
+    if region is not None and region.trace is trace and region.may_take:
+        if region.take(obj):
             return
     elif type(obj) is list:
         _open(obj)
@@ -191,14 +183,18 @@ def effect(obj: Any) -> None:
 def kept(obj: Any, name: str) -> None:
     """A cached property of an object is about to be kept, for good: by a loop's first iteration, if by any of its own."""
     trace = current_trace()
-    if trace is None or not trace.is_body or id(obj) in trace.made:
+    if trace is None or not trace.is_body or id(obj) in trace.local[MadeInside]:
         return
     what = f"{name} of a {type(obj).__name__} is kept by its first reading"
     text = f"{what}, under a condition, or in a loop, that only the compiled program decides"
-    region = trace.root.open[-1] if trace.root.open else None
-    if region is not None and hasattr(region, "contents") and region.body.trace is trace:
+    region = trace.call[OpenRegions].last
+    if region is not None and region.trace is trace:
         region.demote(UnsupportedError(text, source=user_source(), remedy="Read it once before."))
     unsupported(text, "Read it once before.")
+
+
+class IteratorsBefore(dict[int, object], LocalPart):
+    """Iterators of before the body of a region, by id."""
 
 
 def iterators_among(values: Values) -> dict[int, Any]:
@@ -209,14 +205,14 @@ def iterators_among(values: Values) -> dict[int, Any]:
 def gone_through(x: Any) -> Any:
     """Something is about to be iterated over: no iterator from outside and, in a body, none of before."""
     trace = current_trace() if hasattr(type(x), "__next__") else None
-    if trace is not None and id(x) in trace.root.places:
-        name = trace.host.name(trace.root.places[id(x)])
+    if trace is not None and id(x) in trace.outside.places:
+        name = trace.host.name(trace.outside.places[id(x)])
         unsupported(
             f"{name} is an iterator from outside: it would go on only once, while the function is traced, and not at every call",
             "Pass its next item, or a list, as an argument.",
         )
     while trace is not None and trace.is_body:
-        if id(x) in trace.iterators:
+        if id(x) in trace.local[IteratorsBefore]:
             unsupported(
                 "an iterator goes on under a condition, or in a loop, that only the compiled program decides",
                 "Make a list of it.",

@@ -303,7 +303,7 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     sizes = {sym for kind in kinds or () for sym in kind.aval.syms}
     if has_twice(probe.before):
         return None
-    if kinds is None or (head and probe.is_read) or not all(trace.sees(trace.root.sizes[sym]) for sym in sizes):
+    if kinds is None or (head and probe.is_read) or not all(trace.sees(trace.sizes.values[sym]) for sym in sizes):
         return None
     if probe.is_popped and any(kind.form == "array" for kind in kinds):
         return None  # the memory of an array that has been taken out is written again

@@ -16,10 +16,11 @@ from jitml.trace.carried.memory import CarriedMemory, Demotable
 from jitml.trace.carried.types import CarriedTypes
 from jitml.trace.carried.variables import CarriedOutcome, Name
 from jitml.trace.lists.traced_list import TracedList
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace
 from jitml.trace.speculation.modes import Decider, Mode, Site
-from jitml.trace.storage.storage import Storage
+from jitml.trace.storage.storage import EnteredStorages, Storage
 from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.kinds import take_apart
 from jitml.trace.values.numbers import TracedNumber, of_size
@@ -81,7 +82,7 @@ class ListName(Name):
             self.entry.columns.copied.clear()
             self.entry.columns.is_written = False
         if self.rate:
-            place = body.trace.root.size_names[memory.loop.index]
+            place = body.trace.sizes.names[memory.loop.index]
             self.start = Growing(self.entry.columns, of_size(self.entry.count + self.rate * place))
         else:
             super().begin(body, memory)
@@ -118,7 +119,7 @@ class ListName(Name):
         copied = self._copied()
         if not copied.isdisjoint(body.written):
             memory.loop.demote(self._error("holds an array that is changed in the loop"), Mode.PLAIN)
-        if columns.is_written and not copied.isdisjoint(body.trace.storages):
+        if columns.is_written and not copied.isdisjoint(body.trace.local[EnteredStorages].known):
             memory.loop.demote(self._error(_CHANGED), Mode.PLAIN)
         if self.rate:
             count = of_size(self.entry.count + self.rate * memory.loop.trip)
@@ -152,10 +153,14 @@ def _size(growing: Growing) -> Any:
     return growing.count.size if type(growing.count) is TracedNumber else growing.count
 
 
+class SharedLists(dict[int, object], CallPart):
+    """What may be held by others than a name that seems to have a new deque, by id."""
+
+
 def name_of(name: str, value: Any, direction: int, grows: Sequence[str]) -> Name:
     """What a loop keeps of a name that holds a value as it begins."""
     is_list = type(value) in (list, deque, Growing) or (type(value) is TracedList and type(value.rows) is int)
-    is_alone = is_list and name in grows and id(value) not in active_trace().root.shared
+    is_alone = is_list and name in grows and id(value) not in active_trace().call[SharedLists]
     return ListName(name, value) if is_alone else Name(name, value, direction)
 
 

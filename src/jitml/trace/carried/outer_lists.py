@@ -19,7 +19,7 @@ from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import Trace, active_trace, unsupported
-from jitml.trace.speculation.modes import decisions
+from jitml.trace.speculation.modes import OpenRegions, decisions
 from jitml.trace.values.numbers import TracedNumber, combine
 
 Item = Callable[[Any], Any]
@@ -59,11 +59,11 @@ class OpenList:
     def _show_regions(self) -> None:
         """All regions that are open learn that something is about to be appended, the outermost first."""
         trace = active_trace()
-        regions, bodies = trace.root.open, []
+        regions, bodies = trace.call[OpenRegions], []
         while trace.is_body and trace.parent is not None:
             bodies.append(trace)
             trace = trace.parent
-        if bodies and (bodies[::-1] != [region.body.trace for region in regions] or not regions[0].may_append):
+        if bodies and (bodies[::-1] != [region.trace for region in regions] or not regions[0].may_append):
             undecided(self)
         for region in regions if bodies else ():
             region.append_to(self)
@@ -124,7 +124,7 @@ class OpenList:
 
     def close(self, *_: Any) -> NoReturn:
         """Trace anew, with a copy of all that is in it, and of the rows beside it: one trace more for each would take minutes."""
-        home, known = self.name.rpartition("[")[0], self.trace.root.watched.values()
+        home, known = self.name.rpartition("[")[0], self.trace.copies.watched.values()
         rows = {x.name for x in known if type(x.copy) is OpenList and home and x.name.rpartition("[")[0] == home}
         decisions().closed.update({self.name, *rows})
         decisions().again()

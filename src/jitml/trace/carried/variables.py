@@ -44,7 +44,7 @@ from jitml.trace.values.kinds import (
 )
 from jitml.trace.values.optional import Perhaps, chances, perhaps, what_is_there
 from jitml.trace.values.ragged import SIZE, handed
-from jitml.trace.values.type_unions import NONE, Doubt, doubt, is_of, may_be_none, types_of
+from jitml.trace.values.type_unions import NONE, Doubt, Doubts, doubt, is_of, may_be_none, types_of
 from jitml.trace.values.unbound import Unsure, bound, parts, placeholder, unsure
 
 Path = tuple[int, ...]
@@ -415,7 +415,7 @@ def _outcome(
         memory.after.setdefault(leaf.storage, new)
         return memory.object_after(leaf, _array(before), least)
 
-    known = active_trace().root.doubts
+    known = active_trace().call[Doubts]
 
     def show(results: list[Value]) -> Any:
         leaves = []
@@ -491,7 +491,7 @@ def _none(kind: Kind, decider: Decider) -> Any:
 
 
 def _is_outer(sym: Sym, body: RegionBody) -> bool:
-    return body.parent.sees(body.trace.root.sizes[sym])
+    return body.parent.sees(body.trace.sizes.values[sym])
 
 
 def _inner_syms(held: HeldValue, body: RegionBody) -> set[Sym]:

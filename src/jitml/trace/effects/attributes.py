@@ -15,7 +15,8 @@ from typing import Any, NoReturn, Protocol
 
 from jitml.trace.carried.containers import kept
 from jitml.trace.environment.loads import load, place_of, require_member, require_unset
-from jitml.trace.environment.unseen_reads import is_read_unseen
+from jitml.trace.environment.tracked_copies import Loads
+from jitml.trace.environment.unseen_reads import UnseenReads, is_read_unseen
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, is_users_class, unsupported
@@ -55,17 +56,18 @@ def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool
         return
     if isinstance(obj, type):
         _require_plain_in_class(hooks, obj, name, value)
-        trace.set_in_classes.add(name)
+        trace.changes.in_classes.add(name)
     else:
         _require_plain(hooks, obj, name, "__set", plainly)
     key = id(obj), name
-    place = trace.loaded.get((getattr, trace.places[id(obj)], False, name))
-    if key not in trace.stored and type(value) is TracedArray and place is not None and value.slot == place:
+    place = trace.outside.loaded.get((getattr, trace.outside.places[id(obj)], False, name))
+    stored, containers = trace.changes.stored, trace.call[Loads].containers
+    if key not in stored and type(value) is TracedArray and place is not None and value.slot == place:
         return  # `o.data *= 2`, which has written into the array
-    if key in trace.stored or place not in trace.containers or trace.containers[place] is not value:
-        if trace.stored.get(key) is GONE:
-            del trace.stored[key]  # it comes after the others again
-        trace.stored[key] = value
+    if key in stored or place not in containers or containers[place] is not value:
+        if stored.get(key) is GONE:
+            del stored[key]  # it comes after the others again
+        stored[key] = value
 
 
 def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -> None:
@@ -78,29 +80,29 @@ def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -
         return
     _require_plain(hooks, obj, name, "__del", plainly)
     key = id(obj), name
-    if trace.stored.get(key) is GONE:
+    if trace.changes.stored.get(key) is GONE:
         raise missing(obj, name, "__delete__")
-    if key not in trace.stored:
-        slot, has = trace.places[id(obj)], has_own(obj, name)
+    if key not in trace.changes.stored:
+        slot, has = trace.outside.places[id(obj)], has_own(obj, name)
         text = f"whether {trace.host.name(slot)} itself has {name!r}"
         trace.host.require(load(trace, has_own, slot, name, text), has)
         if not has:
             object.__delattr__(obj, name)  # which raises what Python does
-    trace.deleted.add(key)
-    trace.stored[key] = GONE
+    trace.changes.deleted.add(key)
+    trace.changes.stored[key] = GONE
 
 
 def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly: bool) -> None:
     """Refuse to set or delete an attribute where more may happen than that, or somebody has read it unseen."""
     trace, kind = hooks.trace, type(obj)
-    slot, member = trace.places[id(obj)], inspect.getattr_static(kind, name, None)
+    slot, member = trace.outside.places[id(obj)], inspect.getattr_static(kind, name, None)
     setter = inspect.getattr_static(kind, f"{what}attr__")
     is_plain = plainly or any(setter is vars(base).get(f"{what}attr__") for base in (object, SimpleNamespace))
     is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
     is_slot = isinstance(member, MemberDescriptorType)
     is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
-    is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.loaded
-    is_lent = what == "__del" and id(obj) in trace.at_run_time
+    is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.outside.loaded
+    is_lent = what == "__del" and id(obj) in trace.outside.lent
     if not is_plain or (is_described and not is_slot) or is_read or is_lent:
         refuse_write(hooks.trace, obj)
 
@@ -108,17 +110,17 @@ def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly:
 def _require_plain_in_class(hooks: HookProtocol, cls: type, name: str, value: Any) -> None:
     """The same of an attribute of a class: what it is and becomes says nothing of how attributes of instances are found."""
     trace, kind = hooks.trace, type(cls)
-    slot, member = trace.places[id(cls)], inspect.getattr_static(cls, name, None)
+    slot, member = trace.outside.places[id(cls)], inspect.getattr_static(cls, name, None)
     is_plain = inspect.getattr_static(kind, "__setattr__") is vars(type)["__setattr__"] and is_users_class(cls)
     is_special = name[:2] == "__" == name[-2:] or hasattr(type(member), "__get__") or hasattr(type(value), "__get__")
-    is_read = any(names is None or name in names for _, names in trace.frozen)
-    is_read = is_read or (getattr, slot, False, "__dict__") in trace.loaded
+    is_read = any(names is None or name in names for _, names in trace.call[UnseenReads].frozen)
+    is_read = is_read or (getattr, slot, False, "__dict__") in trace.outside.loaded
     if not is_plain or is_special or is_read or inspect.getattr_static(kind, name, None) is not None:
         refuse_write(hooks.trace, cls)
 
 
 def refuse_write(trace: Trace, obj: Any) -> NoReturn:
-    place = trace.places.get(id(obj))
+    place = trace.outside.places.get(id(obj))
     name = trace.host.name(place) if place is not None else f"a {type(obj).__name__}"
     unsupported(
         f"{name} ({type(obj).__name__}) is from outside the jitted function and is changed in it",
@@ -134,17 +136,17 @@ def require_outermost(trace: Trace, obj: Any) -> None:
 
 def require_own(trace: Trace, obj: Any) -> None:
     """A container that is changed is the function's own, or a copy that is watched."""
-    if id(obj) in trace.watched:
+    if id(obj) in trace.copies.watched:
         require_outermost(trace, obj)
-    elif id(obj) in trace.places:
+    elif id(obj) in trace.outside.places:
         refuse_write(trace, obj)
 
 
 def cached(hooks: HookProtocol, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
     """A cached property of an object that has not kept its value yet."""
     trace = hooks.trace
-    if (id(obj), name) in trace.stored and not is_gone(trace, obj, name):
-        return trace.stored[id(obj), name]
+    if (id(obj), name) in trace.changes.stored and not is_gone(trace, obj, name):
+        return trace.changes.stored[id(obj), name]
     value = hooks.convert(member.func)(obj)
     if active_trace() is trace or active_trace().is_body:  # what is differentiated computes it each time
         slot = place_of(trace, obj)
@@ -157,10 +159,10 @@ def cached(hooks: HookProtocol, obj: Any, name: str, member: functools.cached_pr
 
 def holder_of(trace: Trace, obj: Any, name: str) -> Any:
     """The class that the function has changed, and where it finds `obj.name`; None if that is elsewhere."""
-    if name not in trace.set_in_classes or (not isinstance(obj, type) and _finds_own(trace, obj, name)):
+    if name not in trace.changes.in_classes or (not isinstance(obj, type) and _finds_own(trace, obj, name)):
         return None
     for cls in (obj if isinstance(obj, type) else type(obj)).__mro__:
-        if (id(cls), name) in trace.stored:
+        if (id(cls), name) in trace.changes.stored:
             return cls
         if name in vars(cls):
             return None
@@ -172,9 +174,9 @@ def holder_of(trace: Trace, obj: Any, name: str) -> Any:
 
 def _finds_own(trace: Trace, obj: Any, name: str) -> bool:
     """Whether an object itself has an attribute of this name, as it is now."""
-    if (id(obj), name) in trace.stored:
+    if (id(obj), name) in trace.changes.stored:
         return not is_gone(trace, obj, name)
-    has, slot = has_own(obj, name), trace.places.get(id(obj))
+    has, slot = has_own(obj, name), trace.outside.places.get(id(obj))
     if slot is not None:
         text = f"whether {trace.host.name(slot)} itself has {name!r}"
         trace.host.require(load(trace, has_own, slot, name, text), has)
@@ -193,7 +195,7 @@ def require_not_made_up(trace: Trace, obj: Any, name: str, member: Any) -> None:
 
 def is_gone(trace: Trace, obj: Any, name: str) -> bool:
     """Whether the function has deleted an attribute of an object from outside."""
-    return trace.stored.get((id(obj), name)) is GONE
+    return trace.changes.stored.get((id(obj), name)) is GONE
 
 
 def of_class(hooks: HookProtocol, obj: Any, name: str) -> Any:

@@ -27,10 +27,11 @@ from jitml.trace.host_calls.callbacks import Space, binds, original_form, plain_
 from jitml.trace.host_calls.generators import is_generator
 from jitml.trace.record.escape_analysis import require_untraced
 from jitml.trace.record.object_state import parts_of
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import NAMESPACE, is_record
 from jitml.trace.record.recording import Trace, home_of, is_users_class, unsupported
 from jitml.trace.speculation.modes import decisions
-from jitml.trace.values.boxing import is_traced
+from jitml.trace.values.boxing import LiftedArrays, is_traced
 from jitml.trace.values.reachable import namespace_of
 from jitml.trace.values.unbound import bound
 
@@ -161,13 +162,17 @@ class _Queue(Build):
         return made
 
 
+class _Copied(list[object], CallPart):
+    """Objects of libraries that the function returns, of which each call gets a copy."""
+
+
 def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
     """A `Made` of what the function has made itself; all else as it is.
 
     Args:
         settle: what a part becomes.
     """
-    if is_traced(x) or isinstance(x, _DATA) or any(x is known for known in trace.objects.values()):
+    if is_traced(x) or isinstance(x, _DATA) or any(x is known for known in trace.outside.objects.values()):
         return x
     match x:
         case CellType():
@@ -187,10 +192,10 @@ def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
     if _is_copied(trace, x):
         generators = [part for part in parts_of([x], _nothing) if is_generator(part)]
         return Made(_MadeCopy(copy.deepcopy(x, {id(part): part for part in generators}), generators), [])
-    if type(x) in QUEUES and id(x) not in trace.places:
+    if type(x) in QUEUES and id(x) not in trace.outside.places:
         return Made(_Queue(type(x), x.maxsize, x.unfinished_tasks), [settle(x.queue)])
     if is_made_instance(trace, x):
-        if (withheld := trace.withheld.get(id(x))) is not None:
+        if (withheld := trace.copies.withheld.get(id(x))) is not None:
             for refuse in withheld.values():
                 refuse()
         named = dict(attributes_of(x))
@@ -201,22 +206,22 @@ def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
 def is_made_instance(trace: Trace, x: Any) -> bool:
     """Whether this is an object of the function's own that is nothing but its attributes."""
     kind: Any = type(x)
-    if id(x) not in trace.own or id(x) in trace.places or isinstance(x, (type, BaseException)) or is_record(x):
+    if id(x) not in trace.outside.own or id(x) in trace.outside.places or isinstance(x, (type, BaseException)) or is_record(x):
         return False
     is_known = is_users_class(kind) or kind is SimpleNamespace
-    return is_known and not any(id(cls) in trace.own for cls in kind.__mro__) and _is_built_on_object(kind)
+    return is_known and not any(id(cls) in trace.outside.own for cls in kind.__mro__) and _is_built_on_object(kind)
 
 
 def _is_copied(trace: Trace, x: Any) -> bool:
     """Whether this is an object of a library's that the function has made of constants, and nothing else shows what it holds."""
     is_librarys = home_of(type(x)).startswith("scipy.") and not isinstance(x, type)
-    if id(x) not in trace.own or not is_librarys:
+    if id(x) not in trace.outside.own or not is_librarys:
         return False
     parts = parts_of([x], _nothing)
     if any(_is_known(trace, part) for part in parts):
         return False
-    others = [part for other in trace.copied if other is not x for part in parts_of([other], _nothing)]
-    trace.copied.append(x)
+    others = [part for other in trace.call[_Copied] if other is not x for part in parts_of([other], _nothing)]
+    trace.call[_Copied].append(x)
     arrays, known = ([part for part in some if isinstance(part, np.ndarray)] for some in (parts, others))
     return not any(np.may_share_memory(a, b) for a in arrays for b in known)
 
@@ -224,7 +229,7 @@ def _is_copied(trace: Trace, x: Any) -> bool:
 def _is_known(trace: Trace, x: Any) -> bool:
     """Whether somebody else may know what an object of a library's holds."""
     kind: Any = type(x)
-    return is_traced(x) or id(x) in trace.places or id(x) in trace.lifted or is_users_class(kind)
+    return is_traced(x) or id(x) in trace.outside.places or id(x) in trace.call[LiftedArrays].known or is_users_class(kind)
 
 
 def _nothing(_: FunctionType) -> tuple[Any, ...]:

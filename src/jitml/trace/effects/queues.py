@@ -17,6 +17,7 @@ from jitml.trace.effects import queue_methods as methods
 from jitml.trace.effects.attributes import HookProtocol, refuse_write
 from jitml.trace.environment.loads import load
 from jitml.trace.record.guards import HostConst
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.threads import others_run
 from jitml.trace.values.boxing import is_traced
 
@@ -31,7 +32,7 @@ _OTHERS: dict[str, Any] = {
 def of_queue(hooks: HookProtocol, function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a method of a queue from outside; None of all others."""
     q: Any = function.__self__ if type(function) is MethodType else None
-    if type(q) not in QUEUES or id(q) not in hooks.trace.places:
+    if type(q) not in QUEUES or id(q) not in hooks.trace.outside.places:
         return None
     name = function.__name__
     if name in ("put", "put_nowait"):
@@ -96,11 +97,15 @@ def _runs_alone(_: None, __: None) -> bool:
     return not others_run()
 
 
+class ChangedQueues(dict[int, object], CallPart):
+    """Queues from outside that the function changes, by id."""
+
+
 def _note(hooks: HookProtocol, q: Any) -> None:
     """Those who wait for a queue are to be woken in the end; one that is shut down raises instead."""
     if hasattr(q, "is_shutdown") and hooks.attr(q, "is_shutdown"):  # Python 3.13
         refuse_write(hooks.trace, q)
-    hooks.trace.root.queues[id(q)] = q
+    hooks.trace.call[ChangedQueues][id(q)] = q
 
 
 def wake(q: Any, _: Sequence[Any]) -> None:

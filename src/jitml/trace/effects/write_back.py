@@ -21,18 +21,21 @@ from typing import Any
 from jitml.errors import UnsupportedError
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import GONE
-from jitml.trace.effects.queues import wake
+from jitml.trace.effects.queues import ChangedQueues, wake
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
 from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
 from jitml.trace.environment.outer_names import SetNames
 from jitml.trace.environment.sets import difference
-from jitml.trace.environment.tracked_copies import TrackedCopy, entries, watch_copy
+from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
+from jitml.trace.host_calls.held_memory import Sealed, SealedCopies
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_own_kind, is_record
-from jitml.trace.record.recording import Sealed, Trace, user_source
+from jitml.trace.record.recording import Trace, user_source
+from jitml.trace.record.state import TrackedContainer
+from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.text import plain_key
 
@@ -80,7 +83,7 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
         message = f"the function changes an argument, a {type(copied).__qualname__}"
         # Of a kind of the user's, which only its own functions know.
-        trace.sealed.append(Sealed(UnsupportedError(message, source=user_source(), remedy=_INSTEAD), copied, leaves))
+        trace.call[SealedCopies].append(Sealed(UnsupportedError(message, source=user_source(), remedy=_INSTEAD), copied, leaves))
         return copied
     require_class(trace, type(original))
     if isinstance(original, dict):
@@ -108,7 +111,8 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
             object.__setattr__(copied, key, seen)
     elif opened:
         copied = with_items(copied, [*{**given, **opened}.items()])
-    if type(original) is list and name in trace.decisions.moving - trace.decisions.closed:
+    known = trace.call[Decisions]
+    if type(original) is list and name in known.moving - known.closed:
         copied = OpenList(trace, None, name, original, copied.__getitem__)
     if not isinstance(original, tuple):
         before = () if type(copied) is OpenList else entries(copied)
@@ -122,7 +126,7 @@ def _name_of_item(container: Any, name: str, key: Any) -> str:
 
 def check_sealed(trace: Trace) -> None:
     """The function got copies of containers, of the user's own kinds or of objects: what it did to them would be lost."""
-    for sealed in trace.sealed:
+    for sealed in trace.call[SealedCopies]:
         after, _ = flatten(sealed.copied)
         if len(after) != len(sealed.leaves) or any(a is not b for a, b in zip(after, sealed.leaves)):
             raise sealed.error
@@ -137,8 +141,8 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     changes: list[Change] = []
     values: list[Any] = []
     moving: set[str] = set()
-    changed: list[TrackedCopy] = []
-    for watched in list(trace.watched.values()):
+    changed: list[TrackedContainer] = []
+    for watched in list(trace.copies.watched.values()):
         _require_same_state(watched)
         found = _difference(watched)
         if found is not None:
@@ -150,32 +154,33 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
             changes.append(Change(watched.find(), put))
             values.append(new)
     require_alone(trace, changed)
+    guarded, in_classes = trace.call[Loads].guarded, trace.changes.in_classes
     stored: dict[int, dict[str, Any]] = {}
-    for (owner, name), value in trace.stored.items():
+    for (owner, name), value in trace.changes.stored.items():
         stored.setdefault(owner, {})[name] = value
     for owner, named in stored.items():
-        slot = trace.places[owner]
-        if owner in trace.spaces:
-            moving |= {known for known in trace.guarded if known.partition(".")[0].partition("[")[0] in named}
+        slot = trace.outside.places[owner]
+        if owner in trace.changes.spaces:
+            moving |= {known for known in guarded if known.partition(".")[0].partition("[")[0] in named}
             changes.append(Change(slot, SetNames(tuple(named))))
             values.append([*named.values()])
             continue
         bound = {f"{trace.host.name(slot)}.{name}" for name in named}
-        bound |= {known for known in trace.guarded if known.rpartition(".")[2] in trace.set_in_classes}  # self.n is Class.n
-        moving |= bound | {name for name in trace.guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}
-        gone = tuple(name for name in named if (owner, name) in trace.deleted)
+        bound |= {known for known in guarded if known.rpartition(".")[2] in in_classes}  # self.n is Class.n
+        moving |= bound | {name for name in guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}
+        gone = tuple(name for name in named if (owner, name) in trace.changes.deleted)
         kept = {name: value for name, value in named.items() if value is not GONE}
         changes.append(Change(slot, _SetAttributes(tuple(kept), gone)))
         values.append([*kept.values()])
-    changes += [Change(trace.places[key], wake) for key in trace.queues]
-    values += [[] for _ in trace.queues]
-    if not trace.guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
-        trace.decisions.moving |= moving
-        trace.decisions.again()
+    changes += [Change(trace.outside.places[key], wake) for key in trace.call[ChangedQueues]]
+    values += [[] for _ in trace.call[ChangedQueues]]
+    if not guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
+        trace.call[Decisions].moving |= moving
+        trace.call[Decisions].again()
     return changes, values
 
 
-def _require_same_state(watched: TrackedCopy) -> None:
+def _require_same_state(watched: TrackedContainer) -> None:
     """The attributes of a list or dict of the user's own class are not watched."""
     if type(watched.copy) is OpenList or not isinstance(watched.copy, CONTAINERS):
         return
@@ -188,7 +193,7 @@ def _require_same_state(watched: TrackedCopy) -> None:
         )
 
 
-def _difference(watched: TrackedCopy) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
+def _difference(watched: TrackedContainer) -> tuple[Callable[[Any, Sequence[Any]], None], list[Any], list[Any]] | None:
     """How the caller's own becomes like the copy, the values that this takes, and keys of numbers that are replaced."""
     if not watched.is_changed():
         return None
@@ -285,10 +290,10 @@ class _Extend:
             list.extend(target, items)
 
 
-def require_alone(trace: Trace, changed: Sequence[TrackedCopy]) -> None:
+def require_alone(trace: Trace, changed: Sequence[TrackedContainer]) -> None:
     """Nothing else that the function has got is one of these very containers: its copy would not have changed."""
     mine = {id(watched.original): watched for watched in changed}
-    others = [watched for watched in trace.watched.values() if mine.get(id(watched.original)) is not watched]
+    others = [watched for watched in trace.copies.watched.values() if mine.get(id(watched.original)) is not watched]
     for other in others:
         if (known := mine.get(id(other.original))) is not None:
             raise UnsupportedError(

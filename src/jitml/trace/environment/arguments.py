@@ -18,6 +18,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.environment.equality_guards import require_value
 from jitml.trace.environment.loads import observe, observe_argument
+from jitml.trace.environment.names import CalledArguments
 from jitml.trace.environment.overlap import enter_together, groups
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.environment.understood import Way, is_array, way_of
@@ -27,7 +28,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import count_leaves, flatten
 from jitml.trace.record.recording import Trace, user_source
-from jitml.trace.values.boxing import is_traced, lift, refuse_dtype, scalar
+from jitml.trace.values.boxing import LiftedArrays, is_traced, lift, refuse_dtype, scalar
 from jitml.trace.values.numbers import TracedNumber
 
 _NUMBERS = (bool, int, float, complex)
@@ -155,8 +156,8 @@ def _require_types(recording: Trace, slots: Sequence[Slot], leaves: Sequence[Any
 def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is_typed: bool) -> Any:
     """The stand-in for one argument leaf, with the checks that make it valid for later calls; `is_typed`: its type has one."""
     host = recording.host
-    if slot in recording.parts:
-        return recording.parts[slot]
+    if slot in recording.call[LiftedArrays].parts:
+        return recording.call[LiftedArrays].parts[slot]
     kind = type(leaf)
     if is_traced(leaf):
         raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
@@ -171,7 +172,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is
     if kind in _NUMBERS:
         if not is_typed:
             host.require_type(slot, kind)
-        if (position, None) in recording.opened:
+        if (position, None) in recording.inputs.opened:
             return TracedNumber.of_size(recording, None, recording.open_size((position, None), slot, leaf))
         return TracedNumber(recording, slot, leaf)
     if kind is Static:
@@ -225,7 +226,7 @@ def _see_function(recording: Trace, function: Any, place: Slot, name: str) -> No
             (host.require if type(value) in (bool, int, float, complex, str) else host.require_same)(item, value)
         _see_function(recording, function.func, part("func"), name)
     elif type(function) is FunctionType and not is_library(function):
-        recording.callees[function] = place
+        recording.call[CalledArguments][function] = place
     else:
         host.require_same(place, function)
 

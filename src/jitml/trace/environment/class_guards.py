@@ -12,9 +12,11 @@ import gc
 import typing
 from abc import ABCMeta, get_cache_token
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType, UnionType
 from typing import Any
 
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, is_users_class
 
 # What is compared by identity, or soon, and without a word of the user's code.
@@ -63,14 +65,22 @@ def _count(space: Mapping[str, Any]) -> int:
     return len(space) - len(_KEPT_BY_PYTHON & space.keys())
 
 
+@dataclass
+class _GuardedClasses(CallPart):
+    """Classes of the user's of which it is guarded that they stay as they are, and whether they are of abstract ones."""
+
+    classes: set[type] = field(default_factory=set)
+    registered: set[tuple[type, type]] = field(default_factory=set)
+
+
 def require_class(trace: Trace, cls: type) -> None:
     """A class, and what it is made of, as far as the user has written it, is what it is now.
 
     Those of the function's own are new each time.
     """
     for kind in (*type.mro(cls), *type.mro(type(cls))[:-2]):
-        if kind not in trace.root.classes and is_users_class(kind) and id(kind) not in trace.root.own:
-            trace.root.classes.add(kind)
+        if kind not in trace.call[_GuardedClasses].classes and is_users_class(kind) and id(kind) not in trace.outside.own:
+            trace.call[_GuardedClasses].classes.add(kind)
             host = trace.root.host
             host.require_held(host.hold(kind, kind.__qualname__), Members(kind))
 
@@ -101,15 +111,15 @@ def require_registered(trace: Trace, cls: type, asked: Any) -> None:
         if not isinstance(abstract, ABCMeta) or getattr(abstract, "_is_protocol", False):
             continue
         may_change = abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract))
-        if may_change and (cls, abstract) not in trace.root.registered:
-            trace.root.registered.add((cls, abstract))
+        if may_change and (cls, abstract) not in trace.call[_GuardedClasses].registered:
+            trace.call[_GuardedClasses].registered.add((cls, abstract))
             host.require_registered(host.hold(cls, cls.__qualname__), Registered(cls, abstract))
 
 
 def require_none_registered(trace: Trace) -> None:
     """Nothing has been registered anywhere: a pattern asks for classes that only Python knows."""
-    if (object, object) not in trace.root.registered:
-        trace.root.registered.add((object, object))
+    if (object, object) not in trace.call[_GuardedClasses].registered:
+        trace.call[_GuardedClasses].registered.add((object, object))
         token, host = get_cache_token(), trace.root.host
         host.require(host.compute(get_cache_token, (), "the number of registered classes"), token)
 

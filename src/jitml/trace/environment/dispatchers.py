@@ -164,8 +164,8 @@ def _operand(trace: Trace, x: Any) -> Slot | HostConst | None:
         return x.slot
     if not is_traced(x) and isinstance(x, PLAIN):
         return HostConst(x)
-    if id(x) in trace.places:
-        return trace.places[id(x)]
+    if id(x) in trace.outside.places:
+        return trace.outside.places[id(x)]
     return HostConst(x) if type(x) is not TracedObject and not is_traced(x) and way_of(x) is Way.ITSELF else None
 
 

@@ -16,7 +16,6 @@ import functools
 import gc
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from operator import getitem
@@ -30,7 +29,7 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.environment import sets
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form, require_value
-from jitml.trace.environment.tracked_copies import TrackedCopy, entries, met, slots_of, watch_copy
+from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, met, slots_of, watch_copy
 from jitml.trace.environment.understood import PLAIN, Way, is_iterator, is_view, way_of
 from jitml.trace.host_calls.addresses import OuterObject
 from jitml.trace.host_calls.call import call_on_host
@@ -41,6 +40,8 @@ from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import Trace, home_of, unsupported
+from jitml.trace.record.state import LentObject
+from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import is_traced, lift, scalar
 from jitml.trace.values.numbers import TracedNumber
 
@@ -54,13 +55,13 @@ def place_of(trace: Trace, obj: Any) -> Slot | None:
 
     An object that came in unseen (out of a set, from library code) is held: it is always this very one.
     """
-    if id(obj) in trace.places:
-        return trace.places[id(obj)]
-    if id(obj) in trace.watched:
-        found: Slot = trace.watched[id(obj)].find()
+    if id(obj) in trace.outside.places:
+        return trace.outside.places[id(obj)]
+    if id(obj) in trace.copies.watched:
+        found: Slot = trace.copies.watched[id(obj)].find()
         return found
     home = home_of(obj if isinstance(obj, type) else type(obj))
-    if id(obj) in trace.own or home == "builtins" or home.startswith("numpy"):
+    if id(obj) in trace.outside.own or home == "builtins" or home.startswith("numpy"):
         return None
     name = obj.__qualname__ if isinstance(obj, type) else f"a {type(obj).__qualname__}"
     slot = trace.host.hold(obj, name)
@@ -71,9 +72,9 @@ def place_of(trace: Trace, obj: Any) -> Slot | None:
 def load(trace: Trace, function: Callable[..., Any], base: Slot | HostConst, key: Any, name: str) -> Slot:
     """The slot of `function(base, key)`: loaded once in the host program, however often the function asks."""
     memo = (function, id(base.value) if isinstance(base, HostConst) else base, isinstance(base, HostConst), key)
-    if memo not in trace.loaded:
-        trace.loaded[memo] = trace.host.compute(function, (base, HostConst(key)), name)
-    return trace.loaded[memo]
+    if memo not in trace.outside.loaded:
+        trace.outside.loaded[memo] = trace.host.compute(function, (base, HostConst(key)), name)
+    return trace.outside.loaded[memo]
 
 
 def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
@@ -81,10 +82,10 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if is_traced(value) or type(value) in (TracedGenerator, TracedObject):
         return value
     way = way_of(value)
-    if way is Way.COMPARED and trace.decisions is not None and name in trace.decisions.apart_from:
+    if way is Way.COMPARED and name in trace.call[Decisions].apart_from:
         way = Way.RUN_TIME
     if way not in (Way.ARRAY, Way.GENERATOR, Way.VALUE):
-        trace.met[id(value)] += 1
+        trace.call[Loads].met[id(value)] += 1
     match way:
         case Way.ARRAY:
             return lift(value, slot)
@@ -100,18 +101,18 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             require_elements(trace, value, slot, name)
             return value
         case Way.PARTS:  # one for each place, so that it is known as that when it is returned
-            known = trace.objects.get(slot)
+            known = trace.outside.objects.get(slot)
             return known if type(known) is type(value) else observe_parts(trace, value, slot, name)
         case Way.RUN_TIME:
             return lend(trace, value, slot, name)
     if is_record(value) and (known := met(trace, value)) is not None:  # among the arguments: its copy is changed
         trace.host.require_identity(known.find(), slot, True)
         return known.copy
-    if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type) and trace.decisions is not None:
-        if name in trace.decisions.moving:
+    if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
+        if name in trace.call[Decisions].moving:
             _watch_exchanged(trace, value, slot)
             return value
-        trace.guarded.add(name)
+        trace.call[Loads].guarded.add(name)
     watch(trace, value, slot)
     _know(trace, value, slot)
     return value
@@ -119,9 +120,9 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
 
 def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if is_number(value):
-        if trace.decisions is not None and name in trace.decisions.moving:
+        if name in trace.call[Decisions].moving:
             return number_stand_in(trace, value, slot, name)
-        trace.guarded.add(name)
+        trace.call[Loads].guarded.add(name)
     if type(value) is frozenset:
         observe_keys(trace, value, name)
     if isinstance(value, Decimal):
@@ -151,7 +152,7 @@ def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     trace.host.require_type(slot, type(value))
     if type(value) is functools.partial:
         seen: Any = functools.partial(part("func"), *part("args"), **part("keywords"))
-        trace.places[id(seen)] = slot
+        trace.outside.places[id(seen)] = slot
     elif type(value) is MethodType:
         seen = _bound(value, part("__func__"), part("__self__"))
     elif type(value) is MappingProxyType or is_view(value):
@@ -162,7 +163,7 @@ def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     else:  # a method that is written in C
         part("__name__")
         seen = _bound(value, None, part("__self__"))
-    trace.kept.append(seen)
+    trace.outside.kept.append(seen)
     _know(trace, seen, slot)
     return seen
 
@@ -194,7 +195,7 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             f"{name} is a {type(value).__qualname__} from outside, which goes forward as it is read: by tracing once more",
             "Make it a list before, or an iterator inside the jitted function.",
         )
-    known = trace.at_run_time.get(id(value))
+    known = trace.outside.lent.get(id(value))
     if known is not None:
         trace.host.require_identity(known.slot, slot, True)
         return known.seen
@@ -205,9 +206,9 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     attribute = functools.partial(_attribute_of, trace, slot, name)
     seen = TracedObject(call_on_host, None, value, type(value), (), OuterObject(value, slot, address, items, length, attribute))
     _compare(trace, seen, slot)
-    trace.at_run_time[id(value)] = LentObject(slot, seen)
-    trace.places[id(value)] = trace.places[id(seen)] = slot
-    trace.kept += [value, seen]
+    trace.outside.lent[id(value)] = LentObject(slot, seen)
+    trace.outside.places[id(value)] = trace.outside.places[id(seen)] = slot
+    trace.outside.kept += [value, seen]
     _know(trace, seen, slot)
     return seen
 
@@ -265,7 +266,7 @@ def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
         watch(trace, obj, slot)
     else:
         _compare(trace, obj, slot)
-        if id(obj) not in trace.places:
+        if id(obj) not in trace.outside.places:
             watch(trace, obj, slot, identity=False)
     _know(trace, obj, slot)
     return obj
@@ -278,7 +279,7 @@ def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
             observe_keys(trace, key, name)
         elif not isinstance(key, (*PLAIN, type)):
             slot = trace.host.hold(key, f"a key of {name}")
-            if id(key) in trace.places:
+            if id(key) in trace.outside.places:
                 _compare(trace, key, slot)
             else:
                 watch(trace, key, slot)
@@ -287,12 +288,12 @@ def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
 
 def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
     """An object that is another one at each call, for the function exchanges it: as different from others as it is here."""
-    for other, known in trace.objects.items():
+    for other, known in trace.outside.objects.items():
         if other != slot:
             trace.host.require_identity(other, slot, obj is known)
-    trace.exchanged.add(slot)
+    trace.call[Loads].exchanged.add(slot)
     _know(trace, obj, slot)
-    if id(obj) not in trace.places:
+    if id(obj) not in trace.outside.places:
         watch(trace, obj, slot, identity=False)
 
 
@@ -301,9 +302,9 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
     if identity:
         trace.host.require_same(slot, obj)
         _compare(trace, obj, slot)
-    trace.places[id(obj)] = slot
+    trace.outside.places[id(obj)] = slot
     if is_record(obj):
-        trace.root.records.add(id(obj))
+        trace.outside.records.add(id(obj))
     if type(obj).__flags__ & HEAP_TYPE:  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
         require_class(trace, type(obj))
@@ -312,28 +313,28 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
 def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
     """Whether the object is one of those that calls exchange stays as it is: `is` cannot be seen."""
     key = id(original_of(obj))
-    known = trace.exchangeable.get(key, slot)
+    known = trace.call[Loads].exchangeable.get(key, slot)
     if known != slot:  # which is none of the others
         trace.host.require_identity(known, slot, True)
-    elif len(trace.exchangeable) > _MOST_COMPARED:
-        trace.crowd.setdefault(key, slot)
+    elif len(trace.call[Loads].exchangeable) > _MOST_COMPARED:
+        trace.call[Loads].crowd.setdefault(key, slot)
     else:
-        for other in trace.exchangeable.values():
+        for other in trace.call[Loads].exchangeable.values():
             if other != slot:
                 trace.host.require_identity(other, slot, False)
 
 
 def _know(trace: Trace, obj: Any, slot: Slot) -> None:
     """Remember an object from outside, as the function sees it."""
-    trace.objects[slot] = obj
-    if slot in trace.host.arguments or slot in trace.exchanged:
-        trace.exchangeable.setdefault(id(original_of(obj)), slot)
+    trace.outside.objects[slot] = obj
+    if slot in trace.host.arguments or slot in trace.call[Loads].exchanged:
+        trace.call[Loads].exchangeable.setdefault(id(original_of(obj)), slot)
 
 
 def require_all_different(trace: Trace) -> None:
     """Where there are too many objects to compare each with all: no two are one."""
-    if trace.crowd:
-        trace.host.require_all_different(list({**trace.crowd, **trace.exchangeable}.values()))
+    if trace.call[Loads].crowd:
+        trace.host.require_all_different(list({**trace.call[Loads].crowd, **trace.call[Loads].exchangeable}.values()))
 
 
 def require_member(trace: Trace, cls: type, name: str, member: object) -> None:
@@ -358,7 +359,7 @@ def require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
         _require_members(trace, value, slot, name)
     else:
         trace.host.require(trace.host.compute(bytes, (slot,), name), bytes(value))
-    trace.places[id(value)] = slot
+    trace.outside.places[id(value)] = slot
 
 
 def _require_members(trace: Trace, value: set[Any], slot: Slot, name: str) -> None:
@@ -370,7 +371,7 @@ def _require_members(trace: Trace, value: set[Any], slot: Slot, name: str) -> No
 
 def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name: str) -> set[Any]:
     """A set, as a copy, which may be changed."""
-    known = trace.containers.get(slot)
+    known = trace.call[Loads].containers.get(slot)
     if known is None:
         if (other := met(trace, value)) is not None:
             trace.host.require_identity(other.find(), slot, True)
@@ -380,10 +381,10 @@ def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name
             _require_members(trace, value, slot, name)
             watch_copy(trace, TrackedCopy(seen, value, lambda: slot, name, entries(seen)))
             known = seen
-        trace.containers[slot] = known
-        trace.kept.append(known)
-    found: set[Any] = known
-    return found
+        trace.call[Loads].containers[slot] = known
+        trace.outside.kept.append(known)
+    assert isinstance(known, set)
+    return known
 
 
 def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:
@@ -392,8 +393,8 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     kind, count, keys = kind_of_container(value), to_count(value), to_list(value)
     if count(value) > _MOST_ITEMS:
         unsupported(f"{name} has {count(value)} items, too many to be checked at each call", "Make it an array.")
-    trace.root.items += count(value)
-    if trace.root.items > _MOST_IN_ALL:
+    trace.call[Loads].items += count(value)
+    if trace.call[Loads].items > _MOST_IN_ALL:
         what = f"{name} is among more than {_MOST_IN_ALL} items of containers from outside"
         unsupported(f"{what}, too many to be checked at each call", "Make arrays of them.")
     host.require_type(slot, type(value))
@@ -409,20 +410,21 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
 
 def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A list, tuple, dict or deque with all its items observed: a copy, if there is anything in it to be lifted."""
-    if slot in trace.containers:
-        return trace.containers[slot]
+    if slot in trace.call[Loads].containers:
+        return trace.call[Loads].containers[slot]
     if (known := met(trace, value)) is not None:
         trace.host.require_identity(known.find(), slot, True)
-        trace.containers[slot] = known.copy
+        trace.call[Loads].containers[slot] = known.copy
         return known.copy
-    if type(value) is list and trace.decisions is not None and name not in trace.decisions.closed:
+    known_decisions = trace.call[Decisions]
+    if type(value) is list and name not in known_decisions.closed:
         if len(value) > _MOST_GUARDED:
-            trace.decisions.moving.add(name)
-        if name in trace.decisions.moving:
+            known_decisions.moving.add(name)
+        if name in known_decisions.moving:
             return _open_list(trace, value, slot, name)
-        trace.guarded.add(name)
+        trace.call[Loads].guarded.add(name)
     items = require_keys(trace, value, slot, name)
-    trace.containers[slot] = value  # a container that holds itself ends here
+    trace.call[Loads].containers[slot] = value  # a container that holds itself ends here
     look = functools.partial(_observe_item, trace, to_load(value), slot, name)
     seen = [(key, look(key, item)) for key, item in items]
     result = value
@@ -430,9 +432,9 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         result = with_items(value, seen)
     if result is not value and not isinstance(value, tuple):
         watch_copy(trace, TrackedCopy(result, value, lambda: slot, name, entries(result)))
-    trace.containers[slot] = result
-    trace.places[id(result)] = slot
-    trace.kept.append(result)
+    trace.call[Loads].containers[slot] = result
+    trace.outside.places[id(result)] = slot
+    trace.outside.kept.append(result)
     return result
 
 
@@ -444,17 +446,9 @@ def _open_list(trace: Trace, value: list[Any], slot: Slot, name: str) -> OpenLis
 
     result = OpenList(trace, slot, name, value, item)
     watch_copy(trace, TrackedCopy(result, value, lambda: slot, name, ()))
-    trace.places[id(result)] = slot
-    trace.containers[slot] = result
+    trace.outside.places[id(result)] = slot
+    trace.call[Loads].containers[slot] = result
     return result
-
-
-@dataclass(frozen=True)
-class LentObject:
-    """An object that is taken at run time: where the host program has it, and what the function sees of it."""
-
-    slot: Slot
-    seen: Any
 
 
 def with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:

@@ -16,10 +16,15 @@ from jitml.trace.environment.loads import load, observe
 from jitml.trace.environment.outer_names import owner_of, refuse
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace
 from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
+
+
+class CalledArguments(dict[FunctionType, Slot], CallPart):
+    """Functions that are arguments and may be others, of the same code."""
 
 
 class Converter(Protocol):
@@ -37,7 +42,7 @@ def is_made_plainly(cls: type) -> bool:
 
 def base_of(trace: Trace, function: FunctionType) -> Slot | HostConst:
     """What the host program takes a function's code and defaults from: this very function, or the one it is given."""
-    return trace.callees.get(function, HostConst(function))
+    return trace.call[CalledArguments].get(function, HostConst(function))
 
 
 class NameHooks:
@@ -54,10 +59,10 @@ class NameHooks:
         """A global or closure variable was loaded."""
         if is_traced(value):
             return value
-        if self.trace.spaces and (key := (id(owner_of(self.function, name)), name)) in self.trace.stored:
-            return self.trace.stored[key]
+        if self.trace.changes.spaces and (key := (id(owner_of(self.function, name)), name)) in self.trace.changes.stored:
+            return self.trace.changes.stored[key]
         slot = self.place(name)
-        if slot is not None and type(value) is float and self.function in self.trace.callees:
+        if slot is not None and type(value) is float and self.function in self.trace.call[CalledArguments]:
             # What a lambda made anew at each call closes over is an argument of it, more or less.
             self.trace.host.require_type(slot, float)
             return TracedNumber(self.trace, slot, value)
@@ -78,9 +83,9 @@ class NameHooks:
         """The cell of a closure variable."""
         function = self.function
         number = function.__code__.co_freevars.index(name)
-        if function not in self.trace.callees:
+        if function not in self.trace.call[CalledArguments]:
             return HostConst((function.__closure__ or ())[number])
-        base, cells = self.trace.callees[function], f"{function.__name__}.__closure__"
+        base, cells = self.trace.call[CalledArguments][function], f"{function.__name__}.__closure__"
         closure = load(self.trace, getattr, base, "__closure__", cells)
         return load(self.trace, operator.getitem, closure, number, f"{cells}[{number}]")
 
@@ -99,7 +104,7 @@ class NameHooks:
         """The function, of which there is no source, with all that it can load by name loaded: arrays are traced in it."""
         function, code = self.function, self.function.__code__
         names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
-        assigned = {key for owner, key in self.trace.stored if owner in self.trace.spaces}
+        assigned = {key for owner, key in self.trace.changes.stored if owner in self.trace.changes.spaces}
         if not assigned.isdisjoint(names):
             refuse(min(assigned.intersection(names)))
         slots = {name: slot for name in names if (slot := self.place(name)) is not None}
@@ -107,7 +112,7 @@ class NameHooks:
         space = dict(function.__globals__)
         made = FunctionType(code, space, function.__name__, None, tuple(cells.values()))
         made.__defaults__, made.__kwdefaults__ = self.part("__defaults__"), self.part("__kwdefaults__")
-        self.trace.converted[function] = made  # it may call itself
+        self.trace.functions.converted[function] = made  # it may call itself
         for name, slot in slots.items():
             value = self._loaded(name, slot)
             if name in cells:

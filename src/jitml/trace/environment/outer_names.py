@@ -11,7 +11,12 @@ from types import CellType, FunctionType
 from typing import Any, NoReturn
 
 from jitml.trace.record.guards import HostConst
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, unsupported
+
+
+class NamesUnseen(set[str], CallPart):
+    """Names that code that is not converted loads."""
 
 
 class OuterNames:
@@ -26,17 +31,17 @@ class OuterNames:
     def __setattr__(self, name: str, value: Any) -> None:
         hooks, trace = self._hooks, self._hooks.trace
         owner = owner_of(hooks.function, name)
-        if owner is None or not _is_bound(owner, name) or name in trace.read_unseen or trace.sourceless:
+        if owner is None or not _is_bound(owner, name) or name in trace.call[NamesUnseen] or trace.functions.sourceless:
             refuse(name)
         if active_trace().root is not active_trace() and not active_trace().is_body:
             refuse(name)
         hooks.effect(_Binding())
-        if id(owner) not in trace.places:
+        if id(owner) not in trace.outside.places:
             cell = hooks.cell(name) if isinstance(owner, CellType) else HostConst(owner)
-            trace.places[id(owner)] = trace.host.hold(cell.value, name) if isinstance(cell, HostConst) else cell
-            trace.kept.append(owner)
-            trace.spaces[id(owner)] = owner
-        trace.stored[id(owner), name] = value
+            trace.outside.places[id(owner)] = trace.host.hold(cell.value, name) if isinstance(cell, HostConst) else cell
+            trace.outside.kept.append(owner)
+            trace.changes.spaces[id(owner)] = owner
+        trace.changes.stored[id(owner), name] = value
 
 
 class _Binding:

@@ -26,7 +26,8 @@ from numpy.lib.array_utils import byte_bounds
 from jitml.trace.record.array_memory import Array, disjoint, is_native, root, same_view
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import Trace
-from jitml.trace.values.boxing import TracedArray, lift, meet_again
+from jitml.trace.speculation.modes import Decisions
+from jitml.trace.values.boxing import LiftedArrays, TracedArray, lift, meet_again
 from jitml.trace.values.registry import call
 
 Member = tuple[Slot, Array]
@@ -103,9 +104,9 @@ def enter_together(recording: Trace, group: Sequence[Member]) -> None:
         tracer.writeable = array.flags.writeable
         if tracer.writeable:
             host.require_writeable(slot)
-        known = recording.lifted.setdefault(id(array), tracer)
+        known = recording.call[LiftedArrays].known.setdefault(id(array), tracer)
         meet_again(known, slot)
-        recording.parts[slot] = known
+        recording.call[LiftedArrays].parts[slot] = known
 
 
 def enter_part(recording: Trace, owners: Mapping[int, Array], shared: dict[int, Slot], array: Array, slot: Slot) -> Any:
@@ -131,16 +132,16 @@ def enter_part(recording: Trace, owners: Mapping[int, Array], shared: dict[int, 
     if tracer.writeable:
         host.require_writeable(slot)
     meet_again(tracer, slot)
-    recording.lifted[id(array)] = recording.parts[slot] = tracer
+    recording.call[LiftedArrays].known[id(array)] = recording.call[LiftedArrays].parts[slot] = tracer
     return tracer
 
 
 def see_parts(recording: Trace, one: Array, other: Array) -> None:
     """Two arrays overlap, one of which has been written: trace anew with both as views, if that has not been tried."""
-    base, owners = root(one), recording.decisions.in_parts
+    base, owners = root(one), recording.call[Decisions].in_parts
     if root(other) is base and base.flags.c_contiguous and id(base) not in owners and len(owners) < _MOST_OWNERS:
         owners[id(base)] = base
-        recording.decisions.again()
+        recording.call[Decisions].again()
 
 
 def _places(base: Array, *arrays: Array) -> tuple[int, ...]:

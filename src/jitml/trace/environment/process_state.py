@@ -94,15 +94,15 @@ def from_environ(trace: Trace, key: Any) -> Any:
 
 def _error_state(trace: Trace) -> dict[str, str]:
     """`np.geterr()`"""
-    root = trace.root
-    return {key: root.reactions.get(key) or _reaction(trace, key) for key in root.error_kinds}
+    errors = trace.errors
+    return {key: errors.reactions.get(key) or _reaction(trace, key) for key in errors.kinds}
 
 
 def _reaction(trace: Trace, key: str) -> str:
     """What NumPy does at the call about errors of a kind."""
     slot = load(trace, _reaction_to, HostConst(None), key, f"np.geterr()[{key!r}]")
-    trace.host.require(slot, trace.root.error_kinds[key])
-    return trace.root.error_kinds[key]
+    trace.host.require(slot, trace.errors.kinds[key])
+    return trace.errors.kinds[key]
 
 
 def _reaction_to(_: None, key: str) -> str:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from types import MemberDescriptorType
 from typing import Any
 
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import Trace
+from jitml.trace.record.state import TrackedContainer
 
 
-@dataclass(frozen=True)
-class TrackedCopy:
-    """A copy of a container from outside, and what was in it: keys and items.
-
-    Args:
-        original: the caller's own.
-        find: enters it in the host program.
-    """
-
-    copy: Any
-    original: Any
-    find: Callable[[], Slot]
-    name: str
-    before: tuple[tuple[Any, Any], ...]
+class TrackedCopy(TrackedContainer):
+    """Of a list, a dict or a record, or of a list of which only its growth is known."""
 
     def is_changed(self) -> bool:
         if type(self.copy) is OpenList:
@@ -39,6 +30,28 @@ class TrackedCopy:
         return (isinstance(self.copy, dict) or is_record(self.copy)) and any(
             a is not c for (a, _), (c, _) in zip(self.before, after)
         )
+
+
+@dataclass
+class Loads(CallPart):
+    """What has been loaded from outside.
+
+    met: how often containers and objects have been, by id.
+    containers: what stands for those.
+    items: how many are guarded one by one.
+    exchanged: objects that are others at each call, though no arguments.
+    exchangeable: these and arguments, by id.
+    crowd: what is none of these, where they are many, by id.
+    guarded: names of numbers that are guarded by value.
+    """
+
+    met: Counter[int] = field(default_factory=Counter)
+    containers: dict[Slot, object] = field(default_factory=dict)
+    items: int = 0
+    exchanged: set[Slot] = field(default_factory=set)
+    exchangeable: dict[int, Slot] = field(default_factory=dict)
+    crowd: dict[int, Slot] = field(default_factory=dict)
+    guarded: set[str] = field(default_factory=set)
 
 
 def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
@@ -57,20 +70,19 @@ def slots_of(cls: type) -> Iterator[str]:
         yield from (name for name, member in vars(base).items() if isinstance(member, MemberDescriptorType))
 
 
-def met(trace: Trace, value: Any) -> TrackedCopy | None:
+def met(trace: Trace, value: Any) -> TrackedContainer | None:
     """What is known of a container, or a record, that has been met elsewhere."""
-    known: TrackedCopy | None = trace.copies.get(id(value))
-    return known
+    return trace.copies.by_original.get(id(value))
 
 
 def watch_copy(trace: Trace, watched: TrackedCopy) -> None:
     """Compare a copy with what it was, when the function has ended."""
-    trace.watched[id(watched.copy)] = watched
-    trace.copies.setdefault(id(watched.original), watched)
+    trace.copies.watched[id(watched.copy)] = watched
+    trace.copies.by_original.setdefault(id(watched.original), watched)
 
 
 def watch_no_more(trace: Trace, copied: Any) -> None:
-    watched: TrackedCopy = trace.watched.pop(id(copied))
+    watched = trace.copies.watched.pop(id(copied))
     original = id(watched.original)
-    if trace.copies.get(original) is watched:
-        del trace.copies[original]
+    if trace.copies.by_original.get(original) is watched:
+        del trace.copies.by_original[original]

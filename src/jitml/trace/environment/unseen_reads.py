@@ -12,6 +12,7 @@ import os
 from array import array
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import getitem
 from types import CodeType, FunctionType
@@ -28,9 +29,10 @@ from jitml.trace.host_calls.staleness import take_at_run_time
 from jitml.trace.record.containers import to_load
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, is_visible, slots_of
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.rewrite.code_names import codes_inside, names_in_code
-from jitml.trace.values.boxing import is_traced
+from jitml.trace.values.boxing import LiftedArrays, is_traced
 
 # Special methods that only the conversion calls, or that have nothing to do with computing.
 _SEEN = {
@@ -42,9 +44,21 @@ _STATELESS = ("builtins", "abc", "typing", "numbers", "enum", "dataclasses", "co
 _MOST_BYTES = 1 << 20  # of an array whose contents are compared at each call
 
 
+@dataclass
+class UnseenReads(CallPart):
+    """What code that is not converted reads.
+
+    frozen: objects whose attributes are guarded, and which: names, or None for all.
+    special: what runs for special methods of a class.
+    """
+
+    frozen: set[tuple[Slot, frozenset[str] | None]] = field(default_factory=set)
+    special: dict[tuple[type, tuple[str, ...]], list[FunctionType]] = field(default_factory=dict)
+
+
 def is_read_unseen(trace: Trace, slot: Slot, name: str) -> bool:
     """Whether code that is not converted has read an attribute."""
-    return any(place == slot and (names is None or name in names) for place, names in trace.frozen)
+    return any(place == slot and (names is None or name in names) for place, names in trace.call[UnseenReads].frozen)
 
 
 def run_unseen(trace: Trace, kind: Any, methods: tuple[str, ...] = ()) -> list[FunctionType]:
@@ -55,9 +69,9 @@ def run_unseen(trace: Trace, kind: Any, methods: tuple[str, ...] = ()) -> list[F
     Args:
         methods: which those are; any, if none is named.
     """
-    if (kind, methods) not in trace.unseen:
-        trace.unseen[kind, methods] = _find_unseen(kind, methods)
-    found: list[FunctionType] = trace.unseen[kind, methods]
+    if (kind, methods) not in trace.call[UnseenReads].special:
+        trace.call[UnseenReads].special[kind, methods] = _find_unseen(kind, methods)
+    found: list[FunctionType] = trace.call[UnseenReads].special[kind, methods]
     return found
 
 
@@ -113,20 +127,21 @@ def outer_values(function: FunctionType) -> dict[str, Any]:
 
 def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None = None) -> None:
     """What code that is not converted is about to read of a value: all, or the attributes of these names."""
-    if is_traced(value) or (trace.objects.get(slot) is value and way_of(value) is Way.PARTS):  # made anew of what is guarded
+    is_object = trace.outside.objects.get(slot) is value
+    if is_traced(value) or (is_object and way_of(value) is Way.PARTS):  # made anew of what is guarded
         return
     host, name = trace.host, trace.host.name(slot)
-    written = {attribute for owner, attribute in trace.stored if owner == id(value)}
+    written = {attribute for owner, attribute in trace.changes.stored if owner == id(value)}
     kind: Any = type(value)
-    written |= trace.set_in_classes if is_users_class(kind) else set()
+    written |= trace.changes.in_classes if is_users_class(kind) else set()
     known = met(trace, value)
     if (known is not None and known.is_changed()) or not written.isdisjoint(written if names is None else names):
         unsupported(f"{name} is changed, and then used by code that is not converted", "Hand on what it needs.")
-    for contents, what in trace.raw:
+    for contents, what in trace.outside.raw:
         _require_unwritten(trace, contents, what)
-    if (slot, names) in trace.frozen:
+    if (slot, names) in trace.call[UnseenReads].frozen:
         return
-    trace.frozen.add((slot, names))
+    trace.call[UnseenReads].frozen.add((slot, names))
     if isinstance(value, PLAIN):
         require_value(trace, slot, value)
     elif isinstance(value, CONTAINERS):
@@ -156,9 +171,9 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
 def guard_librarys(trace: Trace, *values: Any) -> None:
     """Objects of libraries' classes (a sparse matrix, a polynomial) that their own code reads now: all that they hold."""
     for value in values:
-        if value is os.environ and id(value) not in trace.places:
-            trace.places[id(value)] = trace.host.hold(value, "os.environ")
-        slot = trace.places.get(id(value))
+        if value is os.environ and id(value) not in trace.outside.places:
+            trace.outside.places[id(value)] = trace.host.hold(value, "os.environ")
+        slot = trace.outside.places.get(id(value))
         if slot is not None and is_librarys(value):
             guard_state(trace, value, slot)
 
@@ -186,14 +201,14 @@ def _guard_contents(trace: Trace, value: np.ndarray[Any, Any], slot: Slot, name:
             f"{name} is read by code that is not converted, and {what}: it cannot be compared at each call",
             "Let the jitted function read it, or hand on what is needed of it.",
         )
-    trace.raw.append((value, name))
+    trace.outside.raw.append((value, name))
     trace.host.require_same(slot, value)
     trace.host.require_contents(slot, value)
 
 
 def _require_unwritten(trace: Trace, value: np.ndarray[Any, Any], name: str) -> None:
     """What code that is not converted sees of an array is what is there before the call."""
-    for concrete, tracer in trace.arrays.values():
+    for concrete, tracer in trace.call[LiftedArrays].inputs.values():
         if tracer.storage.mutated and np.may_share_memory(concrete, value):
             take_at_run_time(trace, value)
             unsupported(
@@ -227,9 +242,9 @@ def _attributes(trace: Trace, value: Any, slot: Slot, name: str, names: frozense
 
 def _guard_part(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | None) -> None:
     """A part of an object's state; one that is known already is only the same."""
-    if id(value) in trace.places and (trace.places[id(value)], names) in trace.frozen:
+    if id(value) in trace.outside.places and (trace.outside.places[id(value)], names) in trace.call[UnseenReads].frozen:
         trace.host.require_same(slot, value)
         return
     if type(value).__flags__ & HEAP_TYPE:
-        trace.places.setdefault(id(value), slot)
+        trace.outside.places.setdefault(id(value), slot)
     guard_state(trace, value, slot, names)

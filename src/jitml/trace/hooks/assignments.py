@@ -86,7 +86,7 @@ class Assignments(ModelHooks):
     def own_class(self, cls: Any) -> Any:
         """A class that has just been made, or what a decorator has made of it, is the function's own."""
         if isinstance(cls, type):
-            self.trace.own[id(cls)] = made(cls)
+            self.trace.outside.own[id(cls)] = made(cls)
         return cls
 
     @property

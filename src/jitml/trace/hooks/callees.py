@@ -295,16 +295,16 @@ class Callees(OutsideCalls):
     def _hasattr(self, obj: Any, name: str, /) -> Any:
         if (found := self.models[type(obj)].has(self, obj, name)) is not NotImplemented:
             return found
-        slot = self.trace.places.get(id(obj))
+        slot = self.trace.outside.places.get(id(obj))
         if slot is None or type(name) is not str:
             return self.call_outside(hasattr, obj, name)
-        if is_made_up(type(obj), name) or is_gone(self.trace, obj, name) or name in self.trace.set_in_classes:
+        if is_made_up(type(obj), name) or is_gone(self.trace, obj, name) or name in self.trace.changes.in_classes:
             try:
                 self.attr(obj, name)
             except AttributeError:
                 return False
             return True
-        has = (id(obj), name) in self.trace.stored or hasattr(obj, name)
+        has = (id(obj), name) in self.trace.changes.stored or hasattr(obj, name)
         require_attribute(self.trace, obj, name, slot, has)
         return has
 
@@ -318,7 +318,7 @@ class Callees(OutsideCalls):
         if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):
             return any(self._is_instance(x, kind) for kind in kinds)
         require_registered(self.trace, x.__class__, kinds)
-        if id(x) in self.trace.places:
+        if id(x) in self.trace.outside.places:
             for name in attributes_asked(kinds):
                 self._hasattr(x, name)  # at each call
         return bool(self.sighted(isinstance, x, kinds)) if may_run_users_code(kinds) else isinstance(x, kinds)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.carried.list_buffers import Growing, Probe
+from jitml.trace.carried.lists import SharedLists
 from jitml.trace.effects.side_effects import LOOKERS, watched
 from jitml.trace.environment.names import is_made_plainly
 from jitml.trace.hooks.callees import Callees
@@ -52,7 +53,7 @@ class Hooks(Callees):
     def made_by(self, items: Any, maker: Any) -> Any:
         """What a name is bound to that alone holds it, if `maker` is what it is called."""
         if maker is not deque:
-            self.trace.root.shared[id(items)] = items
+            self.trace.call[SharedLists][id(items)] = items
         return items
 
     def push(self, items: Any, item: Any) -> Any:

@@ -247,14 +247,14 @@ class Steering(PythonFunctions):
         seen: set[int] = set()
         while waiting and by_class:
             part = waiting.pop()
-            slot = self.trace.places.get(id(part))
+            slot = self.trace.outside.places.get(id(part))
             if slot is None or id(part) in seen:
                 continue
             seen.add(id(part))
             for name in dict.fromkeys((*names, *getattr(type(part), "__match_args__", ()))):
                 if isinstance(static(type(part), name), (FunctionType, property)):
                     continue
-                if (id(part), name) in self.trace.stored or name in self.trace.set_in_classes:
+                if (id(part), name) in self.trace.changes.stored or name in self.trace.changes.in_classes:
                     unsupported(f"{self.trace.host.name(slot)}.{name} is changed, and then matched", "Match before, or use if.")
                 if not hasattr(part, name):
                     require_unset(self.trace, slot, name)

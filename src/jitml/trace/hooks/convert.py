@@ -18,7 +18,7 @@ from typing import Any
 
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import load
-from jitml.trace.environment.names import base_of, is_made_plainly
+from jitml.trace.environment.names import CalledArguments, base_of, is_made_plainly
 from jitml.trace.environment.sourceless import given_numbers, is_formula, is_trusted, refuse_unread
 from jitml.trace.environment.transformed import FunctionLike
 from jitml.trace.environment.unseen_reads import outer_values
@@ -32,7 +32,8 @@ from jitml.trace.rewrite.function import rewrite
 from jitml.trace.rewrite.generated_methods import keep_generated
 from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.rewrite.source import Missing, find
-from jitml.trace.speculation.exceptions import Handler, handlers_in, handlers_of
+from jitml.trace.speculation.exceptions import Handler, Handlers, handlers_in, handlers_of
+from jitml.trace.speculation.modes import decisions
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, uncached
 
 _COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -86,8 +87,7 @@ def _convert_function(function: FunctionType) -> Callable[..., Any]:
     if trace is None:
         return function
     if id(code) in _made:  # made inside, by converted code: it may call itself for ever
-        if trace.root.decisions is not None:
-            trace.root.decisions.step()
+        decisions().step()
         return function
     if is_library(function):
         # SciPy's functions know nothing of tracers.
@@ -97,9 +97,8 @@ def _convert_function(function: FunctionType) -> Callable[..., Any]:
             f"{function.__qualname__} is a coroutine, which cannot be compiled",
             "Compile the numeric part as a plain function and call it from there.",
         )
-    if trace.root.decisions is not None:
-        trace.root.decisions.step()
-    known = trace.root.converted
+    decisions().step()
+    known = trace.functions.converted
     if function not in known:
         known[function] = _with_hooks(trace.root, function)
     return known[function]
@@ -111,15 +110,15 @@ def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
     if key not in _codes:
         _read(function, key)
     new = _codes[key]
-    trace.handlers += _handlers[key]
-    if trace.decisions is not None and not trace.decisions.heeds_floating and any(h.hears_floating for h in _handlers[key]):
-        trace.decisions.heeds_floating = True
-        if trace.is_transformed:  # what was recorded ignores errors
-            trace.decisions.again()
+    trace.call[Handlers].found += _handlers[key]
+    if not decisions().heeds_floating and any(h.hears_floating for h in _handlers[key]):
+        decisions().heeds_floating = True
+        if trace.errors.is_transformed:  # what was recorded ignores errors
+            decisions().again()
     hooks = Hooks(trace, function, convert)
     base = base_of(trace, function)
     trace.host.require_same(load(trace, getattr, base, "__code__", f"{function.__name__}.__code__"), code)
-    if function in trace.callees:
+    if function in trace.call[CalledArguments]:
         place = load(trace, getattr, base, "__globals__", f"{function.__name__}.__globals__")
         trace.host.require_same(place, function.__globals__)
     if isinstance(new, Missing):
@@ -154,7 +153,7 @@ def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -
     is_numeric = not is_trusted(function)
     if is_numeric and not is_formula(function, outer_values(function)):
         refuse_unread(function, reason)
-    trace.sourceless.add(function.__code__)
+    trace.functions.sourceless.add(function.__code__)
     made = hooks.all_loaded()
     return given_numbers(made, reason) if is_numeric else made
 
@@ -179,7 +178,7 @@ def _convert_class(cls: type) -> Callable[..., Any]:
         trace = active_trace().root
         require_class(trace, cls)
         instance: Any = object.__new__(cls) if by_us else as_written(cls, args, kwargs)
-        trace.own[id(instance)] = instance
+        trace.outside.own[id(instance)] = instance
         if by_us:
             made(instance)
             keep_generated(cls)

@@ -149,14 +149,14 @@ def _state(hooks: OutsideCalls, x: Any) -> dict[str, Any]:
         space = load(hooks.trace, _namespace, slot, None, f"vars({name})")
         keys = hooks.trace.host.compute(tuple, (space,), f"attributes of {name}")
         hooks.trace.host.require(keys, tuple(names))
-        names = [key for key in names if (id(x), key) not in hooks.trace.deleted]
-        names += [key for owner, key in hooks.trace.stored if owner == id(x) and key not in names]
+        names = [key for key in names if (id(x), key) not in hooks.trace.changes.deleted]
+        names += [key for owner, key in hooks.trace.changes.stored if owner == id(x) and key not in names]
     for key in _slots(type(x)):
         is_set = hasattr(x, key)
-        if slot is not None and (id(x), key) not in hooks.trace.stored:
+        if slot is not None and (id(x), key) not in hooks.trace.changes.stored:
             has = hooks.trace.host.compute(hasattr, (slot, HostConst(key)), f"hasattr({hooks.trace.host.name(slot)}, {key!r})")
             hooks.trace.host.require(has, is_set)
-        names += [key] if is_set or (id(x), key) in hooks.trace.stored else []
+        names += [key] if is_set or (id(x), key) in hooks.trace.changes.stored else []
     return {name: hooks.attr(x, name) for name in names if not is_gone(hooks.trace, x, name)}
 
 

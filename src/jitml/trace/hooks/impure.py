@@ -86,12 +86,12 @@ class Impure(Steering):
         if not seed or not isinstance(seed[0], (int, float, str, bytes)) or is_traced(seed[0]):
             self._refuse_once(random.Random)
         made = random.Random(*seed)
-        self.trace.own[id(made)] = made
+        self.trace.outside.own[id(made)] = made
         return made
 
     def refuse_impure(self, function: Any, owner: Any) -> None:
         """Refuse a function that gives another answer at each call, or acts on the world."""
-        is_seeded = type(owner) is random.Random and id(owner) in self.trace.own
+        is_seeded = type(owner) is random.Random and id(owner) in self.trace.outside.own
         homes = {getattr(x, "__module__", None) or "" for x in (() if is_seeded else (function, owner, type(owner)))}
         if is_one_of(function, _FORBIDDEN) or (any(map(_is_impure, homes)) and not _is_of_dates(function, owner)):
             self._refuse_once(function)
@@ -115,8 +115,8 @@ class Impure(Steering):
             self.effect(function)
         if type(function) in (BuiltinFunctionType, MethodWrapperType):
             self.gone_through(owner)
-        slot = self.trace.places.get(id(owner))
-        if type(function) is BuiltinFunctionType and id(owner) in self.trace.places and _has_hidden_state(type(owner)):
+        slot = self.trace.outside.places.get(id(owner))
+        if type(function) is BuiltinFunctionType and id(owner) in self.trace.outside.places and _has_hidden_state(type(owner)):
             self._refuse_once(function)
         is_librarys = home_of(type(owner)).partition(".")[0] in sys.stdlib_module_names and not isinstance(owner, CONTAINERS)
         if slot is not None and not is_users and is_librarys:

@@ -170,7 +170,7 @@ class Sighted(Impure):
 
     def sighted(self, called: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call what may call functions of the user's."""
-        entered = Entered(self.trace.places)
+        entered = Entered(self.trace.outside.places)
         try:
             result = entered.run(called, *args, **kwargs)
         except Exception:
@@ -205,7 +205,7 @@ class Sighted(Impure):
             if not names_in_code(sighting.code) and not sighting.code.co_freevars:
                 continue
             for value in sighting.values.values():
-                if (slot := self.trace.places.get(id(value))) is not None:
+                if (slot := self.trace.outside.places.get(id(value))) is not None:
                     guard_state(self.trace, value, slot, names)
             if not (functions := sighting.functions()):
                 unsupported(

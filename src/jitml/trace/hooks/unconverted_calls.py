@@ -192,7 +192,7 @@ class OutsideCalls(Sighted):
 
     def _look_at_all(self, *given: Any) -> None:
         for part in parts_of(given):
-            slot = self.trace.places.get(id(part))
+            slot = self.trace.outside.places.get(id(part))
             if slot is not None and not isinstance(part, CONTAINERS):
                 guard_state(self.trace, part, slot)
 
@@ -213,7 +213,7 @@ class OutsideCalls(Sighted):
             items = [(key, self.seen(item, known)) for key, item in entries(x)]
         if any(item is not before for (_, item), (_, before) in zip(items, entries(x))):
             made = known[id(x)] = made_like(self.trace, x, dict(items)) if is_record(x) else with_items(x, items)
-            self.trace.taken[id(made)] = made, x
+            self.trace.copies.taken[id(made)] = made, x
         return known[id(x)]
 
     def _callback(self, argument: Any) -> Any:
@@ -232,7 +232,7 @@ class OutsideCalls(Sighted):
 
 def own(trace: Trace, x: Any) -> Any:
     """What is new in each call."""
-    trace.own[id(x)] = x
+    trace.outside.own[id(x)] = x
     return x
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jitml.ir.types import is_supported
 from jitml.trace.record.recording import active_trace, is_users_class
 from jitml.trace.storage.storage import Storage
-from jitml.trace.values.boxing import TracedArray, lift, read
+from jitml.trace.values.boxing import LiftedArrays, TracedArray, lift, read
 
 _MOST = 1000  # parts of a result that are looked at
 
@@ -81,7 +81,7 @@ def _owner_of_memory(array: np.ndarray[Any, Any]) -> Any:
 
 def _own(array: np.ndarray[Any, Any]) -> None:
     root = active_trace().root
-    if id(array) in root.lifted or not array.flags.writeable or not _is_compiled(array):
+    if id(array) in root.call[LiftedArrays].known or not array.flags.writeable or not _is_compiled(array):
         return
     base = [array.base]
     is_known = _owner_of_memory(array) is None  # else nobody can tell who holds it: it is not written
@@ -90,4 +90,4 @@ def _own(array: np.ndarray[Any, Any]) -> None:
     found = lift(array)
     storage = Storage(active_trace(), read(found), strides=found.layout)
     storage.of_object = not is_known
-    root.lifted[id(array)] = TracedArray(storage, (), found.aval, found.layout, is_known)
+    root.call[LiftedArrays].known[id(array)] = TracedArray(storage, (), found.aval, found.layout, is_known)

@@ -50,6 +50,7 @@ from jitml.trace.host_calls.objects import (
     is_object,
 )
 from jitml.trace.host_calls.output_arguments import WritingCall, is_very, may_be_stored, says_that_it_writes
+from jitml.trace.host_calls.rules import WHY_NOT, HostCallRules, require_allowed
 from jitml.trace.host_calls.staleness import give
 from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete import address_of, examples_of, remember
@@ -67,7 +68,7 @@ from jitml.trace.symbolic.sizes import named, value_of_size
 from jitml.trace.values.boxing import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.ragged import window
-from jitml.trace.values.registry import call, call_for_each_type, full_name, otherwise
+from jitml.trace.values.registry import call, call_for_each_type, full_name
 from jitml.trace.values.type_unions import in_doubt
 
 Array = np.ndarray[Any, Any]
@@ -90,9 +91,6 @@ class _MakesObject(UnsupportedError):
 
 class _Writes(UnsupportedError):
     """A function writes into its arguments."""
-
-
-_WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ def _leaving_own(method: Any, name: str) -> Iterator[None]:
 
 
 def _refuse(name: str) -> NoReturn:
-    unsupported(f"{name} is not supported in jitted code", _WHY_NOT)
+    unsupported(f"{name} is not supported in jitted code", WHY_NOT)
 
 
 def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -212,16 +210,6 @@ def _where_computed(mask: Any, x: Any) -> Any:
     """An operand where the mask holds, elsewhere a number at which functions are smooth."""
     kind = call(np.asarray, x).dtype.kind
     return call(np.where, mask, x, 0.5 if kind in "fc" else kind == "b" or 1)
-
-
-def require_allowed(name: str) -> None:
-    """Refuse a host call where the user forbids them.
-
-    Raises:
-        UnsupportedError: so it is.
-    """
-    if not active_trace().root.host_calls:
-        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", _WHY_NOT)
 
 
 def record(
@@ -385,7 +373,8 @@ def _try_out(
     before = [np.array(x) for x in given]
     apply = partial(caller(), function)
     root = active_trace().root
-    root.trials = root.trials or copy_context()
+    calls = root.call[HostCallRules]
+    calls.trials = trials = calls.trials or copy_context()
     plain: list[Any] = []
 
     def unheard() -> Any:
@@ -401,13 +390,13 @@ def _try_out(
 
     try:
         try:
-            result = unchanging(function, partial(root.trials.run, unheard))
+            result = unchanging(function, partial(trials.run, unheard))
         except np.linalg.LinAlgError:
-            if root.steps is not None:
+            if root.errors.steps is not None:
                 raise
             # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
             given = before = list(map(_regular, given))
-            result = root.trials.run(unheard)
+            result = trials.run(unheard)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     except FailedCheck as error:
@@ -417,16 +406,16 @@ def _try_out(
         raise_in_this_call(error)
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
         message = f"{name} writes into its argument, which is not supported in jitted code"
-        raise _Writes(message, source=user_source(), remedy=_WHY_NOT)
+        raise _Writes(message, source=user_source(), remedy=WHY_NOT)
     if _containers(plain) & _containers(result):  # the program makes them for each call, and they are not the user's
         unsupported(f"{name} returns a container that it was given", "Use the one that is at hand.")
     leaves, _ = flatten(result)
     if any(type(leaf) is np.ndarray and is_very(leaf, x) for leaf in leaves for x in given):
-        raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=_WHY_NOT)
+        raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=WHY_NOT)
     for leaf in leaves:
         _check_result(name, leaf, given)
     if not leaves and not isinstance(function, AddressGiver):
-        unsupported(f"{name} returns no array", _WHY_NOT)
+        unsupported(f"{name} returns no array", WHY_NOT)
     return returned(result)
 
 
@@ -469,15 +458,14 @@ def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
         if not is_supported(leaf.dtype):
             unsupported(f"{name} returns {leaf.dtype}, which jitml does not compile", "Leave this part outside jit.")
         if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in given):
-            unsupported(f"{name} returns a view of its argument, which only compiled functions may", _WHY_NOT)
+            unsupported(f"{name} returns a view of its argument, which only compiled functions may", WHY_NOT)
         return
     kind = _MakesObject if is_object(leaf) else UnsupportedError
     message = f"{name} returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled"
-    refuse(kind(message, source=user_source(), remedy=_WHY_NOT))
+    refuse(kind(message, source=user_source(), remedy=WHY_NOT))
 
 
-@otherwise
-def _instead(
+def call_instead(
     refusal: UnsupportedError | None, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """In place of a missing implementation, or of one that refuses these arguments; its refusal stands if this is no way out."""
@@ -485,7 +473,7 @@ def _instead(
         return call_on_host(function, args, kwargs)
     # What it would call is the user's: to know the sizes, and compile that, is better.
     is_open = isinstance(refusal, UnknownNumberError) and calls_back(flatten((args, kwargs))[0])
-    if not active_trace().root.host_calls or not _is_known(function) or "out" in kwargs or is_open:
+    if not active_trace().call[HostCallRules].allowed or not _is_known(function) or "out" in kwargs or is_open:
         refuse(refusal)
     attempt = Attempt()
     try:

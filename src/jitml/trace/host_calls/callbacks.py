@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.errors import FailedCheck, UnsupportedError
+from jitml.errors import FailedCheck, Source, UnsupportedError
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
 from jitml.trace.record.recording import Trace, active_trace, home_of, is_converted, refuse, unsupported, user_source
 from jitml.trace.record.user_code import Call, caller
 from jitml.trace.rewrite.code_names import codes_inside, names_in_code
 from jitml.trace.rewrite.protocol import HOOKS
-from jitml.trace.values.boxing import is_traced
+from jitml.trace.values.boxing import LiftedArrays, is_traced
 
 _BINDS = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF")
 _DATA = (bool, int, float, complex, str, bytes)
@@ -167,6 +168,10 @@ def with_plain_functions(tree: Any) -> Any:
     return _plainly(tree, ())
 
 
+class _Lookers(list[tuple[str, Source | None]], CallPart):
+    """Host calls inside loops of functions that may read what is outside, and where."""
+
+
 def require_nothing_pending(name: str, leaves: Sequence[Any]) -> None:
     """Refuse to hand out functions that may look at what the jitted one has changed outside: that shows at the end.
 
@@ -175,15 +180,15 @@ def require_nothing_pending(name: str, leaves: Sequence[Any]) -> None:
     trace = active_trace()
     is_pending, is_repeated = _has_changed(trace.root), trace is not trace.root
     if (is_pending or is_repeated) and any(map(_looks_outside, leaves)):
-        trace.root.looked.append((name, user_source()))
+        trace.call[_Lookers].append((name, user_source()))
         if is_pending:
             require_never_changed(trace.root)
 
 
 def require_never_changed(root: Trace) -> None:
     """Refuse changes of what is outside, if functions may have looked at that in a loop."""
-    if root.looked and _has_changed(root):
-        name, source = root.looked[-1]
+    if root.call[_Lookers] and _has_changed(root):
+        name, source = root.call[_Lookers][-1]
         message = (
             f"{name} is given a function that may read what the jitted one has changed, and sees it as it was before the call"
         )
@@ -192,7 +197,7 @@ def require_never_changed(root: Trace) -> None:
 
 
 def _has_changed(root: Trace) -> bool:
-    return bool(root.stored) or any(tracer.storage.mutated for _, tracer in root.arrays.values())
+    return bool(root.changes.stored) or bool(root.call[LiftedArrays].written())
 
 
 def _looks_outside(x: Any) -> bool:
@@ -203,14 +208,14 @@ def _looks_outside(x: Any) -> bool:
         return False
     root = active_trace().root
     if isinstance(x, type):
-        return root.is_changed(x)
+        return root.changes.is_changed(x)
     if isinstance(x, ModuleType):
-        return id(vars(x)) in root.spaces
+        return id(vars(x)) in root.changes.spaces
     if not is_made_inside(x):
         return not isinstance(x, BuiltinFunctionType)
     code = _plain[id(x.__code__)]
     names = {name for inner in (code, *codes_inside(code)) for name in (*inner.co_names, *inner.co_freevars)}
-    if any(name in names and owner in root.spaces for owner, name in root.stored):
+    if any(name in names and owner in root.changes.spaces for owner, name in root.changes.stored):
         return True
     outer = [x.__globals__[name] for name in names_in_code(code) if name in x.__globals__]
     own, _ = flatten((_around(x), x.__defaults__, x.__kwdefaults__, vars(x)))
@@ -234,14 +239,14 @@ def _is_users(x: Any) -> bool:
         return is_converted(x.__code__.co_filename)
     owner = x.__self__ if type(x) is MethodType else x
     called = x.__func__ if type(x) is MethodType else getattr(type(x), "__call__", None)  # noqa: B004  # that of the class
-    return id(owner) in active_trace().root.places and _is_users(called) if type(called) is FunctionType else False
+    return id(owner) in active_trace().outside.places and _is_users(called) if type(called) is FunctionType else False
 
 
 def original_form(x: Any) -> FunctionType | None:
     """The function that the jitted one has found somewhere, of which this is the converted form."""
     if type(x) is not FunctionType or HOOKS not in x.__code__.co_freevars or is_made_inside(x):
         return None
-    return next((function for function, converted in active_trace().root.converted.items() if converted is x), None)
+    return next((function for function, converted in active_trace().functions.converted.items() if converted is x), None)
 
 
 def _plainly(tree: Any, within: tuple[FunctionType, ...]) -> Any:
@@ -352,7 +357,7 @@ def own_objects(leaves: Sequence[Any]) -> tuple[tuple[Any, Sequence[Any]], ...]:
             continue
         if type(x) is functools.partial:
             waiting += flatten((x.func, x.args, dict(x.keywords)))[0]
-        elif is_made_inside(x) or (type(x) is not FunctionType and id(x) not in active_trace().root.places):
+        elif is_made_inside(x) or (type(x) is not FunctionType and id(x) not in active_trace().outside.places):
             found[id(x)] = x
             waiting += _state(x)
             if type(x) is FunctionType:

@@ -20,6 +20,7 @@ from jitml.errors import FailedCheck
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction, postpone
 from jitml.trace.host_calls.call import take_apart
+from jitml.trace.host_calls.rules import HostCallRules, require_allowed
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.record.user_code import caller, namespace
 from jitml.trace.values.registry import full_name, implements
@@ -122,8 +123,7 @@ def _logged(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 
 def _record(name: str, act: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Record that the program calls `act` when it gets here."""
-    if not active_trace().root.host_calls:
-        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", "Leave it out.")
+    require_allowed(name, "Leave it out.")
     form, operands = take_apart(name, args, kwargs)
 
     def run(*arrays: np.ndarray[Any, Any]) -> tuple[()]:
@@ -145,7 +145,7 @@ def _warn(message: Any, category: Any = None, stacklevel: int = 1, **kwargs: Any
     place = user_source()
     if stacklevel != 1 or place is None or kwargs:
         unsupported("warnings.warn with a stacklevel names a line outside the jitted function", "Leave stacklevel out.")
-    if warnings.filters is not active_trace().root.filters:
+    if warnings.filters is not active_trace().call[HostCallRules].filters:
         unsupported(
             "warnings.catch_warnings would be entered only once, while the function is traced, and not at every call",
             "Put the `with` around the call of the jitted function.",

@@ -24,6 +24,7 @@ from jitml.ir.types import I64
 from jitml.trace.host_calls.call import record
 from jitml.trace.host_calls.native_draws import native_draw
 from jitml.trace.record.guards import Slot
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.storage.storage import Storage
 from jitml.trace.values.boxing import TracedArray, assign, read
@@ -130,9 +131,13 @@ def _settled(x: Any) -> Any:
     return x.known() if type(x) is TracedNumber and x.kind is int and x.slot is not None else x
 
 
+class _KnownGenerators(dict[Slot, tuple[object, TracedGenerator]], CallPart):
+    """Generators from outside, and what stands for them."""
+
+
 def from_outside(trace: Trace, generator: Any, slot: Slot) -> TracedGenerator:
     """The stand-in of a generator that the host program finds at `slot`; each generator has one."""
-    host, known = trace.host, trace.generators
+    host, known = trace.host, trace.call[_KnownGenerators]
     host.require_type(slot, type(generator))
     for other, (first, stand_in) in known.items():
         if other != slot:
@@ -140,7 +145,7 @@ def from_outside(trace: Trace, generator: Any, slot: Slot) -> TracedGenerator:
         if first is generator:
             return stand_in
     # Tracing draws from a copy, to see what comes out.
-    trace.kept.append(stand_by := copy.deepcopy(generator))
+    trace.outside.kept.append(stand_by := copy.deepcopy(generator))
     address = trace.number_input(host.compute(id, (slot,)), id(stand_by), I64)
     made = TracedGenerator(type(generator), Storage(trace, address), slot)
     made.storage.draws = True
@@ -174,8 +179,9 @@ def method_of(trace: Trace, function: Any) -> Callable[..., Any] | None:
         owner, name = np.random.mtrand._rand, _OTHER_NAMES.get(name, name)
     if not is_generator(owner):
         return None
-    slot = trace.places.get(id(owner))
+    slot = trace.outside.places.get(id(owner))
     if slot is None:
-        slot = trace.places[id(owner)] = trace.host.hold(owner, "np.random" if owner is np.random.mtrand._rand else "a generator")
+        held = "np.random" if owner is np.random.mtrand._rand else "a generator"
+        slot = trace.outside.places[id(owner)] = trace.host.hold(owner, held)
     method: Callable[..., Any] = getattr(from_outside(trace, owner, slot), name)
     return method

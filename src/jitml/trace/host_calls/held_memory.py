@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FunctionType
@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import LentMemory
+from jitml.errors import JitmlError, LentMemory
 from jitml.ir.graph import Value
 from jitml.trace.record.object_state import parts_of
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import flatten
-from jitml.trace.record.recording import Sealed, active_trace, unsupported, user_source
+from jitml.trace.record.recording import active_trace, unsupported, user_source
 from jitml.trace.storage.storage import OVERWRITES, REMEDY_OF_OVERWRITING, Storage
 from jitml.trace.values.boxing import TracedArray
 
@@ -45,9 +46,26 @@ class HeldMemory:
             storage.overwritten = self.array
 
 
+class HeldMemories(list[HeldMemory], CallPart):
+    """All of it."""
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A copy of a container that the function may not change: what is raised if it does, and the copy's leaves."""
+
+    error: JitmlError
+    copied: object
+    leaves: Sequence[object]
+
+
+class SealedCopies(list[Sealed], CallPart):
+    """Those of a call."""
+
+
 def hold(array: np.ndarray[Any, Any], traced: TracedArray) -> None:
     """Remember that an object has the memory of an array, which is this one in the program."""
-    active_trace().root.held.append(HeldMemory(array, weakref.ref(traced.storage)))
+    active_trace().call[HeldMemories].append(HeldMemory(array, weakref.ref(traced.storage)))
 
 
 def hold_shared(result: Any, seen: Any, objects: Collection[Any]) -> None:
@@ -72,7 +90,8 @@ def _hold(result: Any, seen: Any, is_shared: Callable[[Any], bool]) -> None:
     elif isinstance(seen, _CONTAINERS) and type(result) is type(seen) and len(result) == len(seen):
         if not isinstance(seen, tuple) and is_shared(seen):
             message = f"the function changes a {type(seen).__qualname__} that a library's object has given and keeps"
-            active_trace().root.sealed.append(Sealed(LentMemory(message, source=user_source()), result, flatten(result)[0]))
+            error = LentMemory(message, source=user_source())
+            active_trace().call[SealedCopies].append(Sealed(error, result, flatten(result)[0]))
         for key in seen if isinstance(seen, dict) else range(len(seen)):
             _hold(result[key], seen[key], is_shared)
 

@@ -25,11 +25,21 @@ from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
 from jitml.trace.host_calls.addresses import Constant, LentAddress, Located, OuterObject, Pointer, address_of_a
 from jitml.trace.host_calls.callbacks import WatchedCallback, is_built
-from jitml.trace.host_calls.held_memory import LOOKED_AT, arrays_of, closed_over, hold, hold_shared, is_unwritten, read_only
+from jitml.trace.host_calls.held_memory import (
+    LOOKED_AT,
+    HeldMemories,
+    arrays_of,
+    closed_over,
+    hold,
+    hold_shared,
+    is_unwritten,
+    read_only,
+)
 from jitml.trace.record.object_state import ObjectState, is_large, parts_of
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
 from jitml.trace.record.recording import active_trace, home_of, unsupported
 from jitml.trace.record.user_code import Call, caller
+from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import TracedArray, is_traced, lift
 from jitml.trace.values.numbers import TracedNumber
 
@@ -350,9 +360,9 @@ def _is_in_place(function: Any, objects: Sequence[TracedObject], made: Sequence[
 def arrays_apart(x: TracedObject) -> list[tuple[Any, str]]:
     """Arrays of an object from outside that the function writes, and where they are found."""
     trace = active_trace().root
-    if x._outer is None or trace.decisions is None:
+    if x._outer is None:
         return []
-    names = trace.decisions.apart_from.get(trace.host.name(x._outer.slot), ())
+    names = trace.call[Decisions].apart_from.get(trace.host.name(x._outer.slot), ())
     return [(getattr(x._outer.original, name), name) for name in sorted(names)]
 
 
@@ -431,7 +441,7 @@ def handed(
         )
     handing = AddressGiver(called)
     objects = [x for x in leaves if type(x) is TracedObject]
-    held = [one for one in active_trace().root.held if one.storage() is not None] if objects else []
+    held = [one for one in active_trace().call[HeldMemories] if one.storage() is not None] if objects else []
     before = [one.array.tobytes() for one in held]
 
     def shown(x: Any) -> Any:

@@ -18,8 +18,10 @@ from jitml.errors import JitmlError, LentMemory, Source, UnsupportedError
 from jitml.trace.host_calls.objects import TracedObject, arrays_apart, original_of
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, is_polynomial, parts_of
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, refuse, user_source
-from jitml.trace.values.boxing import is_traced
+from jitml.trace.speculation.modes import Decisions
+from jitml.trace.values.boxing import LiftedArrays, is_traced
 
 # What properties of these names tell does not depend on what arrays hold.
 _OF_FORM = {"shape", "ndim", "dtype", "size", "nnz", "itemsize", "nbytes", "format", "order", "o", "variable", "degree"}
@@ -39,6 +41,10 @@ class Given:
     is_next: bool
 
 
+class GivenCalls(list[Given], CallPart):
+    """Those of a call."""
+
+
 def give(name: str, things: Iterable[Any]) -> None:
     """A host call is about to be recorded: of a function, perhaps a method, and arguments.
 
@@ -52,8 +58,9 @@ def give(name: str, things: Iterable[Any]) -> None:
     parts = tuple(x for x in parts_of(objects, lambda _: ()) if not is_traced(x) and id(x) not in replaced)
     if parts:
         root = active_trace().root
-        root.given.append(Given(name, user_source(), parts, active_trace().is_body))
-        require_as_given(root, [replace(root.given[-1], is_next=True)])
+        given = Given(name, user_source(), parts, active_trace().is_body)
+        root.call[GivenCalls].append(given)
+        require_as_given(root, [replace(given, is_next=True)])
 
 
 def require_unchanged(name: str, obj: Any) -> None:
@@ -83,14 +90,14 @@ def is_of_its_memory(found: Any, obj: Any) -> bool:
 
 def require_as_given(root: Trace, calls: Iterable[Given]) -> None:
     """Refuse changes of what host calls are given."""
-    written = {slot: array for slot, (array, tracer) in root.arrays.items() if tracer.storage.mutated}
-    if not written and not root.stored and not root.watched:
+    written = {slot: array for slot, array, _ in root.call[LiftedArrays].written()}
+    if not written and not root.changes.stored and not root.copies.watched:
         return
     for call in calls:
         for x in call.parts:
             # A container changes when all is done: what has been called before sees it as it should.
-            known = root.copies.get(id(x)) if call.is_next and isinstance(x, CONTAINERS) else None
-            if root.is_changed(x):
+            known = root.copies.by_original.get(id(x)) if call.is_next and isinstance(x, CONTAINERS) else None
+            if root.changes.is_changed(x):
                 _refuse(call)
             if known is not None and known.is_changed():
                 _refuse(call, LentMemory)
@@ -104,13 +111,13 @@ def _hand_over(root: Trace, slot: Slot, array: Any, is_whole: bool) -> None:
     """Trace once more, with calls that are given the object as it is then: a copy with the array that is written in it."""
     if is_whole:
         take_at_run_time(root, array)
-    outer = {lent.slot for lent in root.at_run_time.values()}
-    for (function, base, is_constant, key), place in root.loaded.items() if is_whole else ():
-        if place == slot and function is getattr and not is_constant and base in outer:
-            known = root.decisions.apart_from.setdefault(root.host.name(base), set())
+    outer = {lent.slot for lent in root.outside.lent.values()}
+    for (function, base, is_constant, key), place in root.outside.loaded.items() if is_whole else ():
+        if place == slot and function is getattr and isinstance(key, str) and not is_constant and base in outer:
+            known = root.call[Decisions].apart_from.setdefault(root.host.name(base), set())
             if key not in known:
                 known.add(key)
-                root.decisions.again()
+                root.call[Decisions].again()
 
 
 def require_unread(root: Trace) -> None:
@@ -118,8 +125,8 @@ def require_unread(root: Trace) -> None:
 
     In a loop it would see them as they become.
     """
-    written = [array for array, tracer in root.arrays.values() if tracer.storage.mutated]
-    for known, _ in root.raw if written else ():
+    written = [array for _, array, _ in root.call[LiftedArrays].written()]
+    for known, _ in root.outside.raw if written else ():
         if any(known is array for array in written):
             take_at_run_time(root, known)
 
@@ -127,14 +134,14 @@ def require_unread(root: Trace) -> None:
 def take_at_run_time(trace: Trace, array: Any) -> None:
     """Trace once more, with polynomials of which the function writes an array taken at run time, as other objects are."""
     is_new = False
-    for slot, x in trace.objects.items() if trace.decisions is not None else ():
+    for slot, x in trace.outside.objects.items():
         key = next((key for key, part in vars(x).items() if part is array), None) if is_polynomial(x) else None
         if key is not None:
-            known = trace.decisions.apart_from.setdefault(trace.host.name(slot), set())
+            known = trace.call[Decisions].apart_from.setdefault(trace.host.name(slot), set())
             is_new = is_new or key not in known
             known.add(key)
     if is_new:
-        trace.decisions.again()
+        trace.call[Decisions].again()
 
 
 def _refuse(call: Given, kind: type[JitmlError] = UnsupportedError) -> NoReturn:

@@ -13,8 +13,8 @@ from typing import Any
 
 from jitml.trace.record.pytree import children
 from jitml.trace.record.recording import active_trace, current_trace
-from jitml.trace.speculation.modes import Decider, Site
-from jitml.trace.values.containers import Unsettled, find, refuse_shared
+from jitml.trace.speculation.modes import Decider, OpenRegions, Site
+from jitml.trace.values.containers import Unsettled, UnsettledContainers, find, refuse_shared
 
 
 def changeable(x: Any) -> list[Any]:
@@ -46,7 +46,7 @@ def mark_row(row: Any, decider: Decider, source: tuple[Any, Any]) -> None:
 
 
 def _mark(x: Any, decider: Decider, source: tuple[Any, Any] | None) -> None:
-    known = active_trace().root.unsettled
+    known = active_trace().root.local[UnsettledContainers]
     for part in changeable(x):
         known[id(part)] = Unsettled(part, decider, source=source or (None, None))
 
@@ -67,7 +67,7 @@ def require_new(item: Any, decider: Decider, known: dict[int, Any], before: Coll
     parts = changeable(item)
     if not parts:
         return
-    outer = {key for region in active_trace().root.open for key in _held_around(region)}
+    outer = {key for region in active_trace().call[OpenRegions] for key in find(region.held_before())}
     for part in parts:
         if id(part) in known or id(part) in before or id(part) in outer or _is_item_of(part, decider):
             refuse_shared(part, decider)
@@ -76,13 +76,8 @@ def require_new(item: Any, decider: Decider, known: dict[int, Any], before: Coll
 
 def _is_item_of(part: Any, decider: Decider) -> bool:
     """Whether a container has been read from the very list."""
-    found = active_trace().root.unsettled.get(id(part))
+    found = active_trace().root.local[UnsettledContainers].get(id(part))
     return found is not None and found.source is not None and found.decider.site == decider.site
-
-
-def _held_around(region: Any) -> Collection[int]:
-    """Ids of the containers that variables hold as a loop begins."""
-    return find(region.locals.values()).keys() if hasattr(region, "contents") else ()
 
 
 def require_apart(results: Any, within: Callable[[Any], Sequence[Any]]) -> None:
@@ -104,7 +99,7 @@ def require_apart(results: Any, within: Callable[[Any], Sequence[Any]]) -> None:
         if id(x) in seen:
             continue
         seen.add(id(x))
-        known = trace.root.unsettled.get(id(x))
+        known = trace.root.local[UnsettledContainers].get(id(x))
         if known is not None and known.source is not None:
             found[id(x)] = known
         elif getattr(type(x), "columns", None) is not None:
@@ -113,7 +108,7 @@ def require_apart(results: Any, within: Callable[[Any], Sequence[Any]]) -> None:
         else:
             waiting += children(x)[0] or within(x)
     _require_once(inside, seen)
-    known_of = (trace.root.unsettled.get(id(part)) for part, _ in inside)
+    known_of = (trace.root.local[UnsettledContainers].get(id(part)) for part, _ in inside)
     found |= {id(known.container): known for known in known_of if known is not None and known.source is not None}
     items = [*found.values()]
     for n, one in enumerate(items):

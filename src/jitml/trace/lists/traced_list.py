@@ -28,6 +28,7 @@ from jitml.trace.speculation.modes import Decider, Site
 from jitml.trace.symbolic.booleans import as_value
 from jitml.trace.symbolic.broadcasting import insist_at_least
 from jitml.trace.values.boxing import TracedArray, assign, fresh, fresh_like, is_traced, read
+from jitml.trace.values.containers import MadeInside
 from jitml.trace.values.kinds import Kind, join, kind_of, may_hold, rebuilt, take_apart
 from jitml.trace.values.registry import call
 from jitml.trace.values.type_unions import (
@@ -281,7 +282,7 @@ class TracedList(Sequence[Any]):
 
     def owned(self) -> TracedList:
         """The list, noted down as one that the function, and the body that is traced, has made itself."""
-        active_trace().root.own[id(self)] = active_trace().made[id(self)] = self
+        active_trace().outside.own[id(self)] = active_trace().local[MadeInside][id(self)] = self
         return self
 
     def _compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:

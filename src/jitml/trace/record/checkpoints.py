@@ -16,6 +16,7 @@ from typing import Any
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.recording import active_trace, current_trace
 
 
@@ -27,6 +28,10 @@ class CheckpointStretch:
     policy: Any
 
 
+class Checkpoints(list[CheckpointStretch], LocalPart):
+    """Those of a trace, in the order in which they ended."""
+
+
 @contextmanager
 def checkpointed(policy: Any) -> Iterator[None]:
     """What is recorded inside the block is one stretch, unless the block raises."""
@@ -35,7 +40,7 @@ def checkpointed(policy: Any) -> Iterator[None]:
     yield
     nodes = tuple(trace.builder.nodes[before:])
     if nodes and current_trace() is trace:
-        trace.stretches.append(CheckpointStretch(nodes, policy))
+        trace.local[Checkpoints].append(CheckpointStretch(nodes, policy))
 
 
 def outlined(graph: Graph, stretches: Sequence[CheckpointStretch]) -> Graph:

@@ -10,7 +10,7 @@ decided, each wrong guess costs a compilation. They are interpreted, or run as P
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from jitml.ir.op import recording
 from jitml.ir.ops.host import postponing
 from jitml.ir.types import F64, I64, Aval
 from jitml.trace.record.array_memory import native_copy
+from jitml.trace.record.parts import CallPart, LocalPart
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 
 Array = np.ndarray[Any, Any]
@@ -93,6 +94,28 @@ def example_of_size(value: Value) -> int | None:
         return 0
 
 
+@dataclass
+class Concrete(CallPart):
+    """What values are in this call.
+
+    examples: of those that have been asked for.
+    guesses: of these, those for which loops were cut short.
+    constants: what values are in every call.
+    bytes: of all that is kept.
+    work: what has been run of loops for them.
+    """
+
+    examples: dict[Value, Array] = field(default_factory=dict)
+    guesses: set[Value] = field(default_factory=set)
+    constants: dict[Value, Array] = field(default_factory=dict)
+    bytes: int = 0
+    work: int = 0
+
+
+class EnteredValues(dict[Value, Value], LocalPart):
+    """Inputs of a trace that are not captured: what they begin with, in a trace around."""
+
+
 def guess(value: Value) -> int:
     """A truth, an integer or the bits of a double in this call, as far as that can be told: 0 otherwise."""
     with np.errstate(all="ignore"):
@@ -105,13 +128,14 @@ def guess(value: Value) -> int:
             raise
         except Exception as error:  # the call will not get so far either, or NumPy answers it
             pass_on(error)
-            active_trace().root.decisions.answered_otherwise = True
+            for part in [*active_trace().call.values()]:
+                part.contradicted()
             return 0
 
 
 def is_guess(value: Value) -> bool:
     """Whether an example depends on a loop that was cut short."""
-    return value in active_trace().root.guesses
+    return value in active_trace().call[Concrete].guesses
 
 
 def _examples(values: Sequence[Value]) -> list[Array]:
@@ -121,15 +145,16 @@ def _examples(values: Sequence[Value]) -> list[Array]:
 
 def _computed(values: Sequence[Value]) -> list[Array]:
     trace = active_trace()
-    known = trace.root.examples
+    concrete = trace.call[Concrete]
+    known = concrete.examples
     outer = _outer(trace)
     env: dict[Value, Array] = {}
     with recording(None):
         for step in _needed(values, known, outer, trace):
             if isinstance(step, Node):
                 env.update(zip(step.outputs, _run(trace, step, env, known)))
-                if not trace.root.guesses.isdisjoint(step.inputs):
-                    trace.root.guesses.update(step.outputs)
+                if not concrete.guesses.isdisjoint(step.inputs):
+                    concrete.guesses.update(step.outputs)
             else:
                 source = outer.get(step)
                 env[step] = _find(trace, step) if source is None else _lookup(source, env, known)
@@ -141,24 +166,26 @@ def _computed(values: Sequence[Value]) -> list[Array]:
 
 def _keep(root: Trace, env: dict[Value, Array]) -> None:
     """Later examples depend on the same values: they are kept as long as there is room for them."""
+    concrete = root.call[Concrete]
     for value, array in env.items():
-        if root.example_bytes < _MOST_BYTES:
-            root.example_bytes += array.nbytes
-            root.examples[value] = array
+        if concrete.bytes < _MOST_BYTES:
+            concrete.bytes += array.nbytes
+            concrete.examples[value] = array
 
 
 def keep_known(root: Trace, env: dict[Value, Array]) -> None:
     """The same of what no call changes; nobody writes into it."""
+    concrete = root.call[Concrete]
     for value, array in env.items():
-        if root.example_bytes < _MOST_BYTES:
-            root.example_bytes += array.nbytes
-            root.constants[value] = shown = array.view()
+        if concrete.bytes < _MOST_BYTES:
+            concrete.bytes += array.nbytes
+            concrete.constants[value] = shown = array.view()
             shown.flags.writeable = False
 
 
 def remember(values: Sequence[Value], examples: Sequence[Any]) -> None:
     """Results of a host call, which need not be computed again."""
-    active_trace().root.examples.update((v, np.asarray(x)) for v, x in zip(values, examples))
+    active_trace().call[Concrete].examples.update((v, np.asarray(x)) for v, x in zip(values, examples))
 
 
 def _outer(trace: Trace) -> dict[Value, Value]:
@@ -166,7 +193,7 @@ def _outer(trace: Trace) -> dict[Value, Value]:
     outer: dict[Value, Value] = {}
     scope: Trace | None = trace
     while scope is not None:
-        outer |= {inner: value for value, inner in scope.builder.captured.items()} | scope.entered
+        outer |= {inner: value for value, inner in scope.builder.captured.items()} | scope.local[EnteredValues]
         scope = scope.parent
     return outer
 
@@ -189,7 +216,7 @@ def _needed(
         stack.append((step, True))
         before: list[Value] = []
         if isinstance(step, Node):
-            before = [*step.inputs, *(trace.root.sizes[sym] for sym in step.syms)]
+            before = [*step.inputs, *(trace.sizes.values[sym] for sym in step.syms)]
         elif step in outer:
             before = [outer[step]]
         stack += [(maker(v) or v, False) for v in before if v not in known]
@@ -202,7 +229,8 @@ def _lookup(value: Value, env: dict[Value, Array], known: dict[Value, Array]) ->
 def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
     if _reserves_much(node):
         raise NoExample
-    sizes = {sym: int(_lookup(trace.root.sizes[sym], env, known)) for sym in node.syms}
+    guesses = trace.call[Concrete].guesses
+    sizes = {sym: int(_lookup(trace.sizes.values[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
     operands = [_lookup(v, env, known) for v in node.inputs]
     try:
@@ -212,14 +240,14 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
     short = {name: _cut_short(body) for name, body in node.bodies.items()}
     if any(body is not node.bodies[name] for name, body in short.items()):
         params |= short
-        trace.root.guesses.update(node.outputs)
+        guesses.update(node.outputs)
     if node.op is ops.loop and operands[0] > _MOST_ITERATIONS:
         operands[0] = np.asarray(_MOST_ITERATIONS, operands[0].dtype)
-        trace.root.guesses.update(node.outputs)
+        guesses.update(node.outputs)
     if node.op is ops.while_:
         results, is_whole = _run_while(operands, **params)
         if not is_whole:
-            trace.root.guesses.update(node.outputs)
+            guesses.update(node.outputs)
         return results
     return _run_node(node, operands, params)
 
@@ -236,9 +264,11 @@ def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[s
     if not node.bodies:
         return _run_node(node, operands, params)
 
+    concrete = root.call[Concrete]
+
     def spend(nodes: int) -> None:
-        root.example_work += nodes
-        if root.example_work > most:
+        concrete.work += nodes
+        if concrete.work > most:
             raise TooLong
 
     try:
@@ -336,11 +366,11 @@ def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> tup
 def _find(trace: Trace, value: Value) -> Array:
     """An input of the root trace: what the caller passed, or the function found outside itself."""
     root = trace.root
-    if value in root.scalars:
-        return np.asarray(root.scalars[value][1], value.dtype)
+    if value in root.inputs.scalars:
+        return np.asarray(root.inputs.scalars[value][1], value.dtype)
     if value in root.builder.inputs:
-        entry = root.origins[root.builder.inputs.index(value)]
-        for array, tracer in root.arrays.values():
-            if tracer.storage.entry == entry:
-                return native_copy(array).reshape(-1 if value.ndim == 1 else array.shape)
+        entry = root.inputs.origins[root.builder.inputs.index(value)]
+        array = root.inputs.arrays.get(entry)
+        if array is not None:
+            return native_copy(array).reshape(-1 if value.ndim == 1 else array.shape)
     raise NoExample

@@ -47,26 +47,26 @@ class ErrorState(ContextDecorator):
 
     def __enter__(self) -> None:
         self.numpys.__enter__()
-        root = active_trace().root
-        self.before = ignored, demanded = root.error_state
-        self.floating, self.reactions = root.floating, root.reactions
-        root.reactions = root.reactions | {name: reaction for name, reaction in self.kinds.items() if reaction is not None}
+        errors = active_trace().errors
+        self.before = ignored, demanded = errors.state
+        self.raising, self.reactions = errors.raising, errors.reactions
+        errors.reactions = errors.reactions | {name: reaction for name, reaction in self.kinds.items() if reaction is not None}
         for name, reaction in self.kinds.items():
             if reaction is not None:
                 bit = CATEGORIES[name]
                 ignored, demanded = (ignored | bit, demanded & ~bit) if reaction == "ignore" else (ignored & ~bit, demanded | bit)
-                root.floating = root.floating | bit if reaction == "raise" else root.floating & ~bit
-        root.error_state = (ignored, demanded)
-        if root.steps is not None:
-            root.steps.heed()
+                errors.raising = errors.raising | bit if reaction == "raise" else errors.raising & ~bit
+        errors.state = (ignored, demanded)
+        if errors.steps is not None:
+            errors.steps.heed()
 
     def __exit__(self, *error: Any) -> None:
         self.numpys.__exit__(*error)
-        root = active_trace().root
-        root.error_state, root.floating, root.reactions = self.before, self.floating, self.reactions
+        errors = active_trace().errors
+        errors.state, errors.raising, errors.reactions = self.before, self.raising, self.reactions
 
 
 def require_left(root: Trace) -> None:
     """Refuse a function that ends inside of an `np.errstate`: the caller's error state is its own."""
-    if root.error_state != (0, 0):
+    if root.errors.state != (0, 0):
         unsupported("np.errstate is entered, and not left where the function ends", "Use it in a `with` statement.")

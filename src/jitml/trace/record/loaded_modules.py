@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from operator import contains, getitem
 from types import ModuleType
 from typing import Any, NoReturn
 
 from jitml.trace.record.guards import HostConst
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, unsupported
 
 
@@ -79,12 +81,19 @@ class Modules(Mapping[str, ModuleType]):
     __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = _refuse
 
 
+@dataclass
+class _LoadedModules(CallPart):
+    """What stands for `sys.modules`, once somebody has asked."""
+
+    modules: Modules | None = None
+
+
 def modules_of(trace: Trace) -> Modules:
     """The one of a recording."""
-    known: Modules | None = trace.root.modules
-    if known is None:
-        known = trace.root.modules = Modules(trace.root)
-    return known
+    part = trace.call[_LoadedModules]
+    if part.modules is None:
+        part.modules = Modules(trace.root)
+    return part.modules
 
 
 def found_in(trace: Trace, module: ModuleType, name: str) -> Any:

@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.containers import iterators_among
+from jitml.trace.carried.containers import IteratorsBefore, iterators_among
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.recording import active_trace, refuse, user_source
 from jitml.trace.regions.join import Merge
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
-from jitml.trace.speculation.modes import Decider, Site, decisions, is_ours, site
+from jitml.trace.speculation.modes import Decider, OpenRegions, RecordedRegion, Site, decisions, is_ours, site
 from jitml.trace.speculation.paths import require_not
 from jitml.trace.symbolic.sizes import NO_FACTS, Facts
 from jitml.trace.values.boxing import TracedArray
@@ -39,10 +39,9 @@ class Side:
         self.lists: dict[int, tuple[OpenList, Any]] = {}  # by id, those that it appends to, and what is new in them after it
 
 
-class Fork:
+class Fork(RecordedRegion):
     """A condition on which two bodies hang."""
 
-    may_append = False  # without a loop around it
     is_strict = False  # whether a number of which it leaves the type open is so strictly (`type_unions.py`)
 
     def __init__(self, test: Any, place: Site | None = None) -> None:
@@ -64,10 +63,11 @@ class Fork:
         if not self.raising:
             self._require_end()
             self._open = self.sides[branch] = Side(branch, self.decider)
-            self._open.body.trace.facts = self.facts[0 if branch else 1]
-            self._open.body.trace.iterators = self.iterators
+            self.trace = self._open.body.trace
+            self.trace.facts = self.facts[0 if branch else 1]
+            self.trace.local[IteratorsBefore].update(self.iterators)
             self._open.body.resume()
-            active_trace().root.open.append(self)
+            active_trace().call[OpenRegions].append(self)
 
     def _require_end(self) -> None:
         """Both sides are traced: a recursion that one of them would end does not end, and each level costs more than the last.
@@ -75,13 +75,13 @@ class Fork:
         Raises:
             RecursionError: this construct stands inside itself too often.
         """
-        if sum(region.site[0] == self.site[0] for region in active_trace().root.open) >= _MOST_IN_ITSELF:
+        if sum(region.site[0] == self.site[0] for region in active_trace().call[OpenRegions]) >= _MOST_IN_ITSELF:
             raise RecursionError("a branch on a traced condition is entered again and again inside itself")
 
     def leave_side(self) -> None:
         side = self._open
         if side is not None:
-            regions = active_trace().root.open
+            regions = active_trace().call[OpenRegions]
             if regions[-1] is not self:
                 decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
             regions.pop()
@@ -90,27 +90,15 @@ class Fork:
             side.body.suspend()
             self._open = None
 
-    @property
-    def body(self) -> RegionBody:
-        """Of the side that is recorded."""
-        assert self._open is not None
-        return self._open.body
-
     def append_to(self, obj: OpenList) -> None:
         """The side that is recorded is about to append to a list from outside."""
         assert self._open is not None
         self._open.lists.setdefault(id(obj), (obj, obj.tail))
 
-    def carries(self, name: str) -> bool:
-        return False
-
     def amend(self, error: BaseException) -> None:
         """Of an exception that is the program's own: the branch that raised it is not taken, or the program ends."""
         if self._open is not None and not is_ours(error):
             self.raise_here(repr(error))
-
-    def see_unbound(self, error: NameError) -> None:
-        pass
 
     def settle(self, error: BaseException) -> None:
         """Only one side is traced."""

@@ -83,7 +83,7 @@ def _chosen(test: Value, graphs: list[Graph], outer: list[list[Value]]) -> list[
 
 def _cond(test: Value, graphs: list[Graph], outer: list[list[Value]]) -> list[Value]:
     """The node; both branches get the same inputs, and bind all sizes that those mention."""
-    sizes = active_trace().root.sizes
+    sizes = active_trace().sizes.values
     captured = list(dict.fromkeys(v for values in outer for v in values))
     mentioned = sorted({sym for v in captured for sym in v.aval.syms}, key=lambda sym: sym.serial)
     captured = list(dict.fromkeys((*captured, *(sizes[sym] for sym in mentioned))))

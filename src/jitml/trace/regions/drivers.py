@@ -22,9 +22,10 @@ from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.induction import Directions
 from jitml.trace.rewrite.protocol import BooleanOperand, ConditionalExpression, Driver, Names, Values, WhileDriver
 from jitml.trace.speculation import paths
-from jitml.trace.speculation.modes import Mode, Site, decisions, depth_of_owner, refuse_region, site
-from jitml.trace.storage.storage import Storage
+from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, depth_of_owner, refuse_region, site
+from jitml.trace.storage.storage import Storage, StoreCount
 from jitml.trace.symbolic.sizes import value_of_size
+from jitml.trace.values.containers import MadeInside
 from jitml.trace.values.kinds import is_decided, truth
 
 
@@ -51,7 +52,7 @@ def goes_on(test: Any, place: Site) -> bool:
         UnsupportedError: with open sizes loops are cut short that the test depends on; a program for these sizes alone can tell.
     """
     taken = assumed(test, place)
-    if taken and active_trace().root.opened and is_guess(truth(test)):
+    if taken and active_trace().inputs.opened and is_guess(truth(test)):
         refuse_region("a loop is unrolled whose end is not known with open sizes", place)
     return taken
 
@@ -84,7 +85,7 @@ def require(ok: Any) -> bool:
 def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
     """The driver of a `for` over this, if it is to be rolled; and what plain Python iterates over if not."""
     trace = current_trace()
-    found = rows_of(iterable) if trace is not None and trace.root.decisions is not None else None
+    found = rows_of(iterable) if trace is not None else None
     if found is None:
         return None, iterable
     is_plain = mode_at(place) is Mode.PLAIN
@@ -104,7 +105,7 @@ def unless(stop: Any, place: Site) -> Driver:
 def here() -> Site:
     """The place of a construct that begins as plain Python."""
     trace = current_trace()
-    return site() if trace is not None and trace.root.decisions is not None else ()
+    return site() if trace is not None else ()
 
 
 def mode_at(place: Site) -> Mode:
@@ -115,7 +116,7 @@ def mode_at(place: Site) -> Mode:
 def while_(names: Names, values: Values, counters: Directions, grows: Names, place: Site) -> Driver | None:
     """Of a `while`, unless it is known to be none that can be rolled from its first iteration on."""
     trace = current_trace()
-    if trace is None or trace.root.decisions is None or mode_at(place) is not Mode.ROLLED or raises(place):
+    if trace is None or mode_at(place) is not Mode.ROLLED or raises(place):
         return None
     made = while_loop.TracedWhile(place)
     made.enter(names, values, (), counters, grows)
@@ -153,22 +154,22 @@ class Mark:
         trace = current_trace()
         self.trace = trace
         self.nodes = len(trace.builder.nodes) if trace is not None else 0
-        self.stores = trace.root.stores if trace is not None else 0
+        self.stores = trace.call[StoreCount].count if trace is not None else 0
 
     def check(self) -> None:
         """Refuse a test that has done more than compute a value."""
         trace = active_trace()
-        if trace is not self.trace or trace.root.stores != self.stores:
+        if trace is not self.trace or trace.call[StoreCount].count != self.stores:
             unsupported("the test of a loop whose first iteration differs from the others draws random numbers or writes")
 
 
 def shared_write(name: str) -> None:
     """A name of a function around this one is about to be bound: the regions that were opened since must carry it."""
     trace = current_trace()
-    if trace is None or not trace.root.open:
+    if trace is None or not trace.call[OpenRegions]:
         return
     since = depth_of_owner(name)
-    if any(len(region.site) >= since and not region.carries(name) for region in trace.root.open):
+    if any(len(region.site) >= since and not region.carries(name) for region in trace.call[OpenRegions]):
         unsupported(
             f"{name} is bound as nonlocal, under a condition or in a loop that only the compiled program decides, by a function"
             " that is called there",
@@ -178,16 +179,16 @@ def shared_write(name: str) -> None:
 
 def loops_inside(trace: Any) -> int:
     """How many loops are being recorded inside a body."""
-    regions = active_trace().root.open
-    bodies = [region.body.trace if isinstance(region, TracedLoop) else None for region in regions]
-    return sum(body is not None for body in bodies[bodies.index(trace) + 1 :])
+    regions = active_trace().call[OpenRegions]
+    place = [region.trace for region in regions].index(trace)
+    return sum(isinstance(region, TracedLoop) for region in regions[place + 1 :])
 
 
 def made(obj: Any) -> Any:
     """An object that the function has just made."""
     trace = current_trace()
     if trace is not None and trace.is_body:
-        trace.made[id(obj)] = obj
+        trace.local[MadeInside][id(obj)] = obj
     return obj
 
 
@@ -197,10 +198,9 @@ def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
     if trace is None:
         yield from iterable
         return
-    before = len(trace.builder.nodes)
+    before, known = len(trace.builder.nodes), decisions()
     for done, element in enumerate(iterable):
-        if trace.root.decisions is not None:
-            decisions().step()
+        known.step()
         recorded = len(trace.builder.nodes) - before
         if recorded > 10 * CONFIG.max_unroll or (done >= CONFIG.max_unroll and recorded >= done):
             refuse_region(
@@ -214,15 +214,16 @@ def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
 def dead_end(caught: bool) -> bool:
     """Whether to leave out a `raise` because a captured branch ends with it. `caught`: by the same function."""
     trace = current_trace()
-    if trace is not None and not caught and trace.root.open and isinstance(trace.root.open[-1], branches.Fork):
-        trace.root.open[-1].raise_here(f"the exception raised at {user_source()}")
+    region = trace.call[OpenRegions].last if trace is not None and not caught else None
+    if region is not None:
+        region.raise_here(f"the exception raised at {user_source()}")
     return False
 
 
 def depth() -> int:
     """How many regions are open."""
     trace = current_trace()
-    return len(trace.root.open) if trace is not None else 0
+    return len(trace.call[OpenRegions]) if trace is not None else 0
 
 
 def unwind(depth: int) -> None:
@@ -231,7 +232,7 @@ def unwind(depth: int) -> None:
     caught = sys.exc_info()[1]
     if trace is not None and isinstance(caught, NameError):
         decisions().reconsider_names(trace, caught)
-    if trace is not None and len(trace.root.open) > depth:
+    if trace is not None and len(trace.call[OpenRegions]) > depth:
         error = UnsupportedError("an exception that depends on a traced condition is caught in the jitted function")
         decisions().reconsider(active_trace(), error)
         decisions().settle_open(active_trace(), error)

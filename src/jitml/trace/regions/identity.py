@@ -16,8 +16,7 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import active_trace, current_trace, user_source
-from jitml.trace.regions.loop import TracedLoop
-from jitml.trace.speculation.modes import Mode
+from jitml.trace.speculation.modes import Mode, OpenRegions
 from jitml.trace.values.aliases import others, require_told_apart
 from jitml.trace.values.boxing import TracedArray, lift, require_one
 from jitml.trace.values.containers import require_settled
@@ -48,7 +47,7 @@ def is_one(x: Any, y: Any) -> bool:
 def _are_one_outside(x: Any, y: Any) -> bool:
     """Whether the containers are one of which two copies stand in the function, in this call and any that the program answers."""
     root = active_trace().root
-    first, second = (root.watched.get(id(container)) for container in (x, y))
+    first, second = (root.copies.watched.get(id(container)) for container in (x, y))
     if first is None or second is None:
         return False
     is_same: bool = first.original is second.original
@@ -79,8 +78,8 @@ def require_known(x: TracedArray, y: TracedArray) -> None:
     trace = active_trace()
     text = "whether two arrays are one, or share memory, only the compiled program decides"
     error = UnsupportedError(text, source=user_source(), remedy=_REMEDY)
-    for region in reversed(trace.root.open):
-        if isinstance(region, TracedLoop) and region.may_be_one(x, y):
+    for region in reversed(trace.call[OpenRegions]):
+        if region.may_be_one(x, y):
             region.demote(error, Mode.PLAIN)
     rival = next((rival for rival in x.storage.rivals if rival.storage() is y.storage), None)
     if rival is not None:

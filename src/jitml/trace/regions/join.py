@@ -40,7 +40,7 @@ from jitml.trace.values.kinds import (
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.optional import chances, may_be_apart, perhaps
 from jitml.trace.values.ragged import SIZE, RaggedKind, ragged, widened
-from jitml.trace.values.type_unions import NONE, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
+from jitml.trace.values.type_unions import NONE, Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
 from jitml.trace.values.unbound import Unsure, parts, unsure
 
 Finish = Callable[[], Any]  # makes what a name holds once the results are there
@@ -142,7 +142,7 @@ class Merge:
     def _new(self, name: str, a: Any, b: Any) -> HeldValue:
         """What the name holds that only one branch binds; a list that a loop of that branch has filled comes out as a new one."""
         present = b if a is UNDEF else a
-        if not is_filled(present) or not any(id(present) in side.body.trace.made for side in self.fork.sides.values()):
+        if not is_filled(present) or not any(side.body.has_made([present]) for side in self.fork.sides.values()):
             return take_apart(present)
         if id(present) in self.lists:
             self.fork.give_up(f"after a branch on a traced condition {name} is a list that has another name, too", "Make a copy.")
@@ -253,7 +253,7 @@ class Merge:
 
     def _typed(self, output: Output, value: Value) -> Value:
         """The result, which may stand for numbers of other types."""
-        if not output.types and value not in active_trace().root.doubts:
+        if not output.types and value not in active_trace().call[Doubts]:
             return value
         value = same_value(value)  # it may be one from before the branch, of which something else is open
         cases = {which: tell() for which, tell in output.types.items()}
@@ -270,7 +270,7 @@ class Merge:
             return False
         trace = active_trace()
         params = tuple(param for step in leaf.steps for param in step.params.values())
-        numbers = [trace.root.sizes[sym] for sym in {*leaf.aval.syms, *syms_in(params)}]
+        numbers = [trace.sizes.values[sym] for sym in {*leaf.aval.syms, *syms_in(params)}]
         return all(map(trace.sees, (*numbers, *(start for step in leaf.steps for start in step.starts))))
 
     def emit(self, storages: Sequence[Storage]) -> None:
@@ -302,7 +302,7 @@ def _end(output: Output, which: int) -> Value:
 def _is_known(kind: Kind) -> bool:
     """Whether the sizes of such an array are known outside the branches."""
     trace = active_trace()
-    return all(trace.sees(trace.root.sizes[sym]) for sym in kind.aval.syms)
+    return all(trace.sees(trace.sizes.values[sym]) for sym in kind.aval.syms)
 
 
 def _subject(name: str) -> str:

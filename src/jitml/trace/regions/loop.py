@@ -12,7 +12,7 @@ be captured at all is run as plain Python runs it (`Mode.PLAIN`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.trace.carried.aliases import Remains
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.containers import CarriedContents, iterators_among
+from jitml.trace.carried.containers import CarriedContents, IteratorsBefore, iterators_among
 from jitml.trace.carried.lists import name_of
 from jitml.trace.carried.memory import Carried, CarriedMemory
 from jitml.trace.carried.outer_lists import OpenList
@@ -30,21 +30,22 @@ from jitml.trace.carried.variables import CarriedOutcome, Name
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.rewrite.induction import Directions
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
-from jitml.trace.speculation.modes import Decider, Mode, Site, decisions, refuse_region
+from jitml.trace.speculation.modes import Decider, Mode, OpenRegions, RecordedRegion, Site, decisions, refuse_region
 from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import Truth
 from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
-from jitml.trace.values.containers import HandedOut, containers, find, see_items
+from jitml.trace.values.containers import HandedOut, UnsettledContainers, containers, find, see_items
 from jitml.trace.values.kinds import same
 from jitml.trace.values.optional import what_is_there
 from jitml.trace.values.unbound import parts
 
 _MOST_PASSES = 6
+_LATEST_PASS = 3  # in which an object of before may still be found: in the first, or the next ones, where types have moved
 _INDEX = Aval((), I64)
 
 
-class TracedLoop:
+class TracedLoop(RecordedRegion):
     """What `for` (`for_loop.py`) and `while` (`while_loop.py`) have in common: recording passes over a body."""
 
     drives = True
@@ -52,7 +53,7 @@ class TracedLoop:
     index: Value
     trip: Any = None  # how often it runs at most, if that is known
     remains: Remains
-    may_append = True  # to a list from outside, as the outermost region
+    may_append = True
     is_whole = False  # whether no escape ends it, as far as the last pass has shown
 
     def __init__(self, place: Site) -> None:
@@ -112,9 +113,10 @@ class TracedLoop:
         if self.passes > _MOST_PASSES:
             self.demote(UnsupportedError("what the loop carries does not settle", source=self.source))
         self.body = RegionBody(self.decider)
-        self.body.trace.iterators = self.iterators
+        self.trace = self.body.trace
+        self.trace.local[IteratorsBefore].update(self.iterators)
         self.body.resume()
-        active_trace().root.open.append(self)
+        active_trace().call[OpenRegions].append(self)
         self.is_recording = True
 
     def _begin(self) -> None:
@@ -125,7 +127,7 @@ class TracedLoop:
         self.contents.begin(self.body, self.memory)
 
     def _suspend(self) -> None:
-        regions = active_trace().root.open
+        regions = active_trace().call[OpenRegions]
         if regions[-1] is not self:
             decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
         regions.pop()
@@ -137,6 +139,16 @@ class TracedLoop:
     def all_names(self) -> list[Name]:
         """With those that items of changed containers have."""
         return [*self.names, *self.contents.names]
+
+    @property
+    def may_take(self) -> bool:
+        return self.passes <= _LATEST_PASS
+
+    def take(self, obj: object) -> bool:
+        return self.contents.take(obj)
+
+    def held_before(self) -> Iterable[object]:
+        return self.locals.values()
 
     def append_to(self, obj: OpenList) -> None:
         """The body is about to append to a list from outside."""
@@ -159,7 +171,7 @@ class TracedLoop:
 
     def see_unbound(self, error: NameError) -> None:
         if self.mode is Mode.ROLLED and self.runs_surely and any(name.is_missing_in(error) for name in self.names):
-            decisions().peel(self.site, self.apart, active_trace().root.open, error)
+            decisions().peel(self.site, self.apart, active_trace().call[OpenRegions], error)
 
     def settle(self, error: BaseException) -> None:
         """What says how often it runs is assumed to be as it is in this call."""
@@ -179,7 +191,7 @@ class TracedLoop:
     @property
     def is_open(self) -> bool:
         """Whether how often it runs may be a size of an argument that has been left open."""
-        return not self.may_be_plain and bool(active_trace().root.opened)
+        return not self.may_be_plain and bool(active_trace().inputs.opened)
 
     def demote(self, reason: BaseException, mode: Mode | None = None) -> None:
         """Trace the loop otherwise: the next mode that is left, or the one given."""
@@ -193,7 +205,7 @@ class TracedLoop:
         if self.is_open:
             refuse_region("this loop cannot be captured, and how often it runs is not known while it is traced", self.site)
         if mode is Mode.PEELED and self.mode is Mode.ROLLED:
-            known.peel(self.site, self.apart, active_trace().root.open, reason)
+            known.peel(self.site, self.apart, active_trace().call[OpenRegions], reason)
         known.demote(self.site, mode, reason)
         raise AssertionError("a loop that cannot be traced in any way")
 
@@ -244,7 +256,7 @@ class TracedLoop:
         self.ways = [(name, [end] if least or entry is UNDEF else [end, entry]) for name, end, entry in ends if end is not UNDEF]
         changed = self.contents.changed
         if changed and not changed.isdisjoint(
-            {*find(x for name, *both in ends if name.is_carried for x in both), *self.body.trace.unsettled}
+            {*find(x for name, *both in ends if name.is_carried for x in both), *self.body.trace.local[UnsettledContainers]}
         ):
             text = "a list, a dict or an object that a name comes to hold is changed in the loop"
             self.demote(UnsupportedError(text, source=user_source()), Mode.PLAIN)

@@ -19,7 +19,7 @@ from jitml.trace.rewrite.protocol import OpenType
 from jitml.trace.speculation.modes import Mode, Site, decisions, site
 from jitml.trace.values.boxing import TracedScalar, scalar
 from jitml.trace.values.numbers import TracedNumber
-from jitml.trace.values.registry import for_each_type, of_its_type
+from jitml.trace.values.registry import of_its_type
 from jitml.trace.values.type_unions import (
     NONE,
     doubt,
@@ -50,8 +50,7 @@ class _TypeBranch(Ternary):
         raise error
 
 
-@for_each_type
-def _for_each_type(found: OpenType, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def for_each_type(found: OpenType, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, place = found.number, _place()
     open_type = doubt_of(x)
     assert open_type is not None

@@ -14,11 +14,13 @@ from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.types import BOOL
 from jitml.trace.carried.aliases import Remains
+from jitml.trace.record.checkpoints import Checkpoints
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.regions.branch import TracedIf, facts_of
 from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Mode, Site, decisions, is_ours
+from jitml.trace.storage.storage import EnteredStorages
 from jitml.trace.symbolic.constants import unknowns_of
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.kinds import is_decided, truth
@@ -78,11 +80,11 @@ class TracedWhile(TracedLoop):
         else:
             self._never_runs()
             return False
-        if self.body.trace.written:
+        if self.body.trace.local[EnteredStorages].written:
             self._test_once(value)
         else:
             self.tested = frozenset(self.body.trace.builder.nodes)
-            self.body.trace.stretches.clear()  # the test becomes a graph of its own, of just these nodes
+            self.body.trace.local[Checkpoints].clear()  # the test becomes a graph of its own, of just these nodes
         return True
 
     def _test_once(self, value: Any) -> None:
@@ -110,7 +112,7 @@ class TracedWhile(TracedLoop):
     def _never_runs(self) -> None:
         """The test is false whatever the names hold."""
         recorded = self.body.trace
-        if recorded.written or any(node.has_effect for node in recorded.builder.nodes):
+        if recorded.local[EnteredStorages].written or any(node.has_effect for node in recorded.builder.nodes):
             self.demote(UnsupportedError("the test of a loop does more than compute a value", source=self.source), Mode.PLAIN)
         self._suspend()
         self.body.close()

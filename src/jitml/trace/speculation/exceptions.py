@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import contains
 from traceback import walk_tb
 from types import CodeType, ModuleType
@@ -26,9 +26,10 @@ from jitml.ir.graph import Node, Value
 from jitml.trace.record.concrete import NoExample, example_of
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import modules_of
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
 from jitml.trace.rewrite.source import FunctionNode
-from jitml.trace.speculation.modes import decisions
+from jitml.trace.speculation.modes import OpenRegions, decisions
 
 _NO_FLOATING = {
     *("LinAlgError", "ValueError", "TypeError", "IndexError", "KeyError", "LookupError", "ZeroDivisionError", "OverflowError"),
@@ -53,6 +54,13 @@ class Handler:
     first: int
     last: int
     hears_floating: bool
+
+
+@dataclass
+class Handlers(CallPart):
+    """Statements that may handle exceptions, in all functions that are called."""
+
+    found: list[Handler] = field(default_factory=list)
 
 
 def handlers_in(node: FunctionNode, file: str) -> tuple[Handler, ...]:
@@ -128,12 +136,12 @@ class Steps:
             Exception: what it raises in this call.
         """
         root = active_trace().root
-        if root.open:  # it is run with the whole region
+        if root.call[OpenRegions]:  # it is run with the whole region
             return
         try:
             if self._may_raise_floating(node):
                 operands = [example_of(v) for v in node.inputs]
-                with raising(root.floating & raised_by(node)):
+                with raising(root.errors.raising & raised_by(node)):
                     node.op.evaluate(*operands, **node.params)
             elif node.op.is_pointwise or not node.outputs:
                 return
@@ -156,7 +164,7 @@ class Steps:
         Raises:
             Exception: what it raises in this call.
         """
-        if active_trace().root.open:
+        if active_trace().call[OpenRegions]:
             go_inside()
         try:
             numbers = [example_of(x).item() if isinstance(x, Value) else x for x in operands]
@@ -167,27 +175,27 @@ class Steps:
 
     def _may_raise_floating(self, node: Node) -> bool:
         root = active_trace().root
-        errors = root.floating & raised_by(node)
-        return bool(errors) and not node.bodies and not node.syms and _is_inside(root.handlers)
+        errors = root.errors.raising & raised_by(node)
+        return bool(errors) and not node.bodies and not node.syms and _is_inside(root.call[Handlers].found)
 
     def heed(self) -> None:
         """Floating-point errors may be exceptions from here on."""
         root = active_trace().root
-        if root.floating and any(handler.hears_floating for handler in root.handlers):
+        if root.errors.raising and any(handler.hears_floating for handler in root.call[Handlers].found):
             go_inside()
 
 
 def raise_in_this_call(error: Exception) -> NoReturn:
     """Raise what a function raises for the numbers of this call: no handler makes it part of a program for others."""
     root = active_trace().root
-    if root.handlers and root.steps is None and not isinstance(error, JitmlError):
+    if root.call[Handlers].found and root.errors.steps is None and not isinstance(error, JitmlError):
         refuse(FailedCheck(f"{type(error).__name__} is raised in the call that is traced, and may be handled"))
     raise error
 
 
 def require_known_sizes(error: BaseException) -> None:
     """An exception is handled: if what cannot be traced for sizes left open has raised it, other sizes may raise nothing."""
-    if active_trace().root.opened and isinstance(error, (ValueError, IndexError)) and error.__traceback__ is not None:
+    if active_trace().inputs.opened and isinstance(error, (ValueError, IndexError)) and error.__traceback__ is not None:
         *_, (frame, _) = walk_tb(error.__traceback__)
         if not is_users(frame.f_code.co_filename):
             refuse(UnknownSizeError(f"an exception is handled that may depend on sizes ({type(error).__name__})"))
@@ -208,7 +216,7 @@ def require_missing(error: BaseException) -> None:
 def require_numpys_own(error: BaseException) -> None:
     """The function looks at an exception: what NumPy says is not what jitml does, so that plain Python runs."""
     root = active_trace().root
-    if isinstance(error, (ShapeError, DTypeError)) and root.steps is None:
+    if isinstance(error, (ShapeError, DTypeError)) and root.errors.steps is None:
         refuse(error)
 
 

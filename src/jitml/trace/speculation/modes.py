@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import takewhile
-from types import FrameType
-from typing import NoReturn, Protocol
+from types import FrameType, MappingProxyType
+from typing import Any, NoReturn
 
 from jitml.config import CONFIG
 from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
 from jitml.trace.record.array_memory import Array
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Effort, Trace, active_trace, is_converted, refuse, user_source
 from jitml.trace.rewrite.protocol import Restart
 from jitml.trace.speculation.budget import Budget
@@ -45,14 +46,46 @@ class Mode(IntEnum):
     PLAIN = 2
 
 
-class RecordedRegion(Protocol):
-    """Something that is being recorded."""
+class RecordedRegion:
+    """Something that is being recorded, with what is true of most.
+
+    may_append: whether it can be open where lists from outside grow, without another region around it.
+    """
 
     site: Site
     source: Source | None
+    trace: Trace  # of its body
+    may_append: bool = False
+
+    @property
+    def may_take(self) -> bool:
+        """Whether it still carries further objects that its body changes."""
+        return False
+
+    def take(self, obj: object) -> bool:
+        """Carry an object of before, which is about to be changed, if it is of a kind that can be."""
+        return False
+
+    def append_to(self, obj: Any) -> None:
+        """Its body is about to append to a list from outside."""
 
     def carries(self, name: str) -> bool:
         """Whether what the region's own function binds to the name, or a function called by it, is known after the region."""
+        return False
+
+    def held_before(self) -> Iterable[object]:
+        """What variables hold as a loop begins."""
+        return ()
+
+    def may_be_one(self, x: Any, y: Any) -> bool:
+        """Whether two arrays in the body, which are two as it is recorded, may be one in some iteration."""
+        return False
+
+    def raise_here(self, raised: str) -> None:
+        """A `raise` stands where it is recorded: leave that out, if a check can tell."""
+
+    def demote(self, reason: BaseException, mode: Mode | None = None) -> None:
+        """Trace it otherwise, if there is another mode: the next that is left, or the one given."""
 
     def amend(self, error: BaseException) -> None:
         """An exception has left its body: decide what the next attempt does, if there is anything left to try."""
@@ -64,7 +97,15 @@ class RecordedRegion(Protocol):
         """The same where nothing else has helped: what the program decides is assumed to be as it is in this call."""
 
 
-class Decisions:
+class OpenRegions(list[RecordedRegion], CallPart):
+    """The regions that are being recorded, innermost last."""
+
+    @property
+    def last(self) -> RecordedRegion | None:
+        return self[-1] if self else None
+
+
+class Decisions(CallPart):
     """What is known at each site.
 
     A loop that has been found to need a first iteration of its own needs it as far `apart` as it was found: with one around it
@@ -80,8 +121,8 @@ class Decisions:
 
     def __init__(
         self,
-        modes: Mapping[Site, Mode],
-        peeled: Mapping[tuple[Site, int], frozenset[Site]],
+        modes: Mapping[Site, Mode] = MappingProxyType({}),
+        peeled: Mapping[tuple[Site, int], frozenset[Site]] = MappingProxyType({}),
         recursive: Iterable[Site] = (),
     ) -> None:
         self.modes = dict(modes)
@@ -127,6 +168,12 @@ class Decisions:
         self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
         self._attempts += 1
         self.require_end()
+
+    def refused(self, error: Exception) -> None:
+        self.reconsider(active_trace(), error)
+
+    def contradicted(self) -> None:
+        self.answered_otherwise = True
 
     @contextmanager
     def first_iteration(self) -> Iterator[None]:
@@ -201,7 +248,7 @@ class Decisions:
             raise self.exhausted
         if isinstance(error, NameError):
             self.reconsider_names(trace, error)
-        for region in reversed(trace.root.open):
+        for region in reversed(trace.call[OpenRegions]):
             region.amend(error)
 
     def leave_out(self, place: tuple[Site, int], branch: bool, raised: str) -> NoReturn:
@@ -223,7 +270,7 @@ class Decisions:
                 for site in sites:
                     self.wanted.setdefault(site, set()).add(name)
                 self.again()
-        for region in reversed(trace.root.open):
+        for region in reversed(trace.call[OpenRegions]):
             region.see_unbound(error)
 
     def settle_open(self, trace: Trace, error: BaseException, inner: RecordedRegion | None = None) -> None:
@@ -233,12 +280,12 @@ class Decisions:
             inner: the region that asks for it; those around it are meant.
         """
         if isinstance(error, RecursionError):
-            entered = Counter(region.site[:1] for region in trace.root.open)
-            found = {place for place, times in entered.items() if times >= entered[trace.root.open[-1].site[:1]]}
+            entered = Counter(region.site[:1] for region in trace.call[OpenRegions])
+            found = {place for place, times in entered.items() if times >= entered[trace.call[OpenRegions][-1].site[:1]]}
             self.recursive |= found  # at once: each attempt goes all the way down
             if found:
                 self.again()
-        for region in trace.root.open:
+        for region in trace.call[OpenRegions]:
             if region is inner:
                 break
             region.settle(error)
@@ -268,8 +315,7 @@ class Decisions:
 
 def decisions() -> Decisions:
     """Those of the current attempt."""
-    found: Decisions = active_trace().root.decisions
-    return found
+    return active_trace().call[Decisions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +331,7 @@ class Decider:
     def refuse(self, message: str, remedy: str) -> NoReturn:
         """Somebody asks: the construct is traced in that mode or, where it is already, refused."""
         error = UnsupportedError(message, source=user_source(), remedy=remedy)
-        if active_trace().root.decisions is not None:
-            decisions().demote(self.site, self.mode, error)
+        decisions().demote(self.site, self.mode, error)
         refuse(error)
 
 

@@ -10,7 +10,7 @@ be a mere guess: a wrong one costs a compilation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -31,13 +31,14 @@ from jitml.errors import (
 )
 from jitml.ir import ops
 from jitml.ir.dims import Size
-from jitml.ir.graph import Value
+from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, F64, I64
-from jitml.trace.record.concrete import example_of_size, guess, remember
-from jitml.trace.record.recording import active_trace, refuse, user_source
+from jitml.trace.record.concrete import Concrete, example_of_size, guess, remember
+from jitml.trace.record.parts import CallPart
+from jitml.trace.record.recording import Trace, active_trace, refuse, user_source
 from jitml.trace.record.user_code import asking
 from jitml.trace.speculation.host_results import Returned
-from jitml.trace.speculation.modes import Decisions, Mode, Site, decisions, site
+from jitml.trace.speculation.modes import Decisions, Mode, OpenRegions, Site, decisions, site
 
 _REMEDY = (
     "Compute both cases with np.where, or give both branches arrays of one shape and dtype, so that one program serves all calls."
@@ -121,14 +122,14 @@ class Path:
         return Path((), modes, self.peeled, self.recursive, handled=self.handled | places, reason=reason)
 
 
-class Decided:
+class Decided(CallPart):
     """What one attempt at tracing has assumed so far.
 
     Args:
         path: what is known of this call from programs that did not fit it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path = Path()) -> None:
         self.handled = path.handled
         self.raising: dict[str, frozenset[Site]] = {}
         self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}
@@ -141,6 +142,11 @@ class Decided:
         self._open_extents: dict[int, int] = {}
         self._opened = {a.site: a.outcome for a in path.assumptions if a.kind == "result" and a.outcome.open_axes}
 
+    def cut(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if node.op is ops.check:
+                self.outcomes.pop(node.inputs[0], None)  # who asks has it claimed again
+
     def assume(self, value: Value, place: Site) -> tuple[int, Assumption]:
         """Number and content of a new assumption."""
         occurrence, outcome = self._foresee(place)
@@ -148,7 +154,7 @@ class Decided:
             "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
         )
         if outcome is not None:  # a call has told
-            active_trace().root.guesses.discard(value)
+            active_trace().call[Concrete].guesses.discard(value)
         outcome = guess(value) if outcome is None else outcome
         return self._add(Assumption(place, occurrence, outcome, kind, user_source(), asking()))
 
@@ -196,12 +202,12 @@ def decide(value: Value, place: Site) -> int:
         UnsupportedError: the program would assume too much.
     """
     trace, known = active_trace(), decisions()
-    if trace.root.open:
+    if trace.call[OpenRegions]:
         reason = known.reasons.get(place) or UnsupportedError("a condition inside a captured region cannot be decided")
         known.reconsider(trace, reason)
         known.settle_open(trace, reason)
         raise reason
-    decided: Decided = trace.root.decided
+    decided = trace.call[Decided]
     if value in decided.outcomes:
         return decided.outcomes[value]
     number, assumption = decided.assume(value, place)
@@ -245,8 +251,7 @@ class Limit:
 
 def limit(place: Site, most: int | None) -> Limit | None:
     """A limit, `most` or what calls have shown to be needed; None if there is neither."""
-    decided: Decided = active_trace().root.decided
-    found = decided.limit(place, most) if decided is not None else None
+    found = active_trace().call[Decided].limit(place, most)
     return None if found is None else Limit(*found)
 
 
@@ -274,10 +279,7 @@ class Fit:
 
 def fit(x: Size, y: Size, value_of: Callable[[Size], Value]) -> Fit | None:
     """How two sizes fit together in this call, or in all that another one has shown; None where programs assume nothing."""
-    root = active_trace().root
-    if root.decided is None or root.decisions is None:
-        return None
-    decided: Decided = root.decided
+    decided = active_trace().call[Decided]
     known = decided.fits.get((x, y)) or decided.fits.get((y, x))
     if known is None and len(decided.assumptions) < CONFIG.max_unroll:
         mine, other = example_of_size(value_of(x)), example_of_size(value_of(y))
@@ -288,11 +290,7 @@ def fit(x: Size, y: Size, value_of: Callable[[Size], Value]) -> Fit | None:
 
 def result(seen: Returned) -> tuple[int | None, Returned]:
     """What a host call is taken to return, as far as calls have shown, and the number of that assumption, if there is one."""
-    root = active_trace().root
-    if root.decided is None:
-        return None, seen
-    decided: Decided = root.decided
-    number, assumption = decided.result(site(), seen)
+    number, assumption = active_trace().call[Decided].result(site(), seen)
     return number, assumption.outcome
 
 
@@ -317,22 +315,22 @@ def number(value: Value, message: str, remedy: str, *, is_taken: bool = False) -
     root = active_trace().root
     if value.dtype.kind == "f" and value.dtype != F64:
         value = ops.convert(value, dtype=F64)
-    if root.decided is not None and value in root.decided.outcomes:
-        return _handed_out(value, root.decided.outcomes[value], is_taken)
-    place = site() if root.decisions is not None else None
-    if place is not None and is_decided(place):
+    outcomes = root.call[Decided].outcomes
+    if value in outcomes:
+        return _handed_out(value, outcomes[value], is_taken)
+    place = site()
+    if is_decided(place):
         return _handed_out(value, decide(value, place), is_taken)
     error = UnknownNumberError(message, remedy=remedy)
     # A double that unconverted code wants is going to be put where nothing of it is traced: that is worth an error.
-    may_be_assumed = value.dtype.kind in "biu" or (value.dtype == F64 and not root.sourceless)
+    may_be_assumed = value.dtype.kind in "biu" or (value.dtype == F64 and not root.functions.sourceless)
     error.place = place if may_be_assumed else None
     refuse(error)
 
 
 def _handed_out(value: Value, outcome: int, is_taken: bool) -> Any:
     """What is assumed, as a number of Python's; the graph says where it is taken, which a derivative must not meet."""
-    root = active_trace().root
-    decided: Decided = root.decided
+    decided = active_trace().call[Decided]
     if is_taken and value.dtype.kind == "f" and value not in decided.taken:
         decided.taken.add(value)
         holds = ops.full(value=True, shape=(), dtype=BOOL)
@@ -355,10 +353,9 @@ def _float(bits: int) -> float:
     return float(np.int64(bits).view(F64))
 
 
-def path_of(recording: Any) -> Path:
+def path_of(recording: Trace) -> Path:
     """What the program of a finished recording assumes."""
-    decided: Decided = recording.decided
-    known: Decisions = recording.decisions
+    decided, known = recording.call[Decided], recording.call[Decisions]
     modes = {place: mode for place, mode in known.modes.items() if mode is not Mode.ROLLED}
     recursive = frozenset(known.recursive)
     return Path(tuple(decided.assumptions), modes, known.peeled, recursive, decided.raising, decided.handled)
@@ -368,9 +365,9 @@ def require_not(test: Value, raised: str, place: Site, source: Source | None) ->
     """A branch that is taken where `test` holds raises, and is left out: where a call takes it, Python says what happens."""
     message = f"a branch at {source} was taken that, traced, ends with {raised}"
     root = active_trace().root
-    if root.steps is not None and not root.open and guess(test):
+    if root.errors.steps is not None and not root.call[OpenRegions] and guess(test):
         decisions().demote(place, Mode.PLAIN, UnsupportedError(message, source=source))
-    root.decided.leave_out(message, place)
+    root.call[Decided].leave_out(message, place)
     ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=_escaped(message))
 
 

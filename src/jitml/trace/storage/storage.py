@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jitml.ir.graph import Value
+from jitml.trace.record.concrete import EnteredValues
 from jitml.trace.record.guards import Slot
+from jitml.trace.record.parts import CallPart, LocalPart
 from jitml.trace.record.recording import Trace, active_trace, leaked, unsupported
 from jitml.trace.speculation.modes import Decider
 from jitml.trace.storage.index_maps import Step
@@ -146,7 +148,7 @@ class Storage:
         self.value = value
         self.mutated = True
         self.writes += 1
-        trace.root.stores += 1
+        trace.call[StoreCount].count += 1
 
     def may_be(self, other: Storage, decider: Decider, *, overlaps: bool = False) -> None:
         """Only the compiled program knows whether the two are one memory: neither may be written while both are there.
@@ -184,22 +186,24 @@ class Storage:
 
     def _enter(self, trace: Trace) -> None:
         """A body of a region sees what the storage held as the body began through an input of its own."""
-        if trace is self.trace or trace.parent is None or self in trace.storages:
+        if trace is self.trace or trace.parent is None or self in trace.local[EnteredStorages].known:
             return
         self._enter(trace.parent)
+        entered = trace.local[EnteredStorages]
         if trace.is_body:
             inside = trace.builder.add_input(self.value.aval)
-            trace.storages[self] = (self.value, inside)
-            trace.entered[inside] = self.value
+            entered.known[self] = (self.value, inside)
+            trace.local[EnteredValues][inside] = self.value
             self.value = inside
-        elif trace.hands_on:
-            trace.storages[self] = (self.value, self.value)
+        elif entered.hands_on:
+            entered.known[self] = (self.value, self.value)
 
     def _report(self, trace: Trace) -> None:
         """Everything between the array's own trace and the write has to hand the result on."""
         inner: Trace | None = trace
         while inner is not None and inner is not self.trace:
-            if not (inner.is_body or inner.hands_on):
+            entered = inner.local[EnteredStorages]
+            if not (inner.is_body or entered.hands_on):
                 if self.draws:
                     unsupported(
                         "a generator from outside draws random numbers inside a function that is being transformed",
@@ -209,8 +213,32 @@ class Storage:
                     f"an array {self.value.aval} from outside is written inside a function that is being transformed",
                     "Return the new value from the function instead, or write to a copy made inside it.",
                 )
-            inner.written[self] = None
+            entered.written[self] = None
             inner = inner.parent
+
+
+@dataclass
+class EnteredStorages(LocalPart):
+    """Storages from around a trace that it uses.
+
+    hands_on: of a function that is transformed: whether what it writes outside comes out as a result.
+    known: what they held as the body of a region began, outside and inside.
+    """
+
+    hands_on: bool = False
+    known: dict[Storage, tuple[Value, Value]] = field(default_factory=dict)
+    written: dict[Storage, None] = field(default_factory=dict)
+
+
+@dataclass
+class StoreCount(CallPart):
+    """How often a storage got a new value."""
+
+    count: int = 0
+
+
+class LentStorages(dict[Storage, None], CallPart):
+    """Storages of whose arrays the function of a transform has written copies."""
 
 
 def leave_region(pairs: Sequence[tuple[Storage, Storage]], decider: Decider, entries: Mapping[Storage, Storage]) -> None:

@@ -9,12 +9,17 @@ import numpy as np
 
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import recording
-from jitml.trace.record.concrete import TooLong, keep_known, run_whole
+from jitml.trace.record.concrete import Concrete, TooLong, keep_known, run_whole
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace
 
 Array = np.ndarray[Any, Any]
 _MOST_WORK = 100_000  # nodes run in loops: what takes longer is as well computed by the program
 _Path = list[tuple[Value, Node | None]]  # values still to be looked at, and nodes whose inputs are being looked at
+
+
+class _Unknown(set[Value], CallPart):
+    """Values that depend on what only the program knows."""
 
 
 def constant_of(value: Value) -> Array | None:
@@ -24,36 +29,36 @@ def constant_of(value: Value) -> Array | None:
     loops over them that are soon at their end. What it is made of is kept: programs ask for each condition.
     """
     trace = active_trace()
-    root = trace.root
+    root, known, unknown = trace.root, trace.call[Concrete].constants, trace.call[_Unknown]
     alias: dict[Value, Value] = {}
     path: _Path = [(value, None)]
     order: dict[Node, None] = {}
     inputs: list[Value] = []
-    for v, made in _origins(path, trace, alias, root.unknown, root.constants):
-        if v in root.constants:
+    for v, made in _origins(path, trace, alias, unknown, known):
+        if v in known:
             continue
-        if made is None and v in root.scalars:
+        if made is None and v in root.inputs.scalars:
             inputs.append(v)
         elif made is None or _is_python(made) or made.syms:
             # No more is known of what is computed from it, and nobody goes there again.
-            root.unknown.update(out for node in (made, *(n for _, n in path)) if node is not None for out in node.outputs)
+            unknown.update(out for node in (made, *(n for _, n in path)) if node is not None for out in node.outputs)
             return None
         else:
             order[made] = None
-    env: dict[Value, Array] = {v: np.asarray(root.scalars[v][1], v.dtype) for v in inputs}
+    env: dict[Value, Array] = {v: np.asarray(root.inputs.scalars[v][1], v.dtype) for v in inputs}
     try:
         _compute(root, order, env, alias)
     except TooLong:
         return None
     for v in inputs:
-        slot, concrete = root.scalars[v]
+        slot, concrete = root.inputs.scalars[v]
         if isinstance(concrete, np.ndarray):
             trace.host.require_contents(slot, concrete)
         else:
             trace.host.require(slot, concrete)
     keep_known(root, env)
     value = _follow(value, alias)
-    return root.constants[value] if value in root.constants else env[value]
+    return known[value] if value in known else env[value]
 
 
 def _compute(root: Trace, nodes: dict[Node, None], env: dict[Value, Array], alias: dict[Value, Value]) -> None:
@@ -62,13 +67,14 @@ def _compute(root: Trace, nodes: dict[Node, None], env: dict[Value, Array], alia
     Raises:
         TooLong: there is a loop among them that Python would take long for.
     """
+    known = root.call[Concrete].constants
     with recording(None):
         for node in nodes:
-            operands = [env[v] if v in env else root.constants[v] for v in (_follow(x, alias) for x in node.inputs)]
+            operands = [env[v] if v in env else known[v] for v in (_follow(x, alias) for x in node.inputs)]
             try:
                 env.update(zip(node.outputs, run_whole(root, node, operands, {**node.params}, _MOST_WORK)))
             except TooLong:
-                root.unknown.update(node.outputs)
+                root.call[_Unknown].update(node.outputs)
                 raise
 
 
@@ -76,7 +82,7 @@ def unknowns_of(value: Value) -> Iterator[Value | None]:
     """What a value depends on besides constants and the caller's numbers: inputs, and None for what Python computes."""
     trace = active_trace()
     for v, made in _origins([(value, None)], trace, {}):
-        if made is None and v not in trace.root.scalars:
+        if made is None and v not in trace.inputs.scalars:
             yield v
         elif made is not None and _is_python(made):
             yield None

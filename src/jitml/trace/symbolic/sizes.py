@@ -23,6 +23,7 @@ from jitml.ir.dims import Dim, Size, as_size, limits
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import I64
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace
 
 LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
@@ -39,17 +40,21 @@ def value_of_size(size: Size) -> Value:
     return once(("value", size), lambda: _polynomial(size) if isinstance(size, Dim) else number(size))
 
 
+class _Derived(dict[Hashable, Value], CallPart):
+    """Quotients, minima, ... of sizes: computed once."""
+
+
 def once(key: Hashable, make: Callable[[], Value]) -> Value:
     """A value that is made where it is first asked for, and again where that one cannot be seen."""
     trace = active_trace()
-    known: dict[Hashable, Value] = trace.root.derived
+    known = trace.call[_Derived]
     if key not in known or not trace.sees(known[key]):
         known[key] = make()
     return known[key]
 
 
 def _polynomial(size: Dim) -> Value:
-    values = active_trace().root.sizes
+    values = active_trace().sizes.values
     total: Any = None
     for monomial, factor in size.terms:
         term: Any = None
@@ -71,7 +76,7 @@ def number(n: int) -> Value:
 def value_limits(value: Value) -> Limits:
     """The least and the greatest element of an integer or bool value."""
     trace = active_trace()
-    names = trace.root.size_names
+    names = trace.sizes.names
     return limits_of(value, trace.builder.producer, lambda v: names[v].limits if v in names else None)
 
 
@@ -174,7 +179,7 @@ def _facts() -> list[Dim]:
 
 def _extreme(size: Size, end: int) -> int:
     """An end (0: the lower, 1: the upper) of a size's span, Syms replaced by their limits from the innermost loop outwards."""
-    known = active_trace().root.size_limits
+    known = active_trace().sizes.limits
     best = limits(size)[end]
     while isinstance(size, Dim) and (inner := [sym for sym in size.syms if sym in known]):
         sym = max(inner, key=lambda sym: sym.serial)

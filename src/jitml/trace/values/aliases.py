@@ -97,7 +97,7 @@ def with_places(origin: AliasOrigin, values: Mapping[Value, Value]) -> AliasOrig
 def has_known_sizes(steps: Sequence[Step], trace: Trace) -> bool:
     """Whether a trace knows the sizes that views mention."""
     syms = syms_in(tuple(param for step in steps for param in step.params.values()))
-    return all(trace.sees(trace.root.sizes[sym]) for sym in syms)
+    return all(trace.sees(trace.sizes.values[sym]) for sym in syms)
 
 
 def link(array: TracedArray, cases: Sequence[Case], decider: Decider) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any, NoReturn, cast
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.record.array_memory import is_native, native_copy, same_view, view_of
 from jitml.trace.record.guards import HostConst, Slot, extent
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, leaked, refuse, unsupported
 from jitml.trace.storage.index_maps import Step
 from jitml.trace.storage.storage import Storage, write_through
@@ -63,6 +66,30 @@ def constant(x: Any) -> Value:
     return recorder.constant(array)
 
 
+@dataclass
+class LiftedArrays(CallPart):
+    """Arrays from outside.
+
+    known: what stands for them, by id; the host program keeps them alive.
+    inputs: those that are inputs of the graph, and what stands for them.
+    views: of these, by the memory that they show (`view_of`).
+    parts: what stands for arrays that share memory with others: views of one storage.
+    enter_part: what finds that for an array if others that are written share its memory.
+    again: by id of what stands for an array, other slots that hold it, and its own.
+    """
+
+    known: dict[int, TracedArray] = field(default_factory=dict)
+    inputs: dict[Slot, tuple[np.ndarray[Any, Any], TracedArray]] = field(default_factory=dict)
+    views: dict[Hashable, Slot] = field(default_factory=dict)
+    parts: dict[Slot, TracedArray] = field(default_factory=dict)
+    enter_part: Callable[[np.ndarray[Any, Any], Slot], TracedArray | None] | None = None
+    again: dict[int, list[tuple[Slot, Slot]]] = field(default_factory=dict)
+
+    def written(self) -> list[tuple[Slot, np.ndarray[Any, Any], Storage]]:
+        """The inputs that the function has written."""
+        return [(slot, array, x.storage) for slot, (array, x) in self.inputs.items() if x.storage.mutated]
+
+
 def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | None = None) -> TracedArray:
     """The TracedArray of a concrete array met in a trace; its contents are read anew at every call.
 
@@ -70,7 +97,8 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     the array; without one it is always this very object. `position` is its place among the arguments, if it is one.
     """
     root = active_trace().root
-    known: TracedArray | None = root.lifted.get(id(array))
+    lifted = root.call[LiftedArrays]
+    known = lifted.known.get(id(array))
     host = root.host
     if known is not None:
         if slot is not None:
@@ -81,19 +109,19 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     if slot is None:
         slot = host.hold(array, "an array")
     places = [] if position is None else [(position, axis) for axis in range(array.ndim)]
-    opened = {place[1]: place for place in places if place in root.opened}
+    opened = {place[1]: place for place in places if place in root.inputs.opened}
     if opened:
         host.require_open_array(slot, array, opened)
     else:
         host.require_array(slot, array)
-    if root.enter_part is not None and not opened and (part := root.enter_part(array, slot)) is not None:
-        return cast(TracedArray, part)
+    if lifted.enter_part is not None and not opened and (part := lifted.enter_part(array, slot)) is not None:
+        return part
     view = view_of(array)
-    if (other := root.views.get(view)) is not None:
-        tracer = root.arrays[other][1]
+    if (other := lifted.views.get(view)) is not None:
+        tracer = lifted.inputs[other][1]
         host.require_same_view(slot, other, same_view)
         twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
-        root.lifted[id(array)] = root.parts[slot] = twin
+        lifted.known[id(array)] = lifted.parts[slot] = twin
         twin.slot = slot
         return twin
     shape: Any = array.shape
@@ -109,9 +137,10 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     if opened:
         host.require_layout(slot, array, is_aligned=entry == slot)
     storage = Storage(root, _input(root, aval, entry), strides=layout, slot=slot, entry=entry)
-    known = root.lifted[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
-    root.arrays[slot] = (array, known)
-    root.views[view] = slot
+    known = lifted.known[id(array)] = TracedArray(storage, (), aval, layout, array.flags.writeable)
+    lifted.inputs[slot] = (array, known)
+    root.inputs.arrays[entry] = array
+    lifted.views[view] = slot
     known.slot = slot
     return known
 
@@ -123,13 +152,13 @@ def meet_again(array: TracedArray, slot: Slot) -> None:
         array.slot = slot
     elif slot != own:
         root.host.require_same_view(slot, own, same_view)
-        root.again.setdefault(id(array), []).append((slot, own))
+        root.call[LiftedArrays].again.setdefault(id(array), []).append((slot, own))
 
 
 def require_one(array: TracedArray) -> None:
     """All places that hold this array hold one object, and not two that show the same memory."""
     root = array.storage.trace.root
-    for slot, own in root.again.get(id(array), ()):
+    for slot, own in root.call[LiftedArrays].again.get(id(array), ()):
         root.host.require_identity(slot, own, True)
 
 

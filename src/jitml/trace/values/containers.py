@@ -15,6 +15,7 @@ from inspect import CO_OPTIMIZED
 from types import FrameType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, NoReturn
 
+from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.pytree import children
 from jitml.trace.record.recording import Trace, active_trace, current_trace, home_of
 from jitml.trace.rewrite.protocol import OURS
@@ -39,6 +40,14 @@ class Unsettled:
     source: tuple[Any, Any] | None = None
 
 
+class UnsettledContainers(dict[int, Unsettled], LocalPart):
+    """Those of a trace, by id."""
+
+
+class MadeInside(dict[int, object], LocalPart):
+    """Objects that the body of a region itself has made, by id."""
+
+
 class HandedOut:
     """What one construct hands out.
 
@@ -50,7 +59,7 @@ class HandedOut:
     def __init__(self, decider: Decider, bodies: Sequence[Trace], before: Mapping[int, Any] = _NONE) -> None:
         self.decider = decider
         self.bodies = bodies
-        self.made = {key for body in bodies for key in body.made}
+        self.made = {key for body in bodies for key in body.local[MadeInside]}
         self.before = before
         self.known: dict[int, Any] = {}  # id of what a name ends with -> what it holds afterwards
         self.olds: dict[int, Sequence[Any]] = {}  # by id of what a name holds afterwards: what it stands for
@@ -70,14 +79,15 @@ class HandedOut:
             again = [known for old in olds if (known := self.known.setdefault(id(old), x)) is not x]
             from_before = [old for old in olds if id(old) not in self.made]
             if from_before and held is None:
-                held = {*find(others), *self._found_besides(name), *trace.root.watched, *trace.root.places}
+                held = {*find(others), *self._found_besides(name), *trace.copies.watched, *trace.outside.places}
             shared = [old for old in from_before if id(old) in (held or ())]
             if again or shared:
-                trace.unsettled[id(x)] = Unsettled(x, self.decider, olds)
+                unsettled = trace.local[UnsettledContainers]
+                unsettled[id(x)] = Unsettled(x, self.decider, olds)
                 unknown = [y for y in (*again, *shared) if _unsettled(y, trace) is None]
-                trace.unsettled.update((id(y), Unsettled(y, self.decider, self.olds.get(id(y), ()))) for y in unknown)
+                unsettled.update((id(y), Unsettled(y, self.decider, self.olds.get(id(y), ()))) for y in unknown)
             elif trace.is_body:
-                trace.made[id(x)] = x
+                trace.local[MadeInside][id(x)] = x
         return new
 
     def _found_besides(self, name: str) -> set[int]:
@@ -92,7 +102,7 @@ class HandedOut:
 
     def _settled(self, x: Any) -> list[Any]:
         """What a container may be, as it is known outside: what is open there stands for itself."""
-        found = next((found for body in self.bodies if (found := body.unsettled.get(id(x))) is not None), None)
+        found = next((found for body in self.bodies if (found := body.local[UnsettledContainers].get(id(x))) is not None), None)
         if found is not None and found.olds:
             return [one for old in found.olds for one in self._settled(old)]
         return [self.before.get(id(x), x)]
@@ -138,9 +148,8 @@ def _in_variables(frame: FrameType) -> dict[str, set[int]]:
 
 def _unsettled(x: Any, trace: Trace | None) -> Unsettled | None:
     while trace is not None:
-        if id(x) in trace.unsettled:
-            found: Unsettled = trace.unsettled[id(x)]
-            return found
+        if id(x) in trace.local[UnsettledContainers]:
+            return trace.local[UnsettledContainers][id(x)]
         trace = trace.parent
     return None
 
@@ -154,9 +163,9 @@ def see_items(new: Any, end: Any) -> None:
 def _is_item(x: Any, ways: Sequence[Any], trace: Trace) -> bool:
     """Whether a container stands for one that has been copied into a list: then it is known as that, too."""
     for way in ways:
-        found: Unsettled | None = trace.root.unsettled.get(id(way))
+        found = trace.root.local[UnsettledContainers].get(id(way))
         if found is not None and found.source is not None:
-            trace.root.unsettled[id(x)] = Unsettled(x, found.decider, source=found.source)
+            trace.root.local[UnsettledContainers][id(x)] = Unsettled(x, found.decider, source=found.source)
             return True
     return False
 

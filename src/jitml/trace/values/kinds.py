@@ -197,7 +197,7 @@ def _own(trace: Trace, x: Any, spec: optree.PyTreeSpec) -> None:
     if spec.is_leaf() or x is None:
         return
     if type(x).__module__ != "builtins":
-        trace.own[id(x)] = x
+        trace.outside.own[id(x)] = x
     for part, inner in zip(children(x)[0], spec.children()):
         _own(trace, part, inner)
 
@@ -218,7 +218,7 @@ def take_all_apart(x: Any) -> HeldValue:
     if type(x) in (tuple, list, dict) and (count := places_within(x)) > _MOST_PLACES:
         where = "holds itself" if count >= HOLDS_ITSELF else f"holds the same containers over and over, in {count} places"
         unsupported(f"a {type(x).__name__} in a loop or a branch {where}", "Put what is shared into a name of its own.")
-    records = active_trace().root.records
+    records = active_trace().outside.records
     leaves, spec = flatten(x) if not records else flatten_but(x, records)
     return HeldValue(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 

@@ -173,7 +173,7 @@ class TracedNumber(NumberStandIn):
             return False
         if self.value is not None:
             return trace.sees(self.value)
-        return not isinstance(self.size, Dim) or all(trace.sees(trace.root.sizes[sym]) for sym in self.size.syms)
+        return not isinstance(self.size, Dim) or all(trace.sees(trace.sizes.values[sym]) for sym in self.size.syms)
 
     def __bool__(self) -> bool:
         if self.size is not None:
@@ -269,7 +269,7 @@ class TracedNumber(NumberStandIn):
         return call(function, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if current_trace() is not None and active_trace().root.takes_lists:
+        if current_trace() is not None and active_trace().operation.takes_lists:
             raise WantsArray
         unsupported(f"a traced Python {self.kind.__name__} cannot become a NumPy array here")
 

@@ -21,6 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F64, I64, DType
 from jitml.trace.record.recording import active_trace, unsupported
+from jitml.trace.speculation.modes import Decisions
 from jitml.trace.symbolic.booleans import Truth, all_of, any_of, as_value
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, number, within
 from jitml.trace.values.type_unions import (
@@ -49,29 +50,30 @@ _ORDERS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, oper
 @contextmanager
 def raising_as_python(function: Callable[..., Any], operands: Sequence[Any]) -> Iterator[None]:
     """What is recorded here raises in Python where NumPy has a floating-point error: no `np.errstate` silences it."""
-    root = active_trace().root
-    before = ignored, demanded = root.error_state
+    errors = active_trace().errors
+    before = ignored, demanded = errors.state
     if function in (operator.pow, operator.abs) or function.__module__ == "math":
-        if root.steps is not None:
-            root.steps.ask(function, operands)
-        root.error_state = ignored & ~_RAISED, demanded | _RAISED
+        if errors.steps is not None:
+            errors.steps.ask(function, operands)
+        errors.state = ignored & ~_RAISED, demanded | _RAISED
     try:
         yield
     finally:
-        root.error_state = before
+        errors.state = before
 
 
 @contextmanager
 def unheard() -> Iterator[None]:
     """What is recorded here ignores floating-point errors, unless the function may handle them."""
     root = active_trace().root
-    heeds = root.decisions is not None and root.decisions.heeds_floating
-    before, root.error_state = root.error_state, (UNDERFLOW if heeds else ALL, 0)
-    was_transformed, root.is_transformed = root.is_transformed, True
+    heeds = root.call[Decisions].heeds_floating
+    errors = root.errors
+    before, errors.state = errors.state, (UNDERFLOW if heeds else ALL, 0)
+    was_transformed, errors.is_transformed = errors.is_transformed, True
     try:
         yield
     finally:
-        root.error_state, root.is_transformed = before, was_transformed
+        errors.state, errors.is_transformed = before, was_transformed
 
 
 def without_large(function: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:

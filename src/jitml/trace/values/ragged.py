@@ -82,7 +82,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> RaggedKind 
 
 
 def _is_known(size: Size, trace: Trace) -> bool:
-    return not isinstance(size, Dim) or all(trace.sees(trace.root.sizes[sym]) for sym in size.syms)
+    return not isinstance(size, Dim) or all(trace.sees(trace.sizes.values[sym]) for sym in size.syms)
 
 
 def window(value: Value, shape: tuple[Any, ...]) -> Value:

@@ -46,7 +46,7 @@ def iterators_in(things: Iterable[Any]) -> dict[int, Any]:
 def parts_of(things: Iterable[Any], *, within_functions: bool = False) -> Iterator[Any]:
     """These, and all that they hold, except for what is from outside, and numbers and their like."""
     trace = current_trace()
-    outside = trace.root.places if trace is not None else {}
+    outside = trace.outside.places if trace is not None else {}
     waiting, seen = [*things], set[int]()
     while waiting and len(seen) < _MOST_PARTS:
         x = waiting.pop()
@@ -58,7 +58,7 @@ def parts_of(things: Iterable[Any], *, within_functions: bool = False) -> Iterat
             waiting += [*called_by(x), *(x.__defaults__ or ())]
         if issubclass(kind, _STATELESS):
             continue
-        if home_of(kind).startswith("jitml.") or (trace is not None and id(x) in trace.root.watched):
+        if home_of(kind).startswith("jitml.") or (trace is not None and id(x) in trace.copies.watched):
             continue
         seen.add(id(x))
         yield x

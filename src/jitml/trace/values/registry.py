@@ -61,11 +61,6 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
 
 
 _CACHED: Any = type(lru_cache(abs))
-_HOMES: dict[Hashable, str] = {}  # modules of functions that do not name their own
-_FIRST: list[Callable[[], object]] = []
-_LOCK = threading.RLock()
-hold_at_fork(_LOCK)
-_PENDING: dict[str, Callable[[ModuleType], None]] = {}
 
 
 def has_meaning(function: Any) -> bool:
@@ -83,38 +78,6 @@ def meaning_of(function: Any) -> Any:
     return partial(call, function) if has_meaning(function) else function
 
 
-def when_imported(module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
-    """Let the decorated function register the functions of a module that only some programs import."""
-
-    def remember(register: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
-        _PENDING[module] = register
-        return register
-
-    return remember
-
-
-def before_tracing(load: Callable[[], object]) -> None:
-    """Let `load` run before the first trace: it imports what fills the table, which `import jitml` need not wait for."""
-    _FIRST.append(load)
-
-
-def register_imported() -> None:
-    """Bring in what waits for the first trace, or for a module that has been imported by now."""
-    if _FIRST or not _PENDING.keys().isdisjoint(sys.modules):
-        uninterrupted(_register)
-
-
-def _register() -> None:
-    with _LOCK:  # a second thread must not trace before the first has filled the table
-        while _FIRST:
-            _FIRST[-1]()
-            _FIRST.pop()
-        for module in [name for name in _PENDING if name in sys.modules]:
-            known = set(FUNCTIONS)
-            _PENDING.pop(module)(sys.modules[module])
-            _HOMES.update(dict.fromkeys(set(FUNCTIONS) - known, module))
-
-
 class Fallback(Protocol):
     """What to do with a function that has no implementation, or whose implementation has refused."""
 
@@ -123,40 +86,79 @@ class Fallback(Protocol):
     ) -> Any: ...
 
 
-_FALLBACK: list[Fallback] = []
-_AFTER: list[Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], None]] = []
-
-
-def after_call(finish: Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], None]) -> Any:
-    """Let the decorated function finish what an implementation has made: it gets the function, its result, and the arguments."""
-    _AFTER.append(finish)
-    return finish
-
-
-def otherwise(fallback: Fallback) -> Fallback:
-    """Let the decorated function answer where the table does not."""
-    _FALLBACK.append(fallback)
-    return fallback
-
-
 class ForEachType(Protocol):
     """What to do with a function that sees the type of a number which only the compiled program knows."""
 
     def __call__(self, found: OpenType, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 
-_FOR_EACH_TYPE: list[ForEachType] = []
+class ToArrays(Protocol):
+    """What makes arrays of the lists among arguments that hold what is traced."""
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
 
 
-def for_each_type(compute: ForEachType) -> ForEachType:
-    """Let the decorated function answer there."""
-    _FOR_EACH_TYPE.append(compute)
-    return compute
+class FinishCall(Protocol):
+    """What finishes the result that an implementation has made."""
+
+    def __call__(self, function: Callable[..., Any], result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+
+
+class Registry:
+    """What calls need of rooms above this one. `jitml/numpy/__init__.py` wires it, once, and fills the table."""
+
+    fallback: Fallback
+    for_each_type: ForEachType
+    to_arrays: ToArrays
+    finish_call: FinishCall
+
+    def __init__(self) -> None:
+        self.homes: dict[Hashable, str] = {}  # modules of functions that do not name their own
+        self._first: list[Callable[[], object]] = []
+        self._pending: dict[str, Callable[[ModuleType], None]] = {}
+        self._lock = threading.RLock()
+        hold_at_fork(self._lock)
+
+    def wire(self, *, fallback: Fallback, for_each_type: ForEachType, to_arrays: ToArrays, finish_call: FinishCall) -> None:
+        """Say who answers."""
+        self.fallback, self.for_each_type = fallback, for_each_type
+        self.to_arrays, self.finish_call = to_arrays, finish_call
+
+    def before_tracing(self, load: Callable[[], object]) -> None:
+        """Let `load` run before the first trace: it imports what fills the table, which `import jitml` need not wait for."""
+        self._first.append(load)
+
+    def when_imported(self, module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
+        """Let the decorated function register the functions of a module that only some programs import."""
+
+        def remember(register: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+            self._pending[module] = register
+            return register
+
+        return remember
+
+    def register_imported(self) -> None:
+        """Bring in what waits for the first trace, or for a module that has been imported by now."""
+        if self._first or not self._pending.keys().isdisjoint(sys.modules):
+            uninterrupted(self._register)
+
+    def _register(self) -> None:
+        with self._lock:  # a second thread must not trace before the first has filled the table
+            while self._first:
+                self._first[-1]()
+                self._first.pop()
+            for module in [name for name in self._pending if name in sys.modules]:
+                known = set(FUNCTIONS)
+                self._pending.pop(module)(sys.modules[module])
+                self.homes.update(dict.fromkeys(set(FUNCTIONS) - known, module))
+
+
+REGISTRY = Registry()
 
 
 def call_for_each_type(number: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A function of a number that may be Python's or NumPy's, of each type apart."""
-    return _FOR_EACH_TYPE[0](OpenType(number), function, args, kwargs)
+    return REGISTRY.for_each_type(OpenType(number), function, args, kwargs)
 
 
 def of_its_type(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -164,15 +166,6 @@ def of_its_type(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if args and doubt_of(args[0]) is not None:
         return call_for_each_type(args[0], of_its_type, function, *args, **kwargs)
     return function(*args, **kwargs)
-
-
-_TO_ARRAYS: list[Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]] = []
-
-
-def to_arrays(convert: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]) -> Any:
-    """Let the decorated function make arrays of the lists among arguments that hold what is traced."""
-    _TO_ARRAYS.append(convert)
-    return convert
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -185,18 +178,18 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _call(function, *args, **kwargs)
     if type(function) is np.ufunc and function not in FUNCTIONS:
         outs = {name: x for name, x in kwargs.items() if name == "out"}  # a tuple of arrays, one for each result
-        args, kwargs = _TO_ARRAYS[0](args, {name: x for name, x in kwargs.items() if name != "out"})
+        args, kwargs = REGISTRY.to_arrays(args, {name: x for name, x in kwargs.items() if name != "out"})
         kwargs |= outs
-    root, attempt = trace.root, Attempt()
-    outer, root.takes_lists = root.takes_lists, True
+    operation, attempt = trace.operation, Attempt()
+    outer, operation.takes_lists = operation.takes_lists, True
     try:
         return _call(function, *args, **kwargs)
     except WantsArray:
         if not attempt.undo():
             raise
     finally:
-        root.takes_lists = outer
-    arrays, named_arrays = _TO_ARRAYS[0](args, kwargs)
+        operation.takes_lists = outer
+    arrays, named_arrays = REGISTRY.to_arrays(args, kwargs)
     return _call(function, *arrays, **named_arrays)
 
 
@@ -210,20 +203,19 @@ def _is_librarys(function: Any) -> bool:
 def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     implementation = FUNCTIONS.get(function)
     if implementation is None:
-        return _FALLBACK[0](None, function, args, kwargs)
+        return REGISTRY.fallback(None, function, args, kwargs)
     attempt = Attempt()
-    root = attempt.trace.root if attempt.trace is not None and type(function) is np.ufunc else None
-    if root is not None and root.operation:  # part of something else
-        root = None
-    if root is not None:
-        root.operation = function.__name__
+    operation = attempt.trace.operation if attempt.trace is not None and type(function) is np.ufunc else None
+    if operation is not None and operation.name:  # part of something else
+        operation = None
+    if operation is not None:
+        operation.name = function.__name__
     try:
         result = implementation(*args, **kwargs)
-        for finish in _AFTER:
-            finish(function, result, args, kwargs)
+        REGISTRY.finish_call(function, result, args, kwargs)
         return of_known_type(result, args)
     except OpenType as found:
-        if attempt.trace is None or attempt.trace.root.operating:
+        if attempt.trace is None or attempt.trace.operation.is_operator:
             raise
         found.is_undone = attempt.undo()
         open_type = found
@@ -232,26 +224,26 @@ def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             raise
         number = in_doubt((args, kwargs))
         if number is None:
-            return _FALLBACK[0](refusal, function, args, kwargs)
+            return REGISTRY.fallback(refusal, function, args, kwargs)
         open_type = OpenType(number)
     finally:
-        if root is not None:
-            root.operation = ""
-    return _FOR_EACH_TYPE[0](open_type, partial(call, function), args, kwargs)
+        if operation is not None:
+            operation.name = ""
+    return REGISTRY.for_each_type(open_type, partial(call, function), args, kwargs)
 
 
 @contextmanager
 def named(operation: str) -> Iterator[None]:
     """What is recorded here NumPy calls by this name when it warns, unless it is part of something that it does."""
     trace = current_trace()
-    root = trace.root if trace is not None and not trace.root.operation else None
-    if root is not None:
-        root.operation = operation
+    computed = trace.operation if trace is not None and not trace.operation.name else None
+    if computed is not None:
+        computed.name = operation
     try:
         yield
     finally:
-        if root is not None:
-            root.operation = ""
+        if computed is not None:
+            computed.name = ""
 
 
 def compute_themselves(*operands: Any) -> bool:
@@ -282,18 +274,18 @@ def operate(function: Callable[..., Any], python: Callable[..., Any], *operands:
     if python in _OF_COMPLEX and own_type(operands[0]) is complex and own_type(operands[1]) is np.float64:
         if types_of(operands[1]) <= _FLOATS:  # np.float64 is a float, with which Python's complex computes itself
             return python(operands[0], call(float, operands[1]))
-    root = attempt.trace.root
-    outer, root.operating = (root.operating, root.operation), True
-    if not root.operation and python in _OF_SCALARS and not any(isinstance(x, _NOT_SCALARS) for x in operands):
-        root.operation = ("scalar " if compute_themselves(*operands) else "") + _OF_SCALARS[python]
+    operation = attempt.trace.operation
+    outer, operation.is_operator = (operation.is_operator, operation.name), True
+    if not operation.name and python in _OF_SCALARS and not any(isinstance(x, _NOT_SCALARS) for x in operands):
+        operation.name = ("scalar " if compute_themselves(*operands) else "") + _OF_SCALARS[python]
     try:
         return hand_on(call(function, *operands), python, operands)
     except OpenType as found:
         found.is_undone = attempt.undo()
         open_type = found
     finally:
-        root.operating, root.operation = outer
-    return _FOR_EACH_TYPE[0](open_type, python, operands, {})
+        operation.is_operator, operation.name = outer
+    return REGISTRY.for_each_type(open_type, python, operands, {})
 
 
 def _name_in(module: str, x: object) -> str:
@@ -324,7 +316,7 @@ def full_name(function: Any) -> str:
     home = getattr(function, "__objclass__", None)
     if home is not None:
         return f"{home.__name__}.{name}"
-    known = _HOMES.get(function) if isinstance(function, Hashable) else None
+    known = REGISTRY.homes.get(function) if isinstance(function, Hashable) else None
     if (
         known is None
         and getattr(function, "__module__", None) is None

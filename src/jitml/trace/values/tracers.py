@@ -141,7 +141,7 @@ class Tracer:
         return call(function, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        if current_trace() is not None and active_trace().root.takes_lists:
+        if current_trace() is not None and active_trace().operation.takes_lists:
             raise WantsArray
         refuse(
             TraceError(

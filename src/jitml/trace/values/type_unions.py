@@ -20,10 +20,12 @@ from jitml.errors import RowsDiffer
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, current_trace
 from jitml.trace.rewrite.protocol import OpenType
 from jitml.trace.speculation import paths
-from jitml.trace.speculation.modes import Decider, Mode, decisions
+from jitml.trace.speculation.modes import Decider, Mode, OpenRegions, decisions
+from jitml.trace.speculation.paths import Decided
 from jitml.trace.symbolic.booleans import Truth, any_of, as_value, negated
 
 REMEDY = "Give it one type in all cases: 0.0 instead of 0, float(x), or np.float64(0.0)."
@@ -60,17 +62,21 @@ class Doubt:
     remedy: str = REMEDY
 
 
+class Doubts(dict[Value, Doubt], CallPart):
+    """Numbers that may be of another type."""
+
+
 def doubt(value: Value, cases: Mapping[type, Truth], decider: Decider, exact: Collection[type] = (), **more: Any) -> None:
     """Note that a number stands for one of other types, too."""
     found = Doubt({which: as_value(test) for which, test in cases.items() if test is not False}, decider, exact, **more)
     if found.cases:
-        active_trace().root.doubts[value] = found
+        active_trace().call[Doubts][value] = found
         decide_if_asked(found)
 
 
 def decide_if_asked(found: Doubt) -> type | None:
     """The case that holds in this call, where a region is known to ask for it."""
-    return _decide(found) if found.decider.site in decisions().typed and not active_trace().root.open else None
+    return _decide(found) if found.decider.site in decisions().typed and not active_trace().call[OpenRegions] else None
 
 
 def decide_now(found: Doubt) -> type | None:
@@ -81,17 +87,16 @@ def decide_now(found: Doubt) -> type | None:
 
 def decided(test: Value) -> int | None:
     """What a truth is taken for in the call that is traced."""
-    known = active_trace().root.decided
-    return None if known is None else known.outcomes.get(test)
+    return active_trace().call[Decided].outcomes.get(test)
 
 
 def doubt_of(x: Any) -> Doubt | None:
     """What is open about the type of a number or scalar."""
     trace = current_trace()
-    if trace is None or not trace.root.doubts:
+    if trace is None or not (doubts := trace.call[Doubts]):
         return None
     value = x.value if isinstance(x, NumberStandIn) else None
-    return None if value is None else trace.root.doubts.get(value)
+    return None if value is None else doubts.get(value)
 
 
 def own_type(x: Any) -> type | None:
@@ -201,18 +206,15 @@ def require_number(x: Any) -> None:
 
 def is_open(found: Doubt) -> bool:
     """Whether what is computed of a number is to be computed for each of its types: nobody can say which it has in this call."""
-    root = active_trace().root
-    if root.decided is None or not _may_differ() or _is_known(found, root.decided.outcomes):
+    if not _may_differ() or _is_known(found, active_trace().call[Decided].outcomes):
         return False
     return len(found.cases) <= _MOST_CASES and not (found.settles and found.decider.mode is Mode.PEELED)
 
 
 def require_decidable(found: Doubt) -> None:
     """Somebody sees what is in doubt: refused where nobody can say what it is in this call."""
-    root = active_trace().root
-    known = None if root.decided is None else root.decided.outcomes
-    if known is None or (_may_differ() and not _is_known(found, known)):
-        if known is not None and found.decider.site not in decisions().typed:
+    if _may_differ() and not _is_known(found, active_trace().call[Decided].outcomes):
+        if found.decider.site not in decisions().typed:
             decisions().typed.add(found.decider.site)
             decisions().again()
         refuse_type(found)
@@ -221,7 +223,7 @@ def require_decidable(found: Doubt) -> None:
 def _may_differ() -> bool:
     """Whether what is recorded runs more than once in a call, each time with other values."""
     trace = active_trace()
-    return bool(trace.root.open) or trace.is_of_rows
+    return bool(trace.call[OpenRegions]) or trace.is_of_rows
 
 
 def refuse_type(found: Doubt) -> NoReturn:

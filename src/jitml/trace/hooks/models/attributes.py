@@ -29,7 +29,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import active_trace
 from jitml.trace.storage.storage import Storage
-from jitml.trace.values.boxing import TracedArray, is_traced, lift
+from jitml.trace.values.boxing import LiftedArrays, TracedArray, is_traced, lift
 from jitml.trace.values.numbers import TracedNumber
 
 
@@ -51,17 +51,17 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
         return hooks.convert(getter)(descriptor, x, kind)
     if isinstance(x, tuple) and name in getattr(kind, "_fields", ()):
         return hooks.item(x, kind._fields.index(name))  # whose items have been seen when the tuple was
-    if (id(x), name) in trace.stored:
-        return of_class(hooks, x, name) if is_gone(trace, x, name) else trace.stored[id(x), name]
+    if (id(x), name) in trace.changes.stored:
+        return of_class(hooks, x, name) if is_gone(trace, x, name) else trace.changes.stored[id(x), name]
     if (holder := holder_of(trace, x, name)) is not None:
-        return trace.stored[id(holder), name]
+        return trace.changes.stored[id(holder), name]
     fallback = users_method(kind, "__getattr__") if descriptor is None else None
     if fallback is not None and name not in getattr(x, "__dict__", (name,)):
         return _missing(hooks, x, name, fallback)
     try:
         value = getattr(x, name)
     except AttributeError:
-        if (refuse := trace.withheld.get(id(x), {}).get(name)) is not None:
+        if (refuse := trace.copies.withheld.get(id(x), {}).get(name)) is not None:
             refuse()
         if (slot := place_of(trace, x)) is not None:
             require_attribute(trace, x, name, slot, False)
@@ -71,7 +71,7 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
 
 def _as_seen(hooks: ModelHooks, x: Any, name: str, value: Any, descriptor: Any) -> Any:
     """What Python has found as an attribute, as the function shall see it."""
-    if id(x) in hooks.trace.watched and is_record(x) and name in dict(entries(x)):
+    if id(x) in hooks.trace.copies.watched and is_record(x) and name in dict(entries(x)):
         return lift(value) if type(value) is np.ndarray else value
     slot = place_of(hooks.trace, x)
     if slot is None and (found := from_class(hooks, x, name, descriptor)) is not NOTHING:
@@ -89,12 +89,12 @@ def _as_seen(hooks: ModelHooks, x: Any, name: str, value: Any, descriptor: Any) 
             method = load(hooks.trace, getattr, slot, name, f"{hooks.trace.host.name(slot)}.{name}")
             function = load(hooks.trace, getattr, method, "__func__", f"{name}.__func__")
             hooks.trace.host.require_same(function, value.__func__)
-            hooks.trace.places.setdefault(id(value.__func__), function)
+            hooks.trace.outside.places.setdefault(id(value.__func__), function)
             if hasattr(x, "__dict__"):  # where another object's method may be put
                 owner = load(hooks.trace, getattr, method, "__self__", f"{name}.__self__")
                 hooks.trace.host.require_identity(owner, slot, True)
             if name in getattr(x, "__dict__", ()):  # this very one, and no new one
-                hooks.trace.objects[method] = value
+                hooks.trace.outside.objects[method] = value
         return value
     if _is_written(descriptor) and is_librarys(x) and is_computed(x, name, value):
         guard_librarys(hooks.trace, x)
@@ -114,10 +114,10 @@ def _as_seen(hooks: ModelHooks, x: Any, name: str, value: Any, descriptor: Any) 
 
 def _namespace(hooks: ModelHooks, x: Any, value: Any, place: Slot, name: str) -> Any:
     """`x.__dict__`, which may be read as long as the object does not change."""
-    if any(owner == id(x) for owner, _ in hooks.trace.stored):
+    if any(owner == id(x) for owner, _ in hooks.trace.changes.stored):
         refuse_write(hooks.trace, x)
     seen = observe(hooks.trace, value, place, name)
-    if id(seen) in hooks.trace.watched:
+    if id(seen) in hooks.trace.copies.watched:
         watch_no_more(hooks.trace, seen)
     return seen
 
@@ -147,7 +147,7 @@ def _of_object(x: Any, array: np.ndarray[Any, Any]) -> TracedArray:
 
     It is another one at each call, as the object is, unless the object has it from its class.
     """
-    lifted = active_trace().root.lifted
+    lifted = active_trace().call[LiftedArrays].known
     if id(array) in lifted and lifted[id(array)].storage.of_object:
         return lifted[id(array)]
     is_new = id(array) not in lifted and any(part is array for part in getattr(x, "__dict__", {}).values())

@@ -196,7 +196,7 @@ def _fixed(hooks: ModelHooks, x: Any, function: Callable[..., str], *given: Any)
     slot = place_of(hooks.trace, x)
     if slot is not None:
         name = hooks.trace.host.name(slot)
-        if hooks.trace.is_changed(x) and static(type(x), "__repr__") is not object.__repr__:
+        if hooks.trace.changes.is_changed(x) and static(type(x), "__repr__") is not object.__repr__:
             unsupported(f"{name} is changed, and then written by code that is not converted", "Write what it holds.")
         hooks.trace.host.require(
             hooks.trace.host.compute(function, (slot, *map(HostConst, given)), f"{function.__name__}({name})"), result

@@ -52,9 +52,9 @@ class HostObjectModel(TracerModel):
 def _attribute(hooks: ModelHooks, x: TracedObject, name: str) -> Any:
     """An attribute of one from outside: methods are called then, all else is loaded before."""
     original, trace = original_of(x), hooks.trace
-    slot = trace.places[id(x)]
-    if (id(original), name) in trace.stored:
-        return trace.stored[id(original), name]
+    slot = trace.outside.places[id(x)]
+    if (id(original), name) in trace.changes.stored:
+        return trace.changes.stored[id(original), name]
     try:
         found = getattr(original, name)
     except AttributeError:
@@ -80,7 +80,7 @@ def _item(hooks: ModelHooks, x: TracedObject, index: Any) -> Any:
         isinstance(n, PLAIN) and not isinstance(n, (frozenset, slice)) for n in (index if type(index) is tuple else [index])
     ):
         return x[index]
-    slot = trace.places[id(x)]
+    slot = trace.outside.places[id(x)]
     text = f"{trace.host.name(slot)}[{index!r}]"
     found = original_of(x)[index]
     if not is_of_its_memory(found, original_of(x)):

@@ -134,7 +134,7 @@ class ModelHooks(Asking):
         if isinstance(obj, (list, dict, set, deque, bytearray, array)):
             require_own(self.trace, obj)
             effect(obj)
-        elif id(obj) in self.trace.places and any(_changes_unseen(type(obj), name) for name in _IN_PLACE):
+        elif id(obj) in self.trace.outside.places and any(_changes_unseen(type(obj), name) for name in _IN_PLACE):
             refuse_write(self.trace, obj)
 
     def true(self, x: Any) -> Any:

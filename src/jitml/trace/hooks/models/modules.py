@@ -26,8 +26,8 @@ class ModuleModel(ObjectModel):
         trace = hooks.trace
         if x is sys and name in STREAMS:
             return STREAMS[name]
-        if (id(vars(x)), name) in trace.stored:
-            return trace.stored[id(vars(x)), name]
+        if (id(vars(x)), name) in trace.changes.stored:
+            return trace.changes.stored[id(vars(x)), name]
         value = found_in(trace, x, name) if is_changeable(x) else getattr(x, name)
         if not is_changeable(x):
             home = x.__name__.partition(".")[0]

@@ -47,7 +47,7 @@ class ObjectModel(Model):
         return attribute(hooks, x, name)
 
     def target(self, hooks: ModelHooks, x: Any) -> Any:
-        if id(x) in hooks.trace.watched:
+        if id(x) in hooks.trace.copies.watched:
             require_outermost(hooks.trace, x)
         elif place_of(hooks.trace, x) is not None:
             require_outermost(hooks.trace, x)
@@ -175,7 +175,7 @@ class MethodModel(ObjectModel):
     """Methods of the user's, which have the attributes of their functions."""
 
     def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
-        if id(x.__func__) in hooks.trace.places and not hasattr(MethodType, name):
+        if id(x.__func__) in hooks.trace.outside.places and not hasattr(MethodType, name):
             return hooks.attr(x.__func__, name)
         return super().attribute(hooks, x, name)
 
@@ -184,7 +184,7 @@ class SuperModel(ObjectModel):
     """`super()`"""
 
     def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
-        if name in hooks.trace.set_in_classes:
+        if name in hooks.trace.changes.in_classes:
             refuse_write(hooks.trace, x.__thisclass__)
         return by_super(hooks, x, name)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from jitml.trace.environment.loads import load
 from jitml.trace.environment.names import NameHooks
-from jitml.trace.environment.outer_names import refuse
+from jitml.trace.environment.outer_names import NamesUnseen, refuse
 from jitml.trace.environment.unseen_reads import guard_librarys, guard_state, names_in, outer_values, run_unseen
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_library
@@ -107,8 +107,8 @@ def require_attribute(trace: Trace, obj: Any, name: str, slot: Slot, has: bool) 
     """An object from outside has an attribute of this name, or not."""
     if users_method(type(obj), "__getattribute__"):
         guard_state(trace, obj, slot)
-    elif (id(obj), name) not in trace.stored and not is_made_up(type(obj), name):
-        known = trace.watched.get(id(obj))
+    elif (id(obj), name) not in trace.changes.stored and not is_made_up(type(obj), name):
+        known = trace.copies.watched.get(id(obj))
         has = has if known is None else hasattr(known.original, name)  # whatever has become of the copy
         text = f"hasattr({trace.host.name(slot)}, {name!r})"
         trace.host.require(load(trace, hasattr, slot, name, text), has)
@@ -127,7 +127,7 @@ class Asking(NameHooks):
         guard_librarys(self.trace, *xs)
         for x in xs:
             kind: Any = type(x)
-            slot = None if kind in PLAIN else self.trace.places.get(id(x))
+            slot = None if kind in PLAIN else self.trace.outside.places.get(id(x))
             if slot is not None and isinstance(x, SimpleNamespace) and (not methods or "__eq__" in methods):
                 guard_state(self.trace, x, slot)  # whose attributes C compares
             if slot is not None and (functions := run_unseen(self.trace, kind, methods)):
@@ -140,8 +140,8 @@ class Asking(NameHooks):
         """What a function that runs out of sight loads by name, and its defaults."""
         hooks = NameHooks(self.trace, function, self.convert)
         for name, value in outer_values(function).items():
-            self.trace.read_unseen.add(name)
-            if any(key == name and owner in self.trace.spaces for owner, key in self.trace.stored):
+            self.trace.call[NamesUnseen].add(name)
+            if any(key == name and owner in self.trace.changes.spaces for owner, key in self.trace.changes.stored):
                 refuse(name)
             slot = hooks.place(name)
             assert slot is not None

@@ -1,0 +1,36 @@
+"""Rules of host calls: may there be any, and what is the same in all that a recording tries out?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextvars import Context
+from dataclasses import dataclass, field
+
+from jitml.trace.record.parts import CallPart
+from jitml.trace.record.recording import active_trace, unsupported
+
+WHY_NOT = "Move this call out of the jitted function, or write it with functions that are supported (docs/supported.md)."
+
+
+@dataclass
+class HostCallRules(CallPart):
+    """Whether there may be any.
+
+    trials: in which functions are tried out: what they set of context variables stays there.
+    filters: of warnings, as the call begins: `catch_warnings` puts another list there.
+    """
+
+    allowed: bool = True
+    trials: Context | None = None
+    filters: Sequence[object] = field(default_factory=lambda: warnings.filters)
+
+
+def require_allowed(name: str, remedy: str = WHY_NOT) -> None:
+    """Refuse a host call where the user forbids them.
+
+    Raises:
+        UnsupportedError: so it is.
+    """
+    if not active_trace().call[HostCallRules].allowed:
+        unsupported(f"{name} would be a host call, and jit(host_calls='error') forbids them", remedy)
