@@ -81,6 +81,9 @@ ASKED: dict[str, Callable[[int], Any]] = {
     "in steps down": lambda n: n in range(20, 0, -4),
     "a float in it": lambda n: n / 2 in range(9, 1, -2),
     "no number in it": lambda n: "a" in range(n),
+    "their class": lambda n: (type(range(n)) is range) + 2 * isinstance(range(n), (list, range)),
+    "equal ones": lambda n: (range(n) == range(n)) + 2 * (range(n) in [range(n)]) + 4 * (hash(range(n)) == hash(range(n))),
+    "what they have": lambda n: hasattr(range(n), "start") + range(2, n).stop,
 }
 
 

@@ -43,6 +43,7 @@ from jitml.trace.hooks.profiling import may_run_users_code
 from jitml.trace.hooks.unconverted_calls import OutsideCalls, close_lists
 from jitml.trace.host_calls.effects import effect_of
 from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
+from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.fp_errors import ErrorState
 from jitml.trace.record.libraries import is_called, is_library, is_scipys, makes_sparse
@@ -313,6 +314,7 @@ class Callees(OutsideCalls):
         return self.models[type(args[0])].class_of(args[0]) if len(args) == 1 else self.own_class(as_written(type, args, kwargs))
 
     def _is_instance(self, x: Any, kinds: Any) -> Any:
+        x = range(0) if type(x) is Range else x  # of whatever numbers
         if (own := _own_check(kinds, "__instancecheck__")) is not None:
             return self.true(self.convert(own)(kinds, x))
         if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):

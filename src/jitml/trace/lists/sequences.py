@@ -65,7 +65,11 @@ class Range(Rows):
 
     def count(self) -> Any:
         """`len(self)`"""
-        return len(range(*map(operator.index, self.bounds))) if self.is_cut else _number(self.trip)
+        return len(self.known()) if self.is_cut else _number(self.trip)
+
+    def known(self) -> range:
+        """The range itself: the program is for these bounds alone."""
+        return range(*map(operator.index, self.bounds))
 
     def ends(self) -> tuple[Any, Any, int]:
         """Start, stop and step."""
@@ -77,6 +81,12 @@ class Range(Rows):
 
     def __contains__(self, x: Any) -> bool:  # what is no number
         return any(x == number for number in self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self.known() == (other.known() if isinstance(other, Range) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.known())
 
 
 @dataclass(eq=False)

@@ -13,9 +13,17 @@ from jitml.trace.hooks.models.host_objects import HostObjectModel
 from jitml.trace.hooks.models.model import Model
 from jitml.trace.hooks.models.modules import ModuleModel
 from jitml.trace.hooks.models.objects import EnvironModel, IndexTrickModel, MethodModel, ObjectModel, SuperModel, TextModel
-from jitml.trace.hooks.models.tracers import ArrayModel, ConcreteArrayModel, PythonNumberModel, ScalarModel, StandInModel
+from jitml.trace.hooks.models.tracers import (
+    ArrayModel,
+    ConcreteArrayModel,
+    PythonNumberModel,
+    RangeModel,
+    ScalarModel,
+    StandInModel,
+)
 from jitml.trace.host_calls.generators import TracedGenerator
 from jitml.trace.host_calls.objects import TracedObject
+from jitml.trace.lists.sequences import Range
 from jitml.trace.values.boxing import TracedArray, TracedScalar
 from jitml.trace.values.numbers import TracedNumber
 
@@ -24,6 +32,7 @@ _KINDS: dict[type, Model] = {
     TracedArray: ArrayModel(),
     TracedScalar: ScalarModel(),
     TracedNumber: PythonNumberModel(),
+    Range: RangeModel(),
     np.ndarray: ConcreteArrayModel(),
     TracedObject: HostObjectModel(),
     TracedGenerator: StandInModel(),

@@ -63,6 +63,19 @@ class ScalarModel(NumberModel, ArrayModel):
     """NumPy's numbers, which are Python's where types are in doubt."""
 
 
+class RangeModel(ObjectModel):
+    """Ranges of numbers that only the program knows, which need not know what they say of themselves."""
+
+    def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
+        return getattr(x.known(), name)
+
+    def has(self, hooks: ModelHooks, x: Any, name: str) -> Any:
+        return hasattr(range, name)
+
+    def class_of(self, x: Any) -> type:
+        return range
+
+
 class ConcreteArrayModel(ObjectModel):
     """Arrays that have come in unseen: as soon as they are looked at they are tracers."""
 
