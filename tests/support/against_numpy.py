@@ -17,11 +17,12 @@ from jitml.ir.analysis.verify import verify
 from jitml.trace.record.pytree import flatten
 from jitml.trace.trace import trace
 
-target = "interpreted"  # or "compiled": how a traced function is run
+target: str | None = "interpreted"  # or "compiled": how a traced function is run
 
 
 def run_traced(function: Callable[..., Any], *args: Any) -> Any:
     """The result of a function traced and run; arguments that it writes are written."""
+    assert target is not None, "tests/numpy/conftest.py has not seen that this test runs a traced function"
     if target == "compiled":
         return jitml.jit(function)(*args)
     traced = trace(function, args, {})

@@ -13,20 +13,11 @@ import pytest
 from jitml.dispatch.entry import bind, interpreted
 from jitml.errors import WrongPath
 from jitml.trace.trace import trace
-from support import against_numpy
 from support.against_numpy import check, function_of, run_traced
 
 A = np.arange(60.0).reshape(6, 10)
 I = np.array([2, 0, -1, 5, 3, 7])
 X = np.arange(6.0)
-
-
-@pytest.fixture(autouse=True, params=["interpreted", "compiled"])
-def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The code for one mask is that for another: only the interpreter sees all of them.
-    if request.param == "compiled" and "kind" in request.fixturenames and request.getfixturevalue("kind") != "some":
-        pytest.skip("compiled for the mask `some` alone")
-    monkeypatch.setattr(against_numpy, "target", request.param)
 
 
 def _program(parameters: str, body: str) -> Callable[..., Any]:
@@ -122,6 +113,12 @@ Y = A[:, :4] % 7
 C = np.array([True, False, True, True])
 MASKS = {"some": np.array([1, 0, 1, 1, 0, 1], bool), "all": np.ones(6, bool), "none": np.zeros(6, bool)}
 
+
+def masks_for(target: str) -> list[np.ndarray[Any, Any]]:
+    """The code for one mask is that for another: only the interpreter sees all of them."""
+    return [*MASKS.values()] if target == "interpreted" else [MASKS["some"]]
+
+
 BY_DATA = """
 x[m] ; x[~m] ; y[m] ; x[m].sum() ; x[m] * 2 + x[m] ; y[m, 0] ; y[0, c] ; y[:, c] ; y[m][:, c] ; x[m & (x > 2)] ; y[y > 3]
 y[np.ix_([0, 1], [1, 2])] ; np.compress(m, x) ; np.compress(m, y, axis=0) ; np.compress(c, y, axis=1) ; np.compress(m[:3], x)
@@ -192,19 +189,19 @@ np.linalg.vector_norm(x[m], ord=None)
 """
 
 
-@pytest.mark.parametrize("kind", MASKS)
 @pytest.mark.parametrize("expression", [e.strip() for line in BY_DATA.strip().splitlines() for e in line.split(" ; ")])
-def test_sizes_from_data(expression: str, kind: str) -> None:
+def test_sizes_from_data(expression: str, target: str) -> None:
     function = function_of("x, y, n, c, m", expression)
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            function(X.copy(), Y.copy(), N, C, MASKS[kind])
-    except (ValueError, IndexError) as error:
-        with pytest.raises(type(error)):
-            run_traced(function, X.copy(), Y.copy(), N, C, MASKS[kind])
-    else:
-        check(function, X, Y, N, C, MASKS[kind])
+    for mask in masks_for(target):
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                function(X.copy(), Y.copy(), N, C, mask)
+        except (ValueError, IndexError) as error:
+            with pytest.raises(type(error)):
+                run_traced(function, X.copy(), Y.copy(), N, C, mask)
+        else:
+            check(function, X, Y, N, C, mask)
 
 
 SET_BY_MASK = """
@@ -214,10 +211,10 @@ y[m, 1] = x[m] | y[m.any()] = 3 | x[True] = 4 | x[~m] = np.arange(6.0)[~m]
 """
 
 
-@pytest.mark.parametrize("kind", MASKS)
 @pytest.mark.parametrize("body", [e.strip() for line in SET_BY_MASK.strip().splitlines() for e in line.split(" | ")])
-def test_writing_by_mask(body: str, kind: str) -> None:
-    check(_program("x, y, n, c, m", body), X, Y, N, C, MASKS[kind])
+def test_writing_by_mask(body: str, target: str) -> None:
+    for mask in masks_for(target):
+        check(_program("x, y, n, c, m", body), X, Y, N, C, mask)
 
 
 def test_values_that_a_mask_has_no_place_for() -> None:
