@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-interpreter fuzz interrupts lint types bench bench-autodiff docs clean
+.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,8 +29,17 @@ $(VENV)/.bench: $(BIN)/python pyproject.toml
 demo: $(VENV)/.demo  ## train a network, filter a photograph, price options: NumPy beside jitml
 	$(BIN)/python -m jitml demo
 
-test: $(VENV)/.dev  ## the tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+# Parts of the suite are handed from a process that is late to one that is done; -n 0 runs it in one process.
+PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
+
+test: $(VENV)/.dev  ## the tests, in as many processes as there are cores; PYTEST_ARGS="-n 1 -x" and the like
+	$(PYTEST) $(PYTEST_ARGS)
+
+test-quick: $(VENV)/.dev  ## in a minute: something of every layer (tests/quick.txt)
+	$(PYTEST) $$(grep -v '^#' tests/quick.txt) $(PYTEST_ARGS)
+
+test-full: $(VENV)/.dev  ## the tests, with tables gone through in full and more drawn
+	JITML_TEST_FULL=1 $(PYTEST) $(PYTEST_ARGS)
 
 test-all:  ## the tests on every Python from 3.11 to 3.14 on this machine
 	@for v in 3.11 3.12 3.13 3.14; do \
@@ -44,7 +53,7 @@ INTERPRETED := $(addprefix tests/programs/test_,corpus.py everyday.py programs.p
   $(foreach row,an_error_state_around_functions two_names_for_the_dict,--deselect "tests/programs/test_everyday.py::test_agrees[$(row)]")
 
 test-interpreter: $(VENV)/.dev  ## whole programs, run by the interpreter in place of machine code
-	JITML_BACKEND=interpreter $(BIN)/python -m pytest $(INTERPRETED) $(PYTEST_ARGS)
+	JITML_BACKEND=interpreter $(PYTEST) $(INTERPRETED) $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed) against NumPy; what fails is made small and written to out/fuzz
 	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed)

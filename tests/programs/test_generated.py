@@ -14,6 +14,7 @@ from programs.drawn.program import Drawn, programs, write_program
 from programs.drawn.scope import EXACT, INEXACT, Expression, Scope
 from programs.drawn.shrinking import shrink
 from programs.drawn.writes import Writes
+from support.effort import drawn
 
 
 def agrees(program: Drawn) -> str | None:
@@ -22,21 +23,22 @@ def agrees(program: Drawn) -> str | None:
     return verdict.detail if verdict.kind == "different" else None
 
 
-@pytest.mark.parametrize("batch", range(12))
+# What `make fuzz` draws thousands of: enough to see that something is broken.
+@pytest.mark.parametrize("batch", range(drawn(8, 24)))
 def test_numbered_programs(batch: int) -> None:
-    for number in range(20 * batch, 20 * batch + 20):
+    for number in range(10 * batch, 10 * batch + 10):
         program = write_program(Choices.seeded(f"ci:{number}"))
         assert agrees(program) is None, program
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize("batch", range(drawn(2, 4)))
 def test_numbered_programs_of_people(batch: int) -> None:
     for number in range(6 * batch, 6 * batch + 6):
         program = write_program(Choices.seeded(f"ci:{number}"), shape="people")
         assert agrees(program) is None, program
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(20, 60), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_drawn_programs(program: Drawn) -> None:
     assert agrees(program) is None

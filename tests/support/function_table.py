@@ -369,12 +369,7 @@ for mode in words("constant edge linear_ramp maximum mean median minimum reflect
     row(
         f"np.pad:{mode}",
         "fc" if mode not in ("maximum", "minimum", "median") else "f",
-        lambda x, mode=mode: (
-            np.pad(x, ((1, 2), (2, 1)), mode=mode)[
-                : 4 if mode != "empty" else -2, (2 if mode == "empty" else 0) : (-1 if mode == "empty" else None)
-            ]
-            ** 2
-        ),
+        lambda x, mode=mode: np.pad(x, ((1, 2), (2, 1)), mode=mode)[(np.s_[1:-2, 2:-1] if mode == "empty" else np.s_[:4])] ** 2,
         m,
     )
 row("np.pad:odd", "fc", lambda x: np.pad(x, 1, mode="reflect", reflect_type="odd") ** 2, m)

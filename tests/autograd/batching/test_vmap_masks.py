@@ -234,9 +234,9 @@ def test_values_and_gradients(f: Callable[..., Any], finish: Any) -> None:
     slope = grad(loss, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_allclose(finish(vmap(f))(X, Z), stacked(f), rtol=1e-12)
-        of_rows = finish(vmap(slope))(X, Z)
-        of_all = finish(grad(lambda x, z: vmap(loss)(x, z).sum(), (0, 1)))(X, Z)
+        of_sum = grad(lambda x, z: vmap(loss)(x, z).sum(), (0, 1))
+        values, of_rows, of_all = finish(lambda x, z: (vmap(f)(x, z), vmap(slope)(x, z), of_sum(x, z)))(X, Z)
+    np.testing.assert_allclose(values, stacked(f), rtol=1e-12)
     for k in (0, 1):
         expected = stacked(lambda x, z, k=k: slope(x, z)[k])
         assert np.isfinite(expected).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ REFUSED = words("np.frombuffer ndarray.resize np.repeat np.tile np.resize")
 # Of tables that ask for a square, or for memory that nobody has written.
 LEFT_OUT = words("np.linalg.tensorsolve np.diag_indices_from np.put_along_axis np.pad:empty")
 NAMES = [name for name, rows in ROWS.items() if name not in LEFT_OUT and any("f" in kinds for kinds, _, _ in rows)]
+COMPILED = [name for name in NAMES if name not in ON_THE_HOST and name not in REFUSED]
+BATCHES = [COMPILED[n : n + 10] for n in range(0, len(COMPILED), 10)]
 
 
 def squares(result: Any) -> Any:
@@ -44,20 +46,50 @@ def opened(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     return program
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_derivatives(name: str) -> None:
-    function, args = next((f, args) for kinds, f, args in ROWS[name] if "f" in kinds)
-    which = tuple(range(len(args)))
-    compiled = jit(grad(opened(function, len(args)), which))
+def function_of(name: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    return next((function, args) for kinds, function, args in ROWS[name] if "f" in kinds)
+
+
+def masked(args: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Each argument with two more rows, and the mask that leaves them out."""
     longer = [np.concatenate([x[:1], x, x[-1:]]) if x.ndim else x for x in args]
-    masks = [np.arange(len(x)) % max(1, len(x) - 1) > 0 if x.ndim else np.True_ for x in longer]  # without the two
-    if name in ON_THE_HOST or name in REFUSED:
-        with pytest.raises(DerivativeError if name in ON_THE_HOST else UnknownSizeError):
-            compiled(*longer, *masks)
-        return
-    expected = grad(lambda *xs: squares(function(*xs)), which)(*args)
-    for ours, theirs in zip(compiled(*longer, *masks), expected, strict=True):
-        if theirs.ndim:
-            assert not ours[0].any() and not ours[-1].any()
-            ours = ours[1:-1]  # what the masks leave
-        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
+    return [(x, np.arange(len(x)) % max(1, len(x) - 1) > 0 if x.ndim else np.True_) for x in longer]
+
+
+def check(names: Sequence[str]) -> None:
+    """All in one program: to compile one takes its time, whatever is in it."""
+    functions, points = zip(*map(function_of, names))
+
+    def gradients(*given: Any) -> Any:
+        found = []
+        for function, pairs in zip(functions, given):
+            xs, masks = [x for x, _ in pairs], [mask for _, mask in pairs]
+            found.append(grad(opened(function, len(xs)), tuple(range(len(xs))))(*xs, *masks))
+        return found
+
+    given = [masked(args) for args in points]
+    for name, ours, function, args in zip(names, jit(gradients)(*given), functions, points, strict=True):
+        expected = grad(lambda *xs, function=function: squares(function(*xs)), tuple(range(len(args))))(*args)
+        for mine, theirs in zip(ours, expected, strict=True):
+            if theirs.ndim:
+                assert not mine[0].any() and not mine[-1].any(), name
+                mine = mine[1:-1]  # what the masks leave
+            np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("names", BATCHES, ids=lambda names: names[0])
+def test_derivatives(names: list[str]) -> None:
+    try:
+        check(names)
+    except Exception:
+        for name in names:  # which of them?
+            check([name])
+        raise
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in ON_THE_HOST or name in REFUSED])
+def test_what_has_none(name: str) -> None:
+    function, args = function_of(name)
+    xs, masks = zip(*masked(args))
+    with pytest.raises(DerivativeError if name in ON_THE_HOST else UnknownSizeError):
+        jit(grad(opened(function, len(args)), tuple(range(len(args)))))(*xs, *masks)

@@ -244,7 +244,7 @@ def defaults_of_functions_inside(x, n):
     return x, y
 
 
-@calls(lambda: (RNG(0).normal(size=(50, 12)),), lambda: (RNG(0).normal(size=(2000, 12)),))
+@calls(lambda: (RNG(0).normal(size=(50, 12)),), lambda: (RNG(0).normal(size=(1100, 12)),))
 def lines_one_by_one(x):
     kernel = np.hanning(5)
     smooth = np.apply_along_axis(lambda line: np.convolve(line, kernel, mode="same"), 1, x)
