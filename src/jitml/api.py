@@ -32,7 +32,6 @@ from jitml.options import (
     fastmath_flags,
     host_calls_allowed,
     name_of,
-    schedules_given,
     several,
     static_names,
     thread_count,
@@ -52,6 +51,7 @@ from jitml.verification.verification import cadence, have_checked
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
+    from jitml.kernels.schedule import Schedule
     from jitml.pipeline import Lowered
 
 
@@ -305,11 +305,17 @@ def jit(
         host_calls_allowed(host_calls),
         dynamic_choice(dynamic),
         cadence(CONFIG.verify if verify is None else verify),
-        schedules_given(schedules),
+        () if schedules is None else _parsed(schedules),
     )
     if function is None:
         return lambda f: _wrap(f, options)
     return _wrap(function, options)
+
+
+def _parsed(schedules: Mapping[str, str]) -> tuple[tuple[str, Schedule], ...]:
+    from jitml.kernels.schedule import parse_schedules  # few need it
+
+    return parse_schedules(schedules)
 
 
 def _wrap(function: Callable[..., Any], options: Options) -> Jit:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jitml.config import CONFIG, at_most_threads
-from jitml.kernels.schedule import Schedule, parse_schedule
 from jitml.verification.verification import cadence
+
+if TYPE_CHECKING:
+    from jitml.kernels.schedule import Schedule
 
 T = TypeVar("T")
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
@@ -64,13 +66,6 @@ def thread_count(threads: int | None) -> int | None:
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"threads={threads!r} is not a number of threads")
     return threads if threads is None else at_most_threads(threads, f"threads={threads}")
-
-
-def schedules_given(schedules: Mapping[str, str] | None) -> tuple[tuple[str, Schedule], ...]:
-    given = {} if schedules is None else schedules
-    if not isinstance(given, Mapping) or not all(isinstance(text, str) for pair in given.items() for text in pair):
-        raise TypeError(f"schedules={schedules!r} is no mapping from names of kernels to schedules, as texts")
-    return tuple((name, parse_schedule(text)) for name, text in given.items())
 
 
 def dynamic_choice(choice: bool | None) -> bool | None:

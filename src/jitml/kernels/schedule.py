@@ -233,5 +233,12 @@ def parse_schedule(text: str) -> Schedule:
     return Schedule(tuple(tuple(parse_primitive(line) for line in _lines(box)) for box in boxes or [text]))
 
 
+def parse_schedules(given: object) -> tuple[tuple[str, Schedule], ...]:
+    """The schedules of several kernels, from a mapping of texts."""
+    if not isinstance(given, Mapping) or not all(isinstance(text, str) for pair in given.items() for text in pair):
+        raise TypeError(f"schedules={given!r} is no mapping from names of kernels to schedules, as texts")
+    return tuple((name, parse_schedule(text)) for name, text in given.items())
+
+
 def _lines(text: str) -> list[str]:
     return [line for line in re.split(r"[;\n]", text) if line.strip()]
