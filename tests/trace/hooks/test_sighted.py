@@ -185,6 +185,16 @@ class Number:
         return self.v
 
 
+class Hidden:
+    __slots__ = ("__number",)
+
+    def __init__(self, number: Number) -> None:
+        self.__number = number
+
+    def value(self) -> Any:
+        return self.__number.v
+
+
 def first_of(numbers: Any) -> Any:
     return numbers[0].v
 
@@ -206,11 +216,13 @@ def limited(n: int) -> Any:
 FIRST, SECOND = Number(), Number()
 CLOSURES, DEFAULTS, KEYWORDS = ([make(x) for x in (FIRST, SECOND)] for make in (closing_over, with_default, with_keyword))
 FIRSTS, SECONDS = [FIRST], [SECOND]
+HIDDEN = [Hidden(FIRST), Hidden(SECOND)]
 OF_TWO: dict[str, Callable[[int], Any]] = {
     "closures": lambda n: CLOSURES[0](n) + 10 * CLOSURES[1](n),
     "defaults": lambda n: DEFAULTS[0](n) + 10 * DEFAULTS[1](n),
     "defaults of keywords": lambda n: KEYWORDS[0](n) + 10 * KEYWORDS[1](n),
     "methods": lambda n: FIRST.value() + 10 * SECOND.value(),
+    "private slots": lambda n: HIDDEN[0].value() + 10 * HIDDEN[1].value(),
     "arguments": lambda n: first_of(FIRSTS) + 10 * first_of(SECONDS),
     "what another returns": lambda n: FIRST.v + 10 * second_number().v,
     "functions that are gone": limited,
