@@ -190,7 +190,7 @@ def made_of(trace: Trace, x: Any, settle: Settle) -> Any:
     if is_view(x):
         return Made(_MadeView(type(x).__name__.rpartition("_")[2]), [settle(behind(x))])
     if _is_copied(trace, x):
-        generators = [part for part in parts_of([x], _nothing) if is_generator(part)]
+        generators = [part for part in parts_of([x]) if is_generator(part)]
         return Made(_MadeCopy(copy.deepcopy(x, {id(part): part for part in generators}), generators), [])
     if type(x) in QUEUES and id(x) not in trace.outside.places:
         return Made(_Queue(type(x), x.maxsize, x.unfinished_tasks), [settle(x.queue)])
@@ -217,10 +217,10 @@ def _is_copied(trace: Trace, x: Any) -> bool:
     is_librarys = home_of(type(x)).startswith("scipy.") and not isinstance(x, type)
     if id(x) not in trace.outside.own or not is_librarys:
         return False
-    parts = parts_of([x], _nothing)
+    parts = parts_of([x])
     if any(_is_known(trace, part) for part in parts):
         return False
-    others = [part for other in trace.call[_Copied] if other is not x for part in parts_of([other], _nothing)]
+    others = [part for other in trace.call[_Copied] if other is not x for part in parts_of([other])]
     trace.call[_Copied].append(x)
     arrays, known = ([part for part in some if isinstance(part, np.ndarray)] for some in (parts, others))
     return not any(np.may_share_memory(a, b) for a in arrays for b in known)
@@ -230,10 +230,6 @@ def _is_known(trace: Trace, x: Any) -> bool:
     """Whether somebody else may know what an object of a library's holds."""
     kind: Any = type(x)
     return is_traced(x) or id(x) in trace.outside.places or id(x) in trace.call[LiftedArrays].known or is_users_class(kind)
-
-
-def _nothing(_: FunctionType) -> tuple[Any, ...]:
-    return ()
 
 
 def parts_of_made(trace: Trace, x: Any) -> list[Any]:

@@ -35,7 +35,7 @@ from jitml.trace.record.containers import contents
 from jitml.trace.record.recording import Trace, current_trace, home_of, is_users_class
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.containers import MadeInside
-from jitml.trace.values.reachable import NUMBERS, called_by, namespace_of, parts_of
+from jitml.trace.values.reachable import NUMBERS, called_by, namespace_of, reachable_from
 
 _MOST_BYTES = 1 << 26  # of an array that is compared
 _CONTAINERS = (list, dict, set, deque, bytearray, array)
@@ -63,7 +63,7 @@ class EffectWatch:
     """
 
     def __init__(self, things: Iterable[Any], handled: Iterable[Any] = ()) -> None:
-        self.reached = {id(x): x for x in parts_of(things)}
+        self.reached = {id(x): x for x in reachable_from(things)}
         trace = current_trace()
         known = {id(x) for x in handled}.union(trace.local[MadeInside] if trace is not None else ())
         self.before = [(x, state_of(x)) for key, x in self.reached.items() if key not in known and may_change(x)]
@@ -83,7 +83,7 @@ class EffectWatch:
         trace = current_trace()
         if trace is not None and trace.is_body:
             roots = [*made, *(x for key, x in self.reached.items() if key in trace.local[MadeInside])]
-            trace.local[MadeInside].update((id(x), x) for x in parts_of(roots) if id(x) not in self.reached)
+            trace.local[MadeInside].update((id(x), x) for x in reachable_from(roots) if id(x) not in self.reached)
 
 
 def watched(call: Callable[..., Any], function: Any) -> Callable[..., Any]:
@@ -122,7 +122,7 @@ def own_parts(trace: Trace, box: list[Any], things: Iterable[Any], *, may_be_new
     home = home_of(type(box[0])).partition(".")[0]
     if home in ("builtins", "numpy", "jitml") or id(box[0]) in trace.outside.places or id(box[0]) in trace.outside.own:
         return
-    if (may_be_new and references(box) <= ALONE) or any(x is box[0] for x in parts_of(things)):
+    if (may_be_new and references(box) <= ALONE) or any(x is box[0] for x in reachable_from(things)):
         trace.outside.own[id(box[0])] = box[0]
 
 

@@ -203,7 +203,7 @@ def way_of(x: Any) -> Way:
 def is_librarys_code(x: Any) -> bool:
     """Whether this is a function of a library's that is always the same, or one that `operator` makes of plain values."""
     if isinstance(x, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
-        return all(isinstance(part, (*PLAIN, tuple, dict)) for part in parts_of([x], lambda _: ()) if part is not x)
+        return all(isinstance(part, (*PLAIN, tuple, dict)) for part in parts_of([x]) if part is not x)
     if type(x) is FunctionType:
         return not is_users(x.__code__.co_filename) and x.__closure__ is None and home_of(x).partition(".")[0] in _KNOWN
     is_code = (

@@ -138,7 +138,7 @@ def _require_nothing_traced_inside(name: str, things: Sequence[Any]) -> None:
     """Refuse objects that the jitted function has made of traced values: what calls their methods wants numbers."""
     for x in things:
         is_own = is_object(x) and not is_traced(x) and not callable(x) and not home_of(type(x)).startswith("jitml.")
-        if is_own and any(map(is_traced, parts_of([x], lambda _: ()))):
+        if is_own and any(map(is_traced, parts_of([x]))):
             kind = type(x)
             unsupported(
                 f"{name} is given a {kind.__module__}.{kind.__qualname__} that the jitted function has made of traced values",

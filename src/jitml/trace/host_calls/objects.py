@@ -320,7 +320,7 @@ def _own(x: Any) -> Any:
 def holds_traced(x: Any) -> bool:
     """Whether an object of NumPy's or SciPy's has been made with tracers in it, which its own code cannot use."""
     is_theirs = home_of(type(x)).partition(".")[0] in ("numpy", "scipy")
-    return is_theirs and is_object(x) and any(map(is_traced, parts_of([x], lambda _: ())))
+    return is_theirs and is_object(x) and any(map(is_traced, parts_of([x])))
 
 
 def _is_bound_to(cell: CellType, x: Any) -> bool:
@@ -407,7 +407,7 @@ class AsWritten:
 
     def _copied(self, x: Any, arrays: Sequence[Any], contents: Sequence[Any]) -> Any:
         known = {id(array) for array in arrays}
-        if not is_object(x) or not any(id(part) in known for part in parts_of([x], lambda _: ())):
+        if not is_object(x) or not any(id(part) in known for part in parts_of([x])):
             return x
         made = copy.deepcopy(x)
         for name, array, now in zip(self.names, arrays, contents):

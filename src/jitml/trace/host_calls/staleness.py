@@ -55,7 +55,7 @@ def give(name: str, things: Iterable[Any]) -> None:
         x for x in map(original_of, things) if type(x) is not TracedObject and not is_traced(x) and not isinstance(x, np.ufunc)
     ]
     replaced = {id(array) for x in things if type(x) is TracedObject for array, _ in arrays_apart(x)}
-    parts = tuple(x for x in parts_of(objects, lambda _: ()) if not is_traced(x) and id(x) not in replaced)
+    parts = tuple(x for x in parts_of(objects) if not is_traced(x) and id(x) not in replaced)
     if parts:
         root = active_trace().root
         given = Given(name, user_source(), parts, active_trace().is_body)
@@ -71,7 +71,7 @@ def require_unchanged(name: str, obj: Any) -> None:
     if active_trace().is_body:
         give(name, (obj,))
         return
-    parts = tuple(parts_of([original_of(obj)], lambda _: ()))
+    parts = tuple(parts_of([original_of(obj)]))
     require_as_given(active_trace().root, [Given(name, user_source(), parts, is_next=True)])
 
 
@@ -85,7 +85,7 @@ def is_of_its_memory(found: Any, obj: Any) -> bool:
     """Whether this is an array that shows memory of an object's."""
     if type(found) is not np.ndarray:
         return False
-    return any(isinstance(x, np.ndarray) and np.may_share_memory(found, x) for x in parts_of([obj], lambda _: ()))
+    return any(isinstance(x, np.ndarray) and np.may_share_memory(found, x) for x in parts_of([obj]))
 
 
 def require_as_given(root: Trace, calls: Iterable[Given]) -> None:

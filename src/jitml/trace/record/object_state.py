@@ -37,7 +37,11 @@ def slots_of(kind: Any) -> Mapping[str, MemberDescriptorType]:
     return {name: member for name, member in members.items() if type(member) is MemberDescriptorType}
 
 
-def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]]) -> list[Any]:
+def _nothing(_: FunctionType) -> Iterable[Any]:
+    return ()
+
+
+def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]] = _nothing) -> list[Any]:
     """All that objects hold; of functions, what `within` says."""
     waiting, found = [*objects], dict[int, Any]()
     while waiting and len(found) < _MOST_PARTS:
@@ -56,7 +60,7 @@ def is_polynomial(x: Any) -> bool:
 
 def is_large(x: Any) -> bool:
     """Whether an object holds more than is copied to see what a call does to it."""
-    parts = parts_of([x], lambda _: ())
+    parts = parts_of([x])
     return sum(part.nbytes for part in parts if isinstance(part, np.ndarray)) > _MOST_BYTES
 
 
@@ -69,7 +73,7 @@ class ObjectState:
     __slots__ = ("_memory", "_parts", "_pickled")
 
     def __init__(self, x: Any) -> None:
-        self._parts = parts_of([x], lambda _: ())
+        self._parts = parts_of([x])
         self._memory = [_contents(part) for part in self._parts]
         self._pickled = None if is_large(x) else _pickled(x)
 

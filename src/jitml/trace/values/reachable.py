@@ -40,10 +40,10 @@ _STATELESS = (
 
 def iterators_in(things: Iterable[Any]) -> dict[int, Any]:
     """Iterators among these, in what they hold, and in what functions close over."""
-    return {id(x): x for x in parts_of(things, within_functions=True) if hasattr(type(x), "__next__")}
+    return {id(x): x for x in reachable_from(things, within_functions=True) if hasattr(type(x), "__next__")}
 
 
-def parts_of(things: Iterable[Any], *, within_functions: bool = False) -> Iterator[Any]:
+def reachable_from(things: Iterable[Any], *, within_functions: bool = False) -> Iterator[Any]:
     """These, and all that they hold, except for what is from outside, and numbers and their like."""
     trace = current_trace()
     outside = trace.outside.places if trace is not None else {}
