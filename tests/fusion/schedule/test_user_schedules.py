@@ -76,6 +76,18 @@ def test_a_primitive_that_does_not_fit_shows_the_loops_and_marks_one() -> None:
     ]
 
 
+def test_loops_that_are_not_proven_apart_are_refused() -> None:
+    def scaled(x: Array) -> Array:
+        return x * x[0] + x[:, :1]
+
+    np.testing.assert_allclose(jitml.jit(scaled, schedules={"k0_add": "fuse i0 i1 -> q"})(X), scaled(X))
+    with pytest.raises(
+        ScheduleError, match="parallel loop over q: h is written in one iteration and written in another"
+    ) as error:
+        jitml.jit(scaled, schedules={"k0_add": "fuse i0 i1 -> q; parallel q"})(X)
+    assert "> for q in 0:1200 parallel {" in str(error.value)
+
+
 @pytest.mark.parametrize("name", ["i0", "i1", "s0", "t3", "for"])
 def test_names_of_new_loops_are_new(name: str) -> None:
     with pytest.raises(ScheduleError, match=f"the name {name} is taken"):
