@@ -136,10 +136,9 @@ class Effort:
 
 
 class Trace:
-    """One recording. An inner trace (a function being differentiated) has a parent, whose values it may read.
+    """One recording. An inner trace (a function being differentiated, a region's body) has a parent, whose values it may read.
 
-    `root` is the outermost trace: it owns what belongs to the call as a whole, that is, the inputs (`origins` are their
-    slots in the host program, parallel to the builder's inputs) and the host program itself.
+    `root` is the outermost trace, that of the call, to which most belongs: inner traces share it (`_share`).
     """
 
     def __init__(self, parent: Trace | None = None) -> None:

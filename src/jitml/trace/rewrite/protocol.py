@@ -99,7 +99,7 @@ class WantsArray(BaseException):
 class Restart(BaseException):
     """A captured region turns out not to be one: the whole function is to be traced again, now knowing that.
 
-    No `except Exception` of the user's can swallow it; `trace` begins anew with what `Trace.decisions` has gathered.
+    No `except Exception` of the user's can swallow it; `trace` begins anew with what `Decisions` has gathered.
     """
 
 
