@@ -89,6 +89,7 @@ class Fork(RecordedRegion):
                 side.lists[key], obj.tail = (obj, obj.tail), before
             side.body.suspend()
             self._open = None
+            del self.trace  # which would keep arrays of before
 
     def append_to(self, obj: OpenList) -> None:
         """The side that is recorded is about to append to a list from outside."""
