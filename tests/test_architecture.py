@@ -199,27 +199,29 @@ def changed_in_place(node: ast.AST) -> Iterator[ast.expr]:
     yield from (target.value for target in targets if isinstance(target, (ast.Subscript, ast.Attribute)))
 
 
+@cache
 def data_of(path: Path) -> set[str]:
     """Names that a file binds at its top, but for functions and classes."""
-    statements = [node for node in ast.parse(path.read_text()).body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    statements = [node for node in tree_of(path).body if isinstance(node, (ast.Assign, ast.AnnAssign))]
     return {ast.unparse(x) for node in statements for x in (node.targets if isinstance(node, ast.Assign) else [node.target])}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_file_fills_what_stands_in_another_room(path: Path) -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_no_file_fills_what_stands_in_another_room(part: str) -> None:
     """What a room needs of those above it they hand over by a call: a list of its own that they fill is an arrow that hides."""
-    tree = ast.parse(path.read_text())
-    homes = {
-        alias.asname or alias.name: node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitml.")
-        for alias in node.names
-    }
-    for node in ast.walk(tree):
-        for filled in changed_in_place(node):
-            home = file_of(homes.get(filled.id, "")) if isinstance(filled, ast.Name) and filled.id in homes else None
-            if home is not None and ast.unparse(filled) in data_of(home):
-                assert part_of(home) == part_of(path) and room_of(home) == room_of(path), f"{path}:{filled.lineno}: {home}"
+    for path in PARTS[part]:
+        tree = tree_of(path)
+        homes = {
+            alias.asname or alias.name: node.module
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitml.")
+            for alias in node.names
+        }
+        for node in ast.walk(tree):
+            for filled in changed_in_place(node):
+                home = file_of(homes.get(filled.id, "")) if isinstance(filled, ast.Name) and filled.id in homes else None
+                if home is not None and ast.unparse(filled) in data_of(home):
+                    assert part_of(home) == part_of(path) and room_of(home) == room_of(path), f"{path}:{filled.lineno}: {home}"
 
 
 def parts_of_a_trace() -> Iterator[tuple[Path, ast.ClassDef]]:
