@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml import pipeline
+from jitml.codegen.backend import backend_named
 from jitml.ir.text.parser import parse
 from jitml.kernels.text.program_parser import parse_program
 
@@ -140,4 +142,7 @@ def test_what_answers_the_call_is_explained() -> None:
 
 def test_lowered_shows_itself_in_a_line() -> None:
     lowered = jitml.jit(lambda x: x + 1).lower(np.ones(3))
-    assert re.fullmatch(r"<Lowered: \d nodes, 1 steps; print its .*>", repr(lowered))
+    assert (told := re.fullmatch(r"<Lowered: \d nodes, 1 steps; print its (.*)>", repr(lowered))) is not None
+    assert all(getattr(lowered, stage.removeprefix(".")) for stage in told[1].split())
+    interpreted = pipeline.lower(lowered.traced, backend_named("interpreter"))
+    assert interpreted.python == interpreted.text("python") != ""

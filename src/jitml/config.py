@@ -58,7 +58,7 @@ BACKENDS = {
     "llvm": ("jitml.codegen.llvm.runtime.backend", ("llvm", "asm")),
     "interpreter": ("jitml.codegen.interpreted", ("python",)),
 }
-STAGES = ("graph", "kernels", "memory", *(stage for _, texts in BACKENDS.values() for stage in texts))
+STAGES = ("graph", "schedules", "kernels", "memory", *(stage for _, texts in BACKENDS.values() for stage in texts))
 
 
 class ConfigError(JitmlError, ValueError):

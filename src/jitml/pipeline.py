@@ -103,6 +103,11 @@ class Lowered:
         return self.text("asm")
 
     @property
+    def python(self) -> str:
+        """The kernels as the interpreter runs them."""
+        return self.text("python")
+
+    @property
     def cuda(self) -> str:
         raise UnsupportedError("there is no CUDA back end yet", remedy="`.llvm` and `.asm` show the CPU's code.")
 

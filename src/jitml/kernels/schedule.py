@@ -177,15 +177,18 @@ def show_schedule(kernel: str, schedule: Schedule) -> str:
 
 
 _FIELD = re.compile(r"\{(\w+)\}")
+_BOX = re.compile(r"\bbox\s+([0-9]+)\s*\{([^{}]*)\}")
 _OPTIONAL = re.compile(r"\[(.*?)\]")
-_PATTERNS = {"int": r"\d+", "str": r"%?[A-Za-z_0-9]\w*(?:\.\d+)?", "tuple[str, ...]": r"[A-Za-z_][\w. ]*"}
+_NEW = r"[A-Za-z_]\w*"
+_NAME = rf"(?:%[0-9]+|{_NEW}(?:[.:][0-9]{{1,9}})?)"  # `%0`, `i0`, `i0.1`; what is stored to h in a second place is `h:1`
+_PATTERNS = {"int": r"[0-9]{1,18}", "str": _NAME, "tuple[str, ...]": rf"{_NAME}(?:[ \t]+{_NAME})*"}  # numbers fit 64 bits
 T = TypeVar("T", bound=Primitive)
 
 
 def _pattern(primitive: type[Primitive]) -> re.Pattern[str]:
     kinds = {f.name: f.type for f in fields(primitive)}
-    text = _OPTIONAL.sub(r"(?:\1)?", primitive.FORM).replace(" ", r" +")
-    return re.compile(_FIELD.sub(lambda m: f"(?P<{m[1]}>{_PATTERNS[str(kinds[m[1]])]})", text))
+    text = _OPTIONAL.sub(r"(?:\1)?", primitive.FORM).replace(" ", r"[ \t]+")
+    return re.compile(_FIELD.sub(lambda m: f"(?P<{m[1]}>{_PATTERNS[str(kinds[m[1]])]})", text), re.ASCII)
 
 
 def parse_primitive(text: str) -> Primitive:
@@ -198,7 +201,10 @@ def parse_primitive(text: str) -> Primitive:
     for primitive in sorted(candidates, key=lambda p: p.FORM, reverse=True):
         match = _pattern(primitive).fullmatch(text.strip())
         if match is not None:
-            return _made(primitive, match.groupdict())
+            made = _made(primitive, match.groupdict())
+            if (name := introduced(made)) and not re.fullmatch(_NEW, name, re.ASCII):
+                raise ScheduleError(f"cannot read {text.strip()!r}: {name} is no name for a new loop")
+            return made
     if candidates:
         forms = (_FIELD.sub(lambda m: m[1].upper(), p.FORM) for p in candidates)
         raise ScheduleError(f"cannot read {text.strip()!r}: it is written {' or '.join(map(repr, forms))}")
@@ -227,10 +233,13 @@ def parse_schedule(text: str) -> Schedule:
     text = re.sub(r"#.*", "", text)
     head = re.fullmatch(r"\s*schedule\b[^{}]*\{(.*)\}\s*", text, re.DOTALL)
     text = head[1] if head else text
-    boxes = re.findall(r"\bbox\s+\d+\s*\{([^{}]*)\}", text)
-    if boxes and (rest := re.sub(r"\bbox\s+\d+\s*\{[^{}]*\}", "", text).strip()):
+    boxes = _BOX.findall(text)
+    if boxes and (rest := _BOX.sub("", text).strip()):
         raise ScheduleError(f"{rest!r} stands in no box")
-    return Schedule(tuple(tuple(parse_primitive(line) for line in _lines(box)) for box in boxes or [text]))
+    if (numbers := [number for number, _ in boxes]) != [*map(str, range(len(boxes)))]:
+        raise ScheduleError(f"the boxes of a schedule stand in order, from 0 on, and not as {', '.join(numbers)}")
+    parts = [box for _, box in boxes] or [text]
+    return Schedule(tuple(tuple(parse_primitive(line) for line in _lines(part)) for part in parts))
 
 
 def parse_schedules(given: object) -> tuple[tuple[str, Schedule], ...]:

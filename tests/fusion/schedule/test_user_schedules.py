@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 import jitml
 from jitml.errors import ScheduleError
+from jitml.kernels.schedule import parse_primitive, show_primitive
 from support.drawn_schedules import Array, softmax
 
 X = np.random.default_rng(0).normal(size=(40, 30))
@@ -107,3 +109,33 @@ def test_what_cannot_be_read_is_refused_at_once() -> None:
         jitml.jit(rows, schedules={"k0_exp": "tile i0 i1"})
     with pytest.raises(TypeError, match="is no mapping from names of kernels to schedules"):
         jitml.jit(rows, schedules={"k0_exp": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"split i0 {'9' * 5000} -> io", "cannot read 'split i0 999"),
+        ("split i0 \u0663 -> io", "cannot read"),
+        ("split i0 4 -> 4", "cannot read"),
+        ("split i0 4 -> io.1", "io.1 is no name for a new loop"),
+        ("rfactor i1 4 -> %0", "%0 is no name for a new loop"),
+        (f"vector i0.{'9' * 5000}", "cannot read"),
+        ("reorder i0..1 i1", "cannot read"),
+        ("reorder i0. i1", "cannot read"),
+        ("box 1 { vector i0 } box 0 { unroll i0 }", "stand in order, from 0 on, and not as 1, 0"),
+        ("box 0 { vector i0 } box 0 { unroll i0 }", "stand in order, from 0 on, and not as 0, 0"),
+    ],
+)
+def test_numbers_names_and_boxes_of_other_forms_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(reason)):
+        jitml.jit(two_halves, schedules={"k0_concatenate": text})
+
+
+def test_a_second_store_to_one_array_can_be_named() -> None:
+    assert show_primitive(parse_primitive("stage %0 in h:1")) == "stage %0 in h:1"
+
+
+def test_a_body_is_written_a_bounded_number_of_times() -> None:
+    with pytest.raises(ScheduleError, match="would be written 99999999999 times; 64 are the most") as error:
+        jitml.jit(rows, schedules={"k0_exp": "jam i0 99999999999"})(X)
+    assert "> for i0 in 0:40 {" in str(error.value)

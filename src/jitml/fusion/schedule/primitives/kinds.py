@@ -8,6 +8,8 @@ from jitml.fusion.schedule.tree import LoopTree, Misfit, TreeLoop, named, with_l
 from jitml.kernels.ir import Kind
 from jitml.kernels.schedule import Jam, Parallel, Unroll, Vector
 
+MOST_TOGETHER = 64  # copies of a body, each of which is compiled
+
 
 def parallel(tree: LoopTree, p: Parallel) -> LoopTree:
     """Hand iterations of an outermost loop to threads, so many at once at least."""
@@ -37,6 +39,8 @@ def _of_kind(tree: LoopTree, name: str, kind: Kind, grain: int = 1) -> LoopTree:
 
 def jam(tree: LoopTree, p: Jam) -> LoopTree:
     """Run iterations side by side, in loops whose limits are the same for all of them."""
+    if p.times > MOST_TOGETHER:
+        raise Misfit(f"the body would be written {p.times} times; {MOST_TOGETHER} are the most", named(p.loop, tree)[0])
     for loop in named(p.loop, tree):
         if loop.kind not in ("serial", "parallel") or loop.step != 1 or p.times < 2:
             raise Misfit(
