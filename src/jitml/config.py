@@ -2,8 +2,8 @@
 
 JITML_NUM_THREADS   threads a compiled program may use; default: the cores this process may run on.
                     `jit(threads=...)` wins over it. More than 256, and than four for each core, are taken for as many.
-JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `kernels`,
-                    `memory`, `llvm`, `asm` (of the interpreter: `python`), or `all`. Default: none.
+JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `schedules`,
+                    `kernels`, `memory`, `llvm`, `asm` (of the interpreter: `python`), or `all`. Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_TRACE_SECONDS seconds (of the processor) that loops over Python numbers and containers, and calls, may take which are run

@@ -57,6 +57,7 @@ def fuse(
     measure: bool = True,
     rolls: bool = True,
     schedules: Mapping[str, Schedule] | None = None,
+    path: str = "",
 ) -> KernelProgram:
     """Decide which nodes run together, and write their loops.
 
@@ -67,6 +68,7 @@ def fuse(
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
         rolls: loops over single elements become one kernel, where they can; else regions of kernels.
         schedules: how the loops of some kernels are to run, by the kernels' names.
+        path: of a region's body: what errors put in front of those names.
 
     Raises:
         ScheduleError: one of the schedules does not fit its kernel, or there is no kernel of that name.
@@ -78,7 +80,7 @@ def fuse(
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)
-    fusion = _Fusion(graph, signature, target, scheduler, flat, schedules or {}, rolls=rolls)
+    fusion = _Fusion(graph, signature, target, scheduler, flat, schedules or {}, rolls=rolls, path=path)
     program = fusion.run(measure=measure)
     return verified(program, schedules) if schedules and measure else program
 
@@ -110,8 +112,9 @@ class _Fusion:
         given: Mapping[str, Schedule],
         *,
         rolls: bool,
+        path: str,
     ) -> None:
-        self.scheduler, self.given = scheduler, given
+        self.scheduler, self.given, self.path = scheduler, given, path
         self.schedules: dict[str, Schedule] = {}
         self.graph, self.signature, self.target, self.flat, self.rolls = graph, signature, target, flat, rolls
         self.makers = graph.producers()
@@ -262,6 +265,7 @@ class _Fusion:
                 measure=False,
                 rolls=self.rolls,
                 schedules=given,
+                path=self.path + bodies[-1],
             )
             self.schedules |= {bodies[-1] + inner: s for inner, s in made.schedules.items()}
             return made
@@ -327,10 +331,10 @@ class _Fusion:
             self.steps.append(Call("zeros", (), (zeros.name,), {}, sources))
             return
         name = self.step_name((g.node or members[-1]).op.name)
-        written = self.loops.write(g, name, self.given.get(name))
+        written = self.loops.write(g, self.path + name, self.given.get(name))
         kernel = self.add_kernel(name, written.body, written.params, updates, sources, g.ignored)
         if name in self.given:
-            proven(kernel, written.nests, written.schedule)
+            proven(kernel, self.path + name, written.nests, written.schedule)
         self.schedules[name] = written.schedule
         self.decisions += describe_group(name, g, self.order)
 

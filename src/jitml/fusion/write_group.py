@@ -55,6 +55,7 @@ class GroupLoops:
         """The loops of a group, box by box.
 
         Args:
+            name: of the kernel, for errors.
             given: a schedule of the user's.
         """
         boxes = self.boxes(g)

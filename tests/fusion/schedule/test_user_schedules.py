@@ -57,6 +57,13 @@ def test_a_kernel_in_a_region_has_a_path() -> None:
     np.testing.assert_allclose(scheduled(X), counted(X))
 
 
+@pytest.mark.parametrize(("text", "mark"), [("vector i7", "for i0 in"), ("vector i0; parallel i0", "> for i0 in")])
+def test_a_kernel_in_a_region_is_refused_by_its_path(text: str, mark: str) -> None:
+    with pytest.raises(ScheduleError, match="schedule of k2_while.1/k0_add: ") as error:
+        jitml.jit(counted, schedules={"k2_while.1/k0_add": text})(X)
+    assert mark in str(error.value)
+
+
 def test_a_kernel_that_is_not_there() -> None:
     with pytest.raises(ScheduleError, match="no kernel with a schedule is called k7_exp; there are k0_exp"):
         jitml.jit(rows, schedules={"k7_exp": "vector i0"})(X)

@@ -71,14 +71,17 @@ def fitting(given: Schedule, nests: Sequence[GroupNest], kernel: str) -> Schedul
 _GENERATED = re.compile(r"(t|row|sums)\d+|for|in|point|bind|cell|scratch|recall|store|end|most|grain|jam")
 
 
-def proven(kernel: Kernel, nests: Sequence[GroupNest], schedule: Schedule) -> None:
+def proven(kernel: Kernel, name: str, nests: Sequence[GroupNest], schedule: Schedule) -> None:
     """
+    Args:
+        name: what the user calls the kernel.
+
     Raises:
         ScheduleError: the loops that a schedule of the user's has made of a kernel run into each other.
     """
     for reason in races(kernel):
         for nest, primitives in zip(nests, schedule.boxes):
-            tree = scheduled(nest, primitives, kernel.name)
+            tree = scheduled(nest, primitives, name)
             marked = [loop for loop in loops(tree.body) if reason.startswith(f"{loop.kind} loop over {loop.index}:")]
             if marked:
-                raise refusal(kernel.name, reason, tree, marked[0])
+                raise refusal(name, reason, tree, marked[0])
