@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -120,6 +121,10 @@ def test_what_happens_around_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == 6 * "drawing\n"
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         jitml.jit(_divided)(np.zeros(2))
+    with warnings.catch_warnings(), np.errstate(divide="raise"):
+        warnings.simplefilter("error")  # as it would be, should the answer be called wrong
+        with pytest.raises(FloatingPointError):
+            jitml.jit(lambda x: 1.0 / x)(np.zeros(2))
 
 
 @pytest.mark.usefixtures("interpreted")

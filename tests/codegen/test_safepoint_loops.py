@@ -137,3 +137,8 @@ def test_loops_inside_blocks_are_unrolled() -> None:
     ir = dict(emit_kernel_text(text, X86_64_V4).parts)["optimizer"]
     assert "load atomic" in ir
     assert str(assembly(optimize(parse_ir(ir), X86_64_V4), X86_64_V4, level=1)).count("movb\t$1, (") > 4
+
+
+def test_no_iteration_of_what_may_not_end_takes_no_time() -> None:
+    never = only(kernel("for i0 in 0:0 {\n  while {\n  } x[0] < 1.0 {\n    x[0] = 1.0\n  }\n}").body)
+    assert work((never,)) == 0 and look_every(never, {}, is_inside=False) == 0

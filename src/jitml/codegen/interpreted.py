@@ -1,7 +1,7 @@
 """The interpreter as a back end: kernels as Python functions over NumPy arrays, and `interpreter.py` around them.
 
 It is slow, and the oracle of the others: what it answers wrongly is wrong before code is written. It hears of no floating-point
-errors; a call in which they must be heard is left to the plain function.
+errors; a call in which they must be heard, or would raise, is left to the plain function.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from jitml.codegen.backend import Backend, CodeOptions, Executable
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.schedule import schedule
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
+from jitml.codegen.run.fp_errors import Errors, may_raise
 from jitml.errors import FailedCheck, UnsupportedError
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.kernels.interpret import load_kernel, write_kernel
@@ -42,11 +43,11 @@ class InterpretedCall(ProgramCall):
     def __init__(self, program: Program, module: InterpretedModule, needs: RunNeeds) -> None:
         super().__init__(program)
         self._functions = {key: load_kernel(*kernel) for key, kernel in module.kernels.items()}
-        self._is_deaf = needs.errors is not None and bool(needs.errors.demanded)
+        self._errors = needs.errors or Errors()
         self.surround(self._interpret, RunNeeds(None, needs.generators))
 
     def _interpret(self, *args: Any) -> list[Array]:
-        if self._is_deaf:
+        if self._errors.demanded or (self._errors.possible and may_raise()):
             raise FailedCheck("floating-point errors must be heard of, which the interpreter does not see")
         given = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
         whole = [_with_room(x, b) for x, b in zip(given, self.inputs)]

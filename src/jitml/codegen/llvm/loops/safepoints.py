@@ -116,13 +116,18 @@ def work(body: Sequence[Stmt], known: Known = NOTHING) -> float:
         if isinstance(stmt, While):
             return inf
         if isinstance(stmt, Loop):
-            total += most_trips(stmt, known) * work(stmt.body, within(stmt, known))
+            total += _times(most_trips(stmt, known), work(stmt.body, within(stmt, known)))
             continue
         if isinstance(stmt, Let):
             known[stmt.name] = stmt.value
         inner = children(stmt)
         total += work(inner, known) if inner else 1 + sum(map(_work_of_part, walk_expressions((stmt,))))
     return total
+
+
+def _times(trips: float, own: float) -> float:
+    """No iteration takes no time, even one that would not end."""
+    return trips * own if trips else 0.0
 
 
 def _work_of_part(expr: Expr) -> float:
@@ -198,7 +203,7 @@ def _written_out(terms: dict[str, int], known: Known) -> dict[str, int]:
 def look_every(loop: Loop, known: Known, *, is_inside: bool) -> int:
     """How many iterations of a loop are worth one look; 0 if it needs none, as it is short, or as those around it look."""
     own, trips = work(loop.body, within(loop, known)), most_trips(loop, known)
-    if trips * own <= _SHORT_LOOP:
+    if _times(trips, own) <= _SHORT_LOOP:
         return 0
     if is_inside and trips == _UNKNOWN_TRIPS:
         return int(own >= _LONG_INSIDE)
