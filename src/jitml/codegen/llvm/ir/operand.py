@@ -40,7 +40,7 @@ Arg: TypeAlias = Operand | bool | int | float
 def llvm_type(dtype: DType, lanes: int = 1) -> str:
     """`<8 x double>` for (float64, 8); bools are i1, and integers have no sign in LLVM.
 
-    >>> llvm_type(DTYPES["f64"], 8)
+    >>> llvm_type(np.dtype("f8"), 8)
     '<8 x double>'
     """
     if dtype == BOOL:
@@ -55,7 +55,7 @@ def llvm_type(dtype: DType, lanes: int = 1) -> str:
 def mangled(dtype: DType, lanes: int = 1) -> str:
     """A type as it stands in the names of intrinsics.
 
-    >>> mangled(DTYPES["f64"], 8), mangled(BOOL)
+    >>> mangled(np.dtype("f8"), 8), mangled(BOOL)
     ('v8f64', 'i8')
     """
     element = f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
@@ -70,7 +70,7 @@ def c_type(dtype: DType) -> str:
 def literal(value: bool | int | float, dtype: DType) -> str:
     """A constant's text: hex bits for floats (exact, and the only form for nan and inf), signed decimals for integers.
 
-    >>> literal(1.0, DTYPES["f64"]), literal(0.1, DTYPES["f32"]), literal(2**64 - 1, DTYPES["u64"])
+    >>> literal(1.0, np.dtype("f8")), literal(0.1, np.dtype("f4")), literal(2**64 - 1, np.dtype("u8"))
     ('0x3FF0000000000000', '0x3FB99999A0000000', '-1')
     """
     if dtype == BOOL:
@@ -90,7 +90,7 @@ def literal(value: bool | int | float, dtype: DType) -> str:
 def constant_value(x: Operand) -> int | float | None:
     """The number that a constant, or the splat of one, stands for; None for a computed value.
 
-    >>> constant_value(Operand(DTYPES["f64"], 8, (f"splat (double {literal(0.5, DTYPES['f64'])})",)))
+    >>> constant_value(Operand(np.dtype("f8"), 8, (f"splat (double {literal(0.5, np.dtype('f8'))})",)))
     0.5
     """
     digits = x.names[0].removeprefix(f"splat ({llvm_type(x.dtype)} ").removesuffix(")")
