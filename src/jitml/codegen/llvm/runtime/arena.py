@@ -11,10 +11,10 @@ import ctypes
 import mmap
 import re
 import sys
-from functools import cache
 
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.once import once
 
 HUGE_PAGE = 2 << 20
 MADV_DONTNEED = 4
@@ -187,7 +187,7 @@ out:
 _LIBC = ("pthread_key_create", "pthread_getspecific", "pthread_setspecific", "posix_memalign", "malloc", "free", "madvise")
 
 
-@cache
+@once
 def arenas() -> Code:
     """The process's arenas, compiled at the first need: `jitml_arena` is the address of the function above."""
     linux = sys.platform == "linux"

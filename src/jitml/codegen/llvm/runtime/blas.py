@@ -18,6 +18,7 @@ from typing import Any
 
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.once import once
 from jitml.errors import StarvedError
 from jitml.headroom import require_blas
 
@@ -131,7 +132,7 @@ def blas_address(symbol: str) -> int:
     return address
 
 
-@cache
+@once
 def blas_gates() -> Code:
     """`jitml_blas_enter` and `jitml_blas_leave`, compiled at the first need."""
     _capsules()

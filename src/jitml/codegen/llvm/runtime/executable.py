@@ -28,6 +28,7 @@ from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
 from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim
 from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, native_calls, native_function
+from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.random import random_address
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.sorting import sort_address
@@ -180,7 +181,7 @@ def _parallel_for(threads: int) -> bytes:
     return jit.generate(jit.parse(parallel_for_ir(threads)), host_cpu(), level=1)
 
 
-@cache
+@once
 def _support() -> bytes:
     return jit.generate(jit.parse(support_ir(host_cpu())), host_cpu(), level=1)
 

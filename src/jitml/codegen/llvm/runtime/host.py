@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from jitml.codegen.llvm.ir.unit import HostStep
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.run.fp_errors import error_state, give_back, raising_at
 from jitml.errors import FailedCheck
 from jitml.interrupts import pass_on
@@ -52,7 +52,7 @@ out:
 _API = ("PyGILState_Ensure", "PyGILState_Release", "PyObject_CallFunction", "Py_DecRef")
 
 
-@cache
+@once
 def host_shim() -> Code:
     """`jitml_host`, which calls a Python object, compiled at the first need.
 

@@ -10,7 +10,6 @@ import ctypes
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.unit import ModulePart
 from jitml.codegen.llvm.runtime.cpu import llvm_binding, target_machine
+from jitml.codegen.llvm.runtime.once import once
 from jitml.config import CONFIG
 from jitml.headroom import require_llvm
 from jitml.interrupts import leave_if_abandoned
@@ -45,7 +45,7 @@ class Code:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._tracker))
 
 
-@cache
+@once
 def _linker() -> Any:
     # Kept until the process ends: at exit, the thread pool's workers still stand in code that it owns.
     linker = llvm_binding().create_lljit_compiler()
@@ -62,10 +62,26 @@ def parse(text: str) -> Any:
     """
     require_llvm(text=len(text))
     binding = llvm_binding()
-    module = binding.parse_assembly(text, binding.create_context())  # else types and constants stay in the one of the process
+    context = binding.create_context()  # else types and constants stay in the one of the process
+    module = binding.parse_assembly(text, context)
+    _own(module, context)
     if CONFIG.check:
         module.verify()
     return module
+
+
+def _own(module: Any, context: Any) -> None:
+    """Let a module end its context when it ends: the collector would end both in any order, and LLVM crash."""
+    library = llvm_binding().ffi.lib
+    end_module, end_context = library.LLVMPY_DisposeModule, library.LLVMPY_ContextDispose
+    one, other = module._ptr, context._ptr
+
+    def dispose() -> None:
+        end_module(one)
+        end_context(other)
+
+    module._dispose = dispose
+    context.detach()
 
 
 def prepare(part: ModulePart, cpu: Cpu) -> tuple[Any, int]:

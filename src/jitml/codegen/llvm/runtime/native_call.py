@@ -35,6 +35,7 @@ from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
+from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.results import LARGE, results, results_handler
 from jitml.codegen.llvm.runtime.safepoints import ENTER, LEAVE, safepoints
 from jitml.codegen.llvm.shapes import SHAPES
@@ -391,7 +392,7 @@ MOST_BYTES = 2**62  # instead of more than a machine word says: no more than thi
 _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
 
-@cache
+@once
 def _native_call() -> Code:
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS.split()}
     imports |= {name: id(x) for name, x in _OBJECTS.items()}

@@ -19,6 +19,7 @@ import numpy as np
 
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.random_ir import DOUBLE, INTEGERS, LEGACY_NORMAL, NUMBER, pcg64_ir
 from jitml.codegen.run.generators import generator_places, kept_normal
 from jitml.ir.op import OPS
@@ -68,7 +69,7 @@ def _function(distribution: str, dtype: DType) -> str:
     return f"random_standard_{distribution}{'_f' if dtype.itemsize == 4 else ''}"
 
 
-@cache
+@once
 def _library() -> dict[str, int]:
     """Addresses of NumPy's C functions, by name; empty where it does not export them."""
     from numpy.random import _generator
@@ -101,7 +102,7 @@ def _pcg64() -> int:
     return ctypes.cast(bits.ctypes.next_uint64, ctypes.c_void_p).value or 0 if is_known else 0
 
 
-@cache
+@once
 def _code() -> Code:
     """All routines, compiled at the first need."""
     places, kept = _places(), kept_normal()

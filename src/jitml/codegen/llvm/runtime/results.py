@@ -17,11 +17,11 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from functools import cache
 
 from jitml.codegen.llvm.runtime.arena import HUGE_PAGE, MADV_HUGEPAGE
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.once import once
 from jitml.config import CONFIG
 from jitml.headroom import give_back_first
 
@@ -263,7 +263,7 @@ class _MemoryHandler(ctypes.Structure):
     )
 
 
-@cache
+@once
 def results() -> Code:
     """The functions above, compiled at the first need."""
     linux = sys.platform == "linux"
@@ -279,7 +279,7 @@ def results() -> Code:
     return loaded
 
 
-@cache
+@once
 def results_handler() -> int:
     """The address of the capsule that says how NumPy frees and resizes a large result."""
     code = results()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from functools import cache
 
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir
@@ -21,6 +20,7 @@ from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, OWNER, STOPPED
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.once import once
 
 ENTER, LEAVE = "jitml_run_begins", "jitml_run_ends"
 PERIOD_NS = 50_000_000
@@ -264,7 +264,7 @@ def safepoints_ir(cpu: Cpu, *, linux: bool) -> str:
     return text.format(flags=flags_ir(cpu), futex=futex, period=PERIOD_NS, DUE=DUE, STOPPED=STOPPED, OWNER=OWNER)
 
 
-@cache
+@once
 def safepoints() -> Code:
     """The functions above, compiled at the first need."""
     cpu, linux = host_cpu(), sys.platform == "linux"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
+from jitml.codegen.llvm.runtime.once import once
 from jitml.ir.types import DTYPES, DType
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +38,7 @@ def has_sorts() -> bool:
     return bool(functions) and all(functions.values())
 
 
-@cache
+@once
 def _functions() -> dict[str, int]:
     """Addresses by symbol, 0 where no function does what NumPy does; empty if this NumPy is unknown."""
     table = numpy_api()

@@ -19,13 +19,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from functools import cache
 
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
 from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, PARALLEL_FOR_WATCHED
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.safepoints import PERIOD_NS, safepoints
 
 # The number of the futex system call and the hint of a spinning thread, by architecture (Linux).
@@ -324,7 +324,7 @@ def pool_ir(cpu: Cpu, *, linux: bool) -> str:
     return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(cpu) + mode_ir(cpu), **words)
 
 
-@cache
+@once
 def pool() -> Code:
     """The process's pool, compiled at the first need: `jitml_pool_run` is its address."""
     cpu = host_cpu()
