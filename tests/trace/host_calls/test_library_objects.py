@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import types
+import warnings
 from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
@@ -418,3 +419,22 @@ def test_the_memory_that_a_method_gives_is_the_objects(f: Callable[[Any], Any]) 
     compiled = jitml.jit(f, verify="never")
     for x in (B, B * 2):
         assert repr(compiled(x.copy())) == repr(f(x.copy()))
+
+
+@pytest.mark.parametrize("change", [lambda s: s.setdiag(2), lambda s: s.sort_indices(), lambda s: s.__setitem__((0, 0), 5.0)])
+def test_own_methods_do_not_change_a_copy_of_what_is_written(change: Any) -> None:
+    def scaled(s: Any, x: Any) -> Any:
+        s.data *= 2
+        change(s)
+        return x
+
+    mine, theirs = (scipy.sparse.csr_matrix((np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 2, 2]))) for _ in range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scaled(theirs, np.ones(2))
+        try:
+            jitml.jit(scaled, verify="never")(mine, np.ones(2))
+        except jitml.UnsupportedError:
+            assert mine.data.tolist() == [1.0, 2.0]
+        else:
+            assert mine.toarray().tolist() == theirs.toarray().tolist()

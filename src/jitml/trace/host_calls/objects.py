@@ -398,7 +398,10 @@ class AsWritten:
         leaves, spec = flatten((args, kwargs))
         copies = [self._copied(x, arrays, contents) for x in leaves]
         args, kwargs = unflatten(spec, copies)
+        states = [(x, ObjectState(x)) for x, before in zip(copies, leaves) if x is not before]
         result = self.function(*args, **kwargs)
+        if not all(state.is_of(x) for x, state in states):
+            raise FailedCheck("an object from outside, of which an array is written, is changed by its own method")
         parts = arrays_of([x for x, before in zip(copies, leaves) if x is not before])
         for leaf in flatten(result)[0]:
             if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in parts):
