@@ -64,7 +64,10 @@ ROOMS = {
             "",
         ),
     ),
-    "codegen": ("run", "llvm/schedule", "", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
+    "codegen": (
+        *("run", "llvm/schedule", "", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
+        *("cuda",),
+    ),
     "dispatch": ("",),
     "memory": ("",),
     "verification": ("",),
