@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -174,3 +177,33 @@ def test_nothing_is_stored_beyond_the_last_element(n: int, dtype: str) -> None:
 def test_what_is_kept_aside_is_read_before_it_is_cleared(count: int) -> None:
     """LLVM 22's optimiser read it again behind the store."""
     check(NESTS["what is kept aside and cleared"], {"count": np.array(count), "x": np.arange(8.0), "y": np.arange(8.0) + 1})
+
+
+def of_many_gathers(count: int) -> str:
+    """A sum of bytes, each at a place whose rows are as long as only the run knows."""
+    names = ", ".join(f"n{k}: i64[]" for k in range(count))
+    rows = " ".join(f"let m{k}: i64 = n{k}[]" for k in range(count))
+    total = " + ".join(f"x[(i + {k}) // m{k}, (i + {k}) % m{k}]" for k in range(count))
+    return f"""kernel k(x: i8[64, 64], {names}, y: i8[]) {{ {rows}
+      cell s: i8 = -128_i8; for i in 0:1024 vector {{ s max= {total} }}; y[] = s }}"""
+
+
+def test_a_long_body_has_as_many_lanes_as_can_be_compiled() -> None:
+    """In a process of its own: with 512 lanes of eight bytes for each index, LLVM worked for a minute, or for many."""
+    text = of_many_gathers(80)
+    source = f"""
+from jitml.codegen.llvm.runtime.cpu import host_cpu
+from jitml.codegen.llvm.runtime.jit import generate, prepare
+from support.llvm_kernels import emit_kernel_text
+for part in emit_kernel_text({text!r}, host_cpu()).parts:
+    module, level = prepare(part, host_cpu())
+    assert generate(module, host_cpu(), level=level)
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=30, env=environment)
+
+
+def test_lanes_of_a_long_body_give_what_each_gives() -> None:
+    rng, count = np.random.default_rng(3), 40
+    sizes = {f"n{k}": np.array(40 + k % 20) for k in range(count)}
+    check(of_many_gathers(count), {"x": rng.integers(-9, 9, (64, 64), np.int8), "y": np.zeros((), np.int8), **sizes})

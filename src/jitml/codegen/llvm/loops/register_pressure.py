@@ -7,7 +7,7 @@ Working on several vectors at once hides the latency of a chain of operations, a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jitml.ir.types import I64, DType
 from jitml.kernels.ir import (
@@ -23,6 +23,7 @@ from jitml.kernels.ir import (
     Stmt,
     Update,
     Var,
+    affine,
     expressions,
     walk,
     walk_expression,
@@ -78,6 +79,27 @@ def _need(expr: Expr) -> int:
 def operations(body: Sequence[Stmt], *, polynomial: int = 1) -> int:
     """Scalar functions in the body, index arithmetic included; `polynomial` is what one of many instructions counts as."""
     return sum(1 if e.fn in _PLAIN else polynomial for e in walk_expressions(body) if isinstance(e, Apply))
+
+
+def vector_operations(body: Sequence[Stmt], lanes: int, *, vector_bytes: int, polynomial: int) -> int:
+    """What `operations` of that many lanes are when each works on one register, indices that are no sums included.
+
+    Sums of indices are one number for all lanes, a base; what divides an index, or bounds it, has one in each: 64 bytes are one
+    register, and the indices of as many elements are eight.
+    """
+    return sum(
+        max(1, _size(e.dtype) * lanes // vector_bytes) * (1 if e.fn in _PLAIN else polynomial)
+        for stmt in walk(body)
+        for root in expressions(stmt)
+        for e in _in_each_lane(root)
+    )
+
+
+def _in_each_lane(expr: Expr) -> Iterator[Apply]:
+    if isinstance(expr, Apply) and not (expr.dtype == I64 and affine(expr) is not None):
+        yield expr
+    for part in getattr(expr, "args", getattr(expr, "at", ())):
+        yield from _in_each_lane(part)
 
 
 def widest_element(loop: Loop) -> int:

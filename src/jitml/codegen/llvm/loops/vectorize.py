@@ -14,7 +14,7 @@ from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.access import COMBINES
-from jitml.codegen.llvm.loops.register_pressure import operations, registers_needed, widest_element
+from jitml.codegen.llvm.loops.register_pressure import operations, registers_needed, vector_operations, widest_element
 from jitml.codegen.llvm.loops.statements import StatementEmitter, identifier, identity
 from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.scalar_math import emit
@@ -44,6 +44,10 @@ from jitml.kernels.ir import (
 LARGE_BODY = 100
 # What an inlined polynomial counts as where its operations matter.
 POLYNOMIAL = 20
+# Operations on registers in a loop's body from which on LLVM takes more than linear time: what hoists invariants asks for each
+# instruction which blocks leave the loop, and there are more of both. Of 43 gathers at quotients and remainders, 9,000 took
+# 0.9 seconds, 18,000 took 1.9, 36,000 took 6, and 145,000 did not end within minutes.
+LARGEST_BODY = 8_000
 # Main steps from which on the few elements that they leave are not worth a copy of the body for single vectors.
 LONG_STRIP = 64
 # Fewer iterations than this are not worth aligning a streamed store for.
@@ -122,6 +126,15 @@ class VectorNest(StatementEmitter):
             # Under masks a short loop is one step, however many lanes of it are left over.
             while vectors > 1 and (vectors * width // 2 >= trips if self.cpu.has_avx512 else vectors * width > trips):
                 vectors //= 2
+        return self._within_reach(loop, width, vectors)
+
+    def _within_reach(self, loop: Loop, width: int, vectors: int) -> tuple[int, int]:
+        """As many of the lanes as LLVM can make code of: fewer vectors, then fewer lanes than a register holds of bytes."""
+        size = self.cpu.vector_bytes
+        while vectors * width * 8 > size and (
+            vector_operations(loop.body, vectors * width, vector_bytes=size, polynomial=POLYNOMIAL) > LARGEST_BODY
+        ):
+            width, vectors = (width, vectors // 2) if vectors > 1 else (width // 2, vectors)
         return width, vectors
 
     # --------------------------------------------------------------------------------------------- how
