@@ -12,6 +12,7 @@ import pytest
 
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime.cpu import host_cpu
+from jitml.errors import LoweringError
 from jitml.ir.types import DTYPES
 from jitml.kernels.interpret import interpret
 from jitml.kernels.text.parser import parse
@@ -47,6 +48,12 @@ def test_histogram_and_gather() -> None:
     rng = np.random.default_rng(1)
     check(KERNELS["histogram"], {"x": rng.random(20), "h": np.zeros(4, np.int64)})
     check(KERNELS["gather"], {"x": rng.random(6), "k": np.array([0, -1, 5, -6]), "y": np.zeros(4)})
+
+
+@pytest.mark.parametrize("kind", ["block", "thread"])
+def test_loops_of_other_processors_are_refused(kind: str) -> None:
+    with pytest.raises(LoweringError, match=f"the loop over i is for {kind}s"):
+        check(f"kernel k(x: f64[8], y: f64[8]) {{ for i in 0:8 {kind} {{ y[i] = x[i] }} }}")
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -7,7 +7,7 @@ import pytest
 
 from jitml.kernels.interpret import interpret
 from jitml.kernels.text.parser import parse
-from support.kernel_texts import KERNELS
+from support.kernel_texts import BLOCK_KERNELS, KERNELS
 
 RNG = np.random.default_rng(0)
 
@@ -22,6 +22,14 @@ def test_row_wise_chain_keeps_float32() -> None:
     x = RNG.normal(size=(4, 9)).astype(np.float32)
     y = np.empty_like(x)
     interpret(parse(KERNELS["softmax"]), {"x": x, "y": y})
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-6)
+
+
+def test_blocks_and_threads() -> None:
+    x = RNG.normal(size=(5, 70)).astype(np.float32)
+    y = np.empty_like(x)
+    interpret(parse(BLOCK_KERNELS["blocks"]), {"x": x, "y": y})
     e = np.exp(x - x.max(1, keepdims=True))
     np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-6)
 

@@ -9,6 +9,7 @@ from jitml.fusion.fuse import DEFAULT
 from jitml.ir.text.parser import parse
 from jitml.kernels.program import Call, KernelProgram
 from jitml.kernels.target import GEMM, Accepts, Cost, Limits, Target
+from jitml.kernels.text.parser import parse as parse_kernel
 from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
 from support.fused import fuse
@@ -96,6 +97,10 @@ def test_what_a_target_cannot_run_is_found() -> None:
     with pytest.raises(VerificationError, match=r"k0_add: the loop over \w+ is vector; a plotter has serial, unroll"):
         verify_for(loops, Target("a plotter", kinds=frozenset(("serial", "unroll"))))
     verify_for(loops, with_gemm(None))
+    blocks = KernelProgram({}, (), (), {}, {}, (parse_kernel("kernel k(y: f64[8]) { for i in 0:8 block { y[i] = 0.0 } }"),))
+    with pytest.raises(VerificationError, match="k: the loop over i is block; cpu has parallel, serial, unroll, vector"):
+        verify_for(blocks, DEFAULT)
+    verify_for(blocks, Target("a device", kinds=frozenset(("serial", "block", "thread"))))
 
 
 @pytest.mark.parametrize("alignment", [64, 256])

@@ -10,13 +10,13 @@ from jitml.kernels.ir import Apply, Const, Kernel, Load, Var
 from jitml.kernels.text.parser import parse
 from jitml.kernels.text.printer import show, show_expr, show_program
 from jitml.kernels.text.program_parser import parse_program
-from support.kernel_texts import KERNELS, PROGRAM
+from support.kernel_texts import BLOCK_KERNELS, KERNELS, PROGRAM
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_canonical_text_survives_a_round_trip(name: str) -> None:
-    kernel = parse(KERNELS[name])
-    assert show(kernel) == KERNELS[name]
+@pytest.mark.parametrize("text", [*KERNELS.values(), *BLOCK_KERNELS.values()], ids=[*KERNELS, *BLOCK_KERNELS])
+def test_canonical_text_survives_a_round_trip(text: str) -> None:
+    kernel = parse(text)
+    assert show(kernel) == text
     assert parse(show(kernel)) == kernel
 
 

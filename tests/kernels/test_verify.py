@@ -11,15 +11,15 @@ from jitml.kernels.text.parser import parse
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.kernel import verify
 from jitml.kernels.verify.program import verify_program
-from support.kernel_texts import KERNELS, PROGRAM
+from support.kernel_texts import BLOCK_KERNELS, KERNELS, PROGRAM
 
 XY = "kernel k(x: f64[8], y: f64[8]) "
 MATRIX = "kernel k(x: f64[4, 6], y: f64[4, 6]) "
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_valid(name: str) -> None:
-    verify(parse(KERNELS[name]))
+@pytest.mark.parametrize("text", [*KERNELS.values(), *BLOCK_KERNELS.values()], ids=[*KERNELS, *BLOCK_KERNELS])
+def test_valid(text: str) -> None:
+    verify(parse(text))
 
 
 ACCEPTED = {
@@ -74,6 +74,13 @@ ACCEPTED = {
     " let t: i64 = maximum(minimum(n[], i), 0); y[i] = x[6 - i + t] } }",
     "less the smaller of two, beside what bounds either": "kernel k(n: i64[], x: f64[7], y: f64[6]) { for i in 0:6 {"
     " let t: i64 = minimum(maximum(n[], 0 - i), 0); y[i] = x[6 - i - t] } }",
+    "blocks in blocks, threads in them": MATRIX + "{ for i in 0:4 block { for b in 0:6:3 block { for j in b:b + 3 thread {"
+    " y[i, j] = x[i, j] } } } }",
+    "threads of one block": "kernel k(x: f64[8], y: f64[]) { cell s: f64 = 0.0; for i in 0:8 thread { s add= x[i] }; y[] = s }",
+    "threads that pass on what is in shared memory": MATRIX + "{ for i in 0:4 block { alloc r: f64[6] {"
+    " for j in 0:6 thread { r[j] = x[i, j] }; for j in 0:6 thread { y[i, j] = r[5 - j] } } } }",
+    "threads in pieces of a row": MATRIX + "{ for i in 0:4 block { for b in 0:6:3 {"
+    " for j in b:b + 3 thread { y[i, j] = 0.0 } } } }",
     "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
 }
 
@@ -122,6 +129,22 @@ REFUSED = {
     "jitml_uniform_f64 draws no i32": "kernel k(a: i64[], y: i32[]) { draw d: i32 = jitml_uniform_f64(a[]); y[] = d }",
     "parallel loop over i: the outer cell s is combined in two ways": XY
     + "{ cell s: f64 = 0.0; for i in 0:8 parallel { s add= x[i]; s mul= x[i] } }",
+    "the block loop over j stands in what is no block loop": MATRIX + "{ for i in 0:4 { for j in 0:6 block { y[i, j] = 0.0 } } }",
+    "the block loop over i stands in what is no block loop": XY + "{ alloc r: f64[8] { for i in 0:8 block { y[i] = x[i] } } }",
+    "all blocks of the loop over i combine into s, and share no cells": XY
+    + "{ cell s: f64 = 0.0; for i in 0:8 block { s add= x[i] } }",
+    "the thread loop over j stands in the thread loop over i": MATRIX
+    + "{ for i in 0:4 thread { for j in 0:6 thread { y[i, j] = 0.0 } } }",
+    "the thread loop over j stands in the vector loop over i": MATRIX
+    + "{ for i in 0:4 vector { for j in 0:6 thread { y[i, j] = 0.0 } } }",
+    "threads take the elements of the product s in another order than the loop over i": XY
+    + "{ cell s: f64 = 1.0; for i in 0:8 thread { s mul= x[i] } }",
+    "the parallel loop over i has threads of its own": MATRIX
+    + "{ for i in 0:4 parallel { for j in 0:6 thread { y[i, j] = 0.0 } } }",
+    "block loop over i: y is written in one iteration and written in another": XY + "{ for i in 0:8 block { y[0] = x[i] } }",
+    "thread loop over i: r is written in one iteration and read in another": XY
+    + "{ alloc r: f64[9] { for i in 0:8 thread { r[i] = x[i]; y[i] = r[i + 1] } } }",
+    "thread loop over i: the outer cell s is set in order": XY + "{ cell s: f64 = 0.0; for i in 0:8 thread { s = x[i] } }",
     "q is updated but is no cell in scope": XY + "{ q add= 1 }",
     "the parallel loop over j stands inside the loop over i": MATRIX
     + "{ for i in 0:4 { for j in 0:6 parallel { y[i, j] = 0.0 } } }",

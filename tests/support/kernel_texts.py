@@ -49,6 +49,30 @@ kernel transpose(x: f64[10, 7], y: f64[7, 10]) {
   }
 }"""
 
+BLOCKS = """\
+kernel blocks(x: f32[5, 70], y: f32[5, 70]) {
+  for i in 0:5 block {
+    alloc row: f32[70] {
+      cell m: f32 = -inf_f32
+      for j in 0:70 thread {
+        m max= x[i, j]
+      }
+      for j in 0:70 thread {
+        row[j] = exp(x[i, j] - m)
+      }
+      cell s: f32 = 0.0_f32
+      for jo in 0:70:4 thread {
+        for j in jo:minimum(jo + 4, 70) vector {
+          s add= row[j]
+        }
+      }
+      for j in 0:70 thread {
+        y[i, j] = row[j] / s
+      }
+    }
+  }
+}"""
+
 GATHER = """\
 kernel gather(x: f64[6], k: i64[4], y: f64[4]) {
   for i in 0:4 {
@@ -148,6 +172,7 @@ KERNELS = {
     text.split("(")[0].removeprefix("kernel "): text
     for text in (AXPY, SOFTMAX, CUMSUM, TILED, GATHER, HISTOGRAM, PAD, SCRATCH, FLAT, LANES, UPDATE, BISECT)
 }
+BLOCK_KERNELS = {"blocks": BLOCKS}
 
 PROGRAM = """\
 program(x) -> (out) {

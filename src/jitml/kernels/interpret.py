@@ -3,9 +3,9 @@
 Run it on NumPy arrays, with every index checked: the oracle of the emitters.
 
 The kernel is written as a Python function and compiled once. Scalars are NumPy scalars, so dtypes are kept exactly and
-the functions of `Apply` mean what the ops of `jitml.ir` mean. A vector loop without branches runs all its lanes at once
-as NumPy vectors, which gives the same as one lane after the other for every kernel that `verify` accepts; sums over the
-lanes associate as NumPy's do.
+the functions of `Apply` mean what the ops of `jitml.ir` mean. A vector loop without branches, or an innermost thread loop,
+runs all its lanes at once as NumPy vectors, which gives the same as one lane after the other for every kernel that `verify`
+accepts; sums over the lanes associate as NumPy's do.
 """
 
 from __future__ import annotations
@@ -287,6 +287,8 @@ class _KernelToPython:
 
 def _runs_in_lanes(loop: Loop) -> bool:
     """Whether a loop may run as NumPy vectors: no lane branches, allocates, or loops on its own."""
-    if loop.kind != "vector" or any(isinstance(s, (If, While, Alloc)) for s in walk(loop.body)):
+    if loop.kind not in ("vector", "thread") or any(isinstance(s, (If, While, Alloc)) for s in walk(loop.body)):
         return False
+    if loop.kind == "thread":
+        return not any(isinstance(s, Loop) for s in walk(loop.body))
     return not any(isinstance(s, Loop) and s.kind != "serial" and s.kind != "unroll" for s in walk(loop.body))

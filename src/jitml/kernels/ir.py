@@ -151,7 +151,8 @@ def less(x: Any, y: Any) -> Expr:
 
 # ----------------------------------------------------------------------------------------------------- statements
 
-Kind = Literal["serial", "parallel", "vector", "unroll"]
+Kind = Literal["serial", "parallel", "vector", "unroll", "block", "thread"]
+FREE: frozenset[Kind] = frozenset(("parallel", "vector", "block", "thread"))  # kinds whose iterations may run in any order
 Combine = Literal["add", "mul", "max", "min", "or", "and"]
 
 
@@ -167,6 +168,13 @@ class Loop:
     Kinds: `parallel` iterations may run on any thread in any order, and stand outermost only; `grain` is the least
     number of iterations worth handing to a thread. `vector` iterations run as SIMD lanes: the body may hold serial
     loops whose limits do not depend on the index, and cells of its own (one per lane). `unroll` repeats the body.
+
+    Two kinds are for processors with blocks of threads. `block` iterations are taken by blocks, in any order and at once; such
+    a loop stands outermost, or in nothing but other block loops. `thread` iterations are dealt out to the threads of a block:
+    thread t of T takes t, t + T, and so on; T is no more than gives each `grain` iterations. What a thread loop combines into a
+    cell from outside is there for all threads when it ends, and so is what it has stored: threads wait for each other. A
+    block's statements outside thread loops are run by all its threads alike, but for stores and checks, which one of them runs;
+    scratch there is shared by the threads.
     """
 
     index: str

@@ -60,6 +60,16 @@ class Parallel:
 
 
 @dataclass(frozen=True, slots=True)
+class BindLoop:
+    """Blocks of threads take iterations (`to` is `block`), or the threads of one block, each at least `grain` (`thread`)."""
+
+    FORM: ClassVar[str] = "bind {loop} {to}[ grain {grain}]"
+    loop: str
+    to: str
+    grain: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Vector:
     """Iterations are the lanes of vectors."""
 
@@ -126,7 +136,9 @@ class Jam:
     times: int
 
 
-Primitive: TypeAlias = Split | Fuse | Reorder | Parallel | Vector | Unroll | RFactor | Stage | StageCells | Inline | Jam
+Primitive: TypeAlias = (
+    Split | Fuse | Reorder | Parallel | BindLoop | Vector | Unroll | RFactor | Stage | StageCells | Inline | Jam
+)
 PRIMITIVES: tuple[type[Primitive], ...] = get_args(Union[Primitive])  # noqa: UP007  # of a union of classes, too
 
 

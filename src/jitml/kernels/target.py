@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import get_args
 
 from jitml.ir.types import F32, F64, DType
 from jitml.kernels.ir import Kind
+
+CORE_KINDS: frozenset[Kind] = frozenset(("serial", "parallel", "vector", "unroll"))  # of processors with cores and vectors
 
 # Work of the functions that are not one instruction, in simple vector operations.
 WORK: Mapping[str, float] = {
@@ -162,5 +163,5 @@ class Target:
     cost: Cost = Cost()
     limits: Limits = Limits()
     blocks: Blocks = Blocks()
-    kinds: frozenset[Kind] = frozenset(get_args(Kind))
+    kinds: frozenset[Kind] = CORE_KINDS
     calls: Mapping[str, Accepts] = field(default_factory=lambda: CALLS)

@@ -78,7 +78,8 @@ def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None
     views = {b.name: b for b in kernel.params}
     target, where = views[written], [k for k, s in enumerate(kernel.body) if _touches(s, (read, written))]
     alike = read in views and replace(views[read], name=written) == target
-    if kernel.optimize or not alike or len(where) != 1:
+    in_blocks = any(isinstance(s, Loop) and s.kind in ("block", "thread") for s in walk(kernel.body))
+    if kernel.optimize or in_blocks or not alike or len(where) != 1:
         return None
     (at,) = where
     loop, before = kernel.body[at], frozenset(s.name for s in kernel.body[:at] if isinstance(s, Let))

@@ -57,6 +57,11 @@ def test_a_kernel_in_a_region_has_a_path() -> None:
     np.testing.assert_allclose(scheduled(X), counted(X))
 
 
+def test_kinds_that_the_target_lacks_are_refused() -> None:
+    with pytest.raises(ScheduleError, match="bind i0 block: cpu has no block loops; its kinds are parallel, unroll, vector"):
+        jitml.jit(rows, schedules={"k0_exp": "bind i0 block"}).lower(X)
+
+
 @pytest.mark.parametrize(("text", "mark"), [("vector i7", "for i0 in"), ("vector i0; parallel i0", "> for i0 in")])
 def test_a_kernel_in_a_region_is_refused_by_its_path(text: str, mark: str) -> None:
     with pytest.raises(ScheduleError, match=re.escape("schedule of k2_while.1/k0_add: ")) as error:

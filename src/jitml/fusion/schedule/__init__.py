@@ -14,6 +14,7 @@ from jitml.errors import ScheduleError
 from jitml.fusion.schedule.canonical import canonical
 from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.primitives import apply
+from jitml.fusion.schedule.primitives.kinds import require_kind
 from jitml.fusion.schedule.text import show_tree
 from jitml.fusion.schedule.tree import LoopTree, Misfit, TreeLoop, loops
 from jitml.fusion.schedule.write import write
@@ -40,6 +41,7 @@ def scheduled(nest: GroupNest, primitives: tuple[Primitive, ...], kernel: str) -
     tree = canonical(nest)
     for primitive in primitives:
         try:
+            require_kind(primitive, nest.target)
             tree = apply(tree, primitive, nest)
         except Misfit as misfit:
             raise refusal(kernel, f"{show_primitive(primitive)}: {misfit.message}", misfit.tree or tree, misfit.loop) from None

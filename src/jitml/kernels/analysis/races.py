@@ -1,4 +1,4 @@
-"""Race detection: may the iterations of a parallel or vector loop run in any order?
+"""Race detection: may the iterations of a parallel, vector, block or thread loop run in any order?
 
 Yes if a cell from outside gets only combining updates and is not read otherwise, and if no element is written in one
 iteration and touched in another. A store that combines touches what it combines with: neither lanes nor threads wait for others
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from jitml.kernels.analysis.dependence import Access, Accesses, Form, Path, accesses, coincide_only_together
 from jitml.kernels.ir import (
+    FREE,
     Alloc,
     Cell,
     Draw,
@@ -25,10 +26,10 @@ from jitml.kernels.ir import (
 
 
 def races(kernel: Kernel) -> Iterator[str]:
-    """Every reason why a loop marked parallel or vector must not be, in words."""
+    """Every reason why a loop must not be of its kind, in words."""
     known = accesses(kernel)
     for path, loop in known.loops.items():
-        if isinstance(loop, Loop) and loop.kind in ("parallel", "vector"):
+        if isinstance(loop, Loop) and loop.kind in FREE:
             yield from (f"{loop.kind} loop over {loop.index}: {reason}" for reason in loop_races(loop, path, known))
 
 

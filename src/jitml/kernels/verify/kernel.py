@@ -47,6 +47,7 @@ from jitml.kernels.ir import (
     walk,
 )
 from jitml.kernels.text.printer import show_expr
+from jitml.kernels.verify.threads import misplaced
 
 
 def verify(kernel: Kernel, known: KnownContents = NOTHING) -> KnownContents:
@@ -57,7 +58,7 @@ def verify(kernel: Kernel, known: KnownContents = NOTHING) -> KnownContents:
     """
     verifier = _Verifier(kernel, known)
     verifier.run()
-    for reason in races(kernel):
+    for reason in (*misplaced(kernel.body), *races(kernel)):
         raise verifier.error(reason)
     return verifier.contents.known
 

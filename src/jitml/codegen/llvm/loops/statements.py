@@ -276,6 +276,8 @@ class StatementEmitter(InterleavedStores):
                 self.vector_loop(loop)
             case "parallel" if self.lanes is None:
                 self.parallel_loop(loop)
+            case "block" | "thread":
+                raise LoweringError(f"the loop over {loop.index} is for {loop.kind}s, which a processor with cores has not")
             case "unroll" if _unrolled_size(loop) <= LARGE_UNROLLED:
                 self._unroll(loop)
             case "vector" | "serial" if self.lanes is not None and _unrolled_size(loop) <= SMALL_UNROLLED:

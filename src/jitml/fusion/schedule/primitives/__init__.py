@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.primitives.kinds import jam, parallel, unroll, vector
+from jitml.fusion.schedule.primitives.kinds import bind, jam, parallel, unroll, vector
 from jitml.fusion.schedule.primitives.legality import require_legal
 from jitml.fusion.schedule.primitives.order import fuse, reorder, split
 from jitml.fusion.schedule.primitives.reductions import rfactor, stage_cells
 from jitml.fusion.schedule.primitives.staging import inline, stage
 from jitml.fusion.schedule.tree import LoopTree
 from jitml.kernels.schedule import (
+    BindLoop,
     Fuse,
     Inline,
     Jam,
@@ -45,6 +46,8 @@ def _applied(tree: LoopTree, primitive: Primitive, nest: GroupNest) -> LoopTree:
             return reorder(tree, primitive)
         case Parallel():
             return parallel(tree, primitive)
+        case BindLoop():
+            return bind(tree, primitive)
         case Vector():
             return vector(tree, primitive)
         case Unroll():

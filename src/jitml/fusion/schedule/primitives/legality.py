@@ -1,11 +1,11 @@
-"""What holds of every loop tree: threads start outermost, and what runs in lanes or side by side runs in step."""
+"""What holds of every loop tree: blocks and threads start outermost, and what runs in lanes or side by side runs in step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from jitml.fusion.schedule.tree import LoopTree, Misfit, Scratch, TreeLoop, TreeNode, loops, nodes, updated
-from jitml.kernels.ir import Cell, variables_of
+from jitml.fusion.schedule.tree import LoopTree, Misfit, Scratch, TreeLoop, TreeNode, cells, loops, nodes, updated
+from jitml.kernels.ir import Cell, is_ordered, variables_of
 
 
 def require_legal(tree: LoopTree) -> None:
@@ -14,29 +14,48 @@ def require_legal(tree: LoopTree) -> None:
         Misfit: names the first loop that cannot run as it is meant to.
     """
     try:
-        _require(tree.body, ())
+        _require(tree.body, (), cells(tree))
     except Misfit as misfit:
         misfit.tree = tree
         raise
 
 
-def _require(body: Sequence[TreeNode], around: tuple[TreeLoop, ...]) -> None:
+def _require(body: Sequence[TreeNode], around: tuple[TreeLoop, ...], init: Mapping[str, Cell]) -> None:
     for node in body:
         if isinstance(node, TreeLoop):
             if node.kind == "parallel":
-                _require_apart(node, around)
+                _require_outermost(node, around, "only such loops are shared among threads")
+                _require_apart(node, "threads")
+            if node.kind == "block":
+                _require_outermost(node, [x for x in around if x.kind != "block"], "blocks of threads take only such loops")
+                _require_apart(node, "blocks")
+            if node.kind == "thread":
+                _require_dealt(node, around, init)
             if node.kind == "vector":
                 _require_lanes(node, around)
             if node.together > 1:
                 _require_side_by_side(node)
-            _require(node.body, (*around, node))
+            _require(node.body, (*around, node), init)
 
 
-def _require_apart(loop: TreeLoop, around: Sequence[TreeLoop]) -> None:
+def _require_outermost(loop: TreeLoop, around: Sequence[TreeLoop], why: str) -> None:
     if around:
-        raise Misfit(f"{loop.index} does not stand outermost, and only such loops are shared among threads", loop)
+        raise Misfit(f"{loop.index} does not stand outermost, and {why}", loop)
+
+
+def _require_apart(loop: TreeLoop, takers: str) -> None:
     if totals := updated(loop.body):
-        raise Misfit(f"all iterations of {loop.index} add to {', '.join(totals)}, which threads do not share", loop)
+        raise Misfit(f"all iterations of {loop.index} add to {', '.join(totals)}, which {takers} do not share", loop)
+
+
+def _require_dealt(loop: TreeLoop, around: Sequence[TreeLoop], init: Mapping[str, Cell]) -> None:
+    """The threads of a block take iterations in no order, and are no blocks of others."""
+    for outer in around:
+        if outer.kind in ("thread", "vector", "parallel"):
+            raise Misfit(f"threads of a block cannot take {loop.index} inside {outer.index}, which is {outer.kind}", loop)
+    for cell, combine in updated(loop.body).items():
+        if is_ordered(combine, init[cell].init.dtype):
+            raise Misfit(f"the product {cell} is taken in the order of {loop.index}", loop)
 
 
 def _require_lanes(loop: TreeLoop, around: Sequence[TreeLoop]) -> None:
