@@ -66,7 +66,7 @@ ROOMS = {
     ),
     "codegen": (
         *("run", "llvm/schedule", "", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
-        *("cuda",),
+        *("cuda", "cuda/runtime"),
     ),
     "dispatch": ("",),
     "memory": ("",),

@@ -202,6 +202,21 @@ class StarvedError(JitmlError, MemoryError):
     """There is no memory to compile, where a library would end the process for want of it, or no file or module may be opened."""
 
 
+class NoDeviceError(JitmlError, RuntimeError):
+    """There is no GPU to run on: none in the machine, no driver, one that is too old, or a package is missing; it says which."""
+
+
+class DeviceMemoryError(JitmlError, MemoryError):
+    """A GPU has not as much memory as a program or an array needs; nothing has been changed. It says how much there is."""
+
+
+class DeviceFault(JitmlError, RuntimeError):
+    """Code has failed on the GPU: an access outside of memory, an instruction that it has not, an error of the hardware.
+
+    The driver gives this process no further work on that GPU and everything in its memory is lost; the CPU keeps working.
+    """
+
+
 class DerivativeError(JitmlError, TypeError):
     """A derivative was asked of something that has none: an integer input, a non-scalar output."""
 

@@ -1,0 +1,1 @@
+"""The runtime of the CUDA back end: devices, and programs that run on them."""
