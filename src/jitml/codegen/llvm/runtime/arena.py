@@ -12,8 +12,7 @@ import mmap
 import re
 import sys
 
-from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 
 HUGE_PAGE = 2 << 20
@@ -203,13 +202,9 @@ def arenas() -> Code:
         within_page=mmap.PAGESIZE - 1,
         page_mask=-mmap.PAGESIZE,
     )
-    libc = ctypes.CDLL(None)
-    imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC}
+    imports = addresses(ctypes.CDLL(None), _LIBC)
     exports = tuple(re.findall(r"define \w+ @(jitml_\w+)", text))
-    cpu = host_cpu()
-    loaded = link([generate(parse(text), cpu, level=1)], imports=imports, exports=exports)
-    # Threads free their arenas as they end, which may be after Python has.
-    loaded.keep_forever()
+    loaded = load(text, imports=imports, exports=exports)
     ctypes.CFUNCTYPE(None)(loaded["jitml_arena_start"])()
     return loaded
 

@@ -11,13 +11,11 @@ an OpenBLAS that we can ask, it does as it likes.
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.errors import StarvedError
 from jitml.headroom import require_blas
@@ -137,13 +135,8 @@ def blas_gates() -> Code:
     """`jitml_blas_enter` and `jitml_blas_leave`, compiled at the first need."""
     _capsules()
     controls = _thread_controls()
-    cpu, exports = host_cpu(), (*GATES, "jitml_blas_reset")
-    code = generate(parse(_ONE_THREAD if controls else _AS_IT_LIKES), cpu, level=1)
-    loaded = link([code], imports=controls, exports=exports)
-    loaded.keep_forever()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(loaded["jitml_blas_reset"]))
-    return loaded
+    text, reset = _ONE_THREAD if controls else _AS_IT_LIKES, "jitml_blas_reset"
+    return load(text, imports=controls, exports=(*GATES, reset), reset=reset)
 
 
 def _thread_controls() -> dict[str, int]:

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.ir.unit import HostStep
-from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.run.fp_errors import error_state, give_back, raising_at
 from jitml.errors import FailedCheck
@@ -58,10 +57,7 @@ def host_shim() -> Code:
 
     An exception stays the thread's, wherever it came up: a signal may raise one before the first line of a function.
     """
-    imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _API}
-    code = link([generate(parse(_SHIM), host_cpu(), level=1)], imports=imports, exports=("jitml_host",))
-    code.keep_forever()
-    return code
+    return load(_SHIM, imports=addresses(ctypes.pythonapi, _API), exports=("jitml_host",))
 
 
 class HostCalls:

@@ -33,7 +33,7 @@ from jitml.codegen.llvm.loops.kernel import RAISED
 from jitml.codegen.llvm.loops.safepoints import DUE, ERROR_WORDS, STOPPED
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
 from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.results import LARGE, results, results_handler
@@ -394,7 +394,7 @@ _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
 @once
 def _native_call() -> Code:
-    imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS.split()}
+    imports = addresses(ctypes.pythonapi, _FUNCTIONS.split())
     imports |= {name: id(x) for name, x in _OBJECTS.items()}
     table = numpy_api()
     assert table is not None, "native_calls() was asked"
@@ -415,9 +415,7 @@ def _native_call() -> Code:
         **kinds,
     }
     text = _CALL.format(flags=flags, **numbers)
-    loaded = link([generate(parse(text), host_cpu(), level=2)], imports=imports, exports=("jitml_call",))
-    loaded.keep_forever()
-    return loaded
+    return load(text, level=2, imports=imports, exports=("jitml_call",))
 
 
 class _Descriptor(np.ndarray[Any, Any]):

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.random_ir import DOUBLE, INTEGERS, LEGACY_NORMAL, NUMBER, pcg64_ir
 from jitml.codegen.run.generators import generator_places, kept_normal
@@ -79,7 +78,7 @@ def _library() -> dict[str, int]:
     names |= {_filling(name) for name in names if not name.endswith("_fill")}
     if not all(hasattr(library, name) for name in names):
         return {}
-    return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names}
+    return addresses(library, names)
 
 
 def _filling(function: str) -> str:
@@ -134,9 +133,7 @@ def _code() -> Code:
             functions[fill] = f"declare void @{fill}(ptr, i64, ptr)"
     text = "\n".join([*functions.values(), *texts])
     imports = {name: address for name, address in _library().items() if name in functions}
-    code = link([generate(parse(text), host_cpu(), level=2)], imports=imports, exports=tuple(exports))
-    code.keep_forever()
-    return code
+    return load(text, level=2, imports=imports, exports=tuple(exports))
 
 
 def _agrees(distribution: str, legacy: bool, dtype: DType) -> bool:

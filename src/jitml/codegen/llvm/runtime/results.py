@@ -19,8 +19,7 @@ import re
 import sys
 
 from jitml.codegen.llvm.runtime.arena import HUGE_PAGE, MADV_HUGEPAGE
-from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.config import CONFIG
 from jitml.headroom import give_back_first
@@ -269,12 +268,9 @@ def results() -> Code:
     linux = sys.platform == "linux"
     advise = f"%a = call i32 @madvise(ptr %start, i64 %total, i32 {MADV_HUGEPAGE})" if linux else ""
     text = _RESULTS.format(slots=_SLOTS, limit=CONFIG.kept_bytes, large=LARGE, huge_page=HUGE_PAGE, most=2**62, advise=advise)
-    libc = ctypes.CDLL(None)
-    names = ("posix_memalign", "free", "madvise")
-    imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in names}
+    imports = addresses(ctypes.CDLL(None), ("posix_memalign", "free", "madvise"))
     exports = tuple(re.findall(r"define \S+ @(jitml_\w+)", text))
-    loaded = link([generate(parse(text), host_cpu(), level=1)], imports=imports, exports=exports)
-    loaded.keep_forever()  # arrays are freed to the very end of Python
+    loaded = load(text, imports=imports, exports=exports)
     give_back_first(release_results)
     return loaded
 

@@ -11,7 +11,6 @@ The words lie in a table, so that the thread writes to no memory of a program th
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 
 from jitml.codegen.llvm.ir.cpu import Cpu
@@ -19,7 +18,7 @@ from jitml.codegen.llvm.ir.flags import flags_ir
 from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, OWNER, STOPPED
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 
 ENTER, LEAVE = "jitml_run_begins", "jitml_run_ends"
@@ -268,16 +267,12 @@ def safepoints_ir(cpu: Cpu, *, linux: bool) -> str:
 def safepoints() -> Code:
     """The functions above, compiled at the first need."""
     cpu, linux = host_cpu(), sys.platform == "linux"
-    libc = ctypes.CDLL(None)
     names = ("pthread_self", *(_LIBC if linux and cpu.arch in FUTEX else ()))
-    imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in names}
-    imports |= {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _PYTHON}
+    imports = addresses(ctypes.CDLL(None), names)
+    imports |= addresses(ctypes.pythonapi, _PYTHON)
     imports |= {name: arenas()[name] for name in ("jitml_arena_put_aside", "jitml_arena_bring_back")}
     imports["nothing"] = id(_nothing)
-    exports = (ENTER, LEAVE, LOOK, "jitml_clock_reset")
-    loaded = link([generate(parse(safepoints_ir(cpu, linux=linux)), cpu, level=1)], imports=imports, exports=exports)
+    reset = "jitml_clock_reset"
+    loaded = load(safepoints_ir(cpu, linux=linux), imports=imports, exports=(ENTER, LEAVE, LOOK, reset), reset=reset)
     loaded.keep(_nothing)
-    loaded.keep_forever()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(loaded["jitml_clock_reset"]))
     return loaded

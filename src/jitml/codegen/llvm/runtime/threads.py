@@ -17,14 +17,13 @@ jobs; idle workers sleep on it (futex), and `asleep` says whether to wake them. 
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
 from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, PARALLEL_FOR_WATCHED
 from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.safepoints import PERIOD_NS, safepoints
 
@@ -329,15 +328,9 @@ def pool() -> Code:
     """The process's pool, compiled at the first need: `jitml_pool_run` is its address."""
     cpu = host_cpu()
     linux = sys.platform == "linux"
-    code = generate(parse(pool_ir(cpu, linux=linux)), cpu, level=2)
-    libc = ctypes.CDLL(None)
-    imports = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC} if linux else {}
-    imports |= {LOOK: safepoints()[LOOK]} if linux else {}
-    loaded = link([code], imports=imports, exports=(*RUNS, "jitml_pool_reset"))
-    loaded.keep_forever()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(loaded["jitml_pool_reset"]))
-    return loaded
+    imports = addresses(ctypes.CDLL(None), _LIBC) | {LOOK: safepoints()[LOOK]} if linux else {}
+    text, reset = pool_ir(cpu, linux=linux), "jitml_pool_reset"
+    return load(text, level=2, imports=imports, exports=(*RUNS, reset), reset=reset)
 
 
 def parallel_for_ir(threads: int) -> str:
