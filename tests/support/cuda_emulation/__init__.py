@@ -1,0 +1,18 @@
+"""Emulation of CUDA on the CPU: the text that goes to NVRTC goes to g++, and its threads run as fibers.
+
+    module, = build([source])                   # all its `extern "C" __global__` kernels
+    x = guarded(np.arange(100.0))               # accesses outside of it fault
+    module.launch("double", blocks, threads, x, order=order)
+
+Under each of the `ORDERS` of threads and blocks, a kernel has to give the same bits. It raises `KernelFault`, with block and
+thread, for accesses outside of guarded memory, misaligned vectors, barriers that threads meet apart, operations of a warp with
+wrong masks or lanes that have ended, and asynchronous copies that are not waited for; a missing barrier shows as NaN, or as
+orders that disagree. What is not modelled: time, registers, bank conflicts, memory ordering between blocks that wait for each
+other. The host's compiler allows more than NVRTC, which therefore has to compile each kernel, too.
+"""
+
+from support.cuda_emulation.build import BuildError, build, has_compiler
+from support.cuda_emulation.launch import ORDERS, EmulatedModule, KernelFault
+from support.cuda_emulation.memory import GuardedMemory, guarded
+
+__all__ = ["ORDERS", "BuildError", "EmulatedModule", "GuardedMemory", "KernelFault", "build", "guarded", "has_compiler"]
