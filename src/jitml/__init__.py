@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from jitml.api import explain, jit
 from jitml.control import cond, fori_loop, scan, while_loop
-from jitml.errors import DerivativeError, DTypeError, JitmlError, NonFiniteError, ShapeError, TraceError, UnsupportedError
+from jitml.device.array import Array
+from jitml.device.convert import asarray, from_dlpack
+from jitml.device.registry import devices
+from jitml.errors import (
+    DerivativeError,
+    DTypeError,
+    JitmlError,
+    NoDeviceError,
+    NonFiniteError,
+    ShapeError,
+    TraceError,
+    UnsupportedError,
+)
 from jitml.ir.execute.debug_nans import debug_nans
 from jitml.trace.record.pytree import register_pytree_node
 from jitml.trace.values.registry import REGISTRY
@@ -44,13 +56,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Array",
     "DTypeError",
     "DerivativeError",
     "JitmlError",
+    "NoDeviceError",
     "NonFiniteError",
     "ShapeError",
     "TraceError",
     "UnsupportedError",
+    "asarray",
     "check_grads",
     "checkpoint",
     "checkpoint_name",
@@ -58,8 +73,10 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug_nans",
+    "devices",
     "explain",
     "fori_loop",
+    "from_dlpack",
     "grad",
     "hessian",
     "hvp",

@@ -6,10 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from jitml.config import CONFIG
+from jitml.device.on_host import on_host
+from jitml.device.operations import compile_by
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.variants import Tries, Variants
@@ -356,5 +359,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
     text: str = jitted.explain(*args, **kwargs)
     return text
 
+
+compile_by(jit, on_host, lambda: import_module("jitml.numpy"))
 
 __all__ = ["Jit", "explain", "jit"]

@@ -1,0 +1,117 @@
+"""Device memory: who owns the bytes behind an array, and what is asked of the device that has them.
+
+A `Block` frees what it owns when the last array over it is gone, in the order of the device's stream: what was launched before
+still finds its data. Memory that others share with us, or we with them, is used on their streams as well: the block
+waits for these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+HostArray = np.ndarray[Any, Any]
+
+
+class DeviceMemory(Protocol):
+    """What arrays need of a device. Work on it is asynchronous, in the order of one stream.
+
+    Attributes:
+        ordinal: its number among those of its kind.
+        stream: the driver's handle of the stream, for others who work on the same arrays.
+    """
+
+    @property
+    def ordinal(self) -> int: ...
+
+    @property
+    def stream(self) -> int: ...
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of new memory."""
+
+    def free(self, address: int) -> None:
+        """Give memory back, once what has been asked for so far is done."""
+
+    def copy_in(self, address: int, host: HostArray) -> None:
+        """Copy a dense array to the device; it may be changed afterwards."""
+
+    def copy_out(self, *pairs: tuple[HostArray, int]) -> None:
+        """Copy from addresses to dense arrays, and wait for it."""
+
+    def synchronize(self) -> None:
+        """Wait for all that has been asked for; raise what has gone wrong there."""
+
+    def wait_for(self, stream: int) -> None:
+        """Let what is asked for from now on wait for another stream."""
+
+    def hold_back(self, stream: int) -> None:
+        """Let another stream wait for what has been asked for here."""
+
+
+@dataclass(slots=True)
+class CopyCount:
+    """Copies between the host and a device since the process began."""
+
+    to_device: int = 0
+    bytes_to_device: int = 0
+    to_host: int = 0
+    bytes_to_host: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayDevice:
+    """A device as users know it.
+
+    Args:
+        name: `cuda`.
+        dlpack_type: DLPack's number for devices of its kind.
+        memory: what does the work.
+    """
+
+    name: str
+    dlpack_type: int
+    memory: DeviceMemory = field(repr=False)
+    copies: CopyCount = field(default_factory=CopyCount, repr=False)
+
+    @property
+    def dlpack(self) -> tuple[int, int]:
+        return self.dlpack_type, self.memory.ordinal
+
+
+class Block:
+    """A range of device memory.
+
+    Args:
+        release: gives it back; called once.
+
+    Attributes:
+        streams: others that use it as well.
+    """
+
+    __slots__ = ("__weakref__", "_release", "address", "device", "nbytes", "readonly", "streams")
+
+    def __init__(
+        self, device: ArrayDevice, address: int, nbytes: int, release: Callable[[], object], readonly: bool = False
+    ) -> None:
+        self.device, self.address, self.nbytes, self._release, self.readonly = device, address, nbytes, release, readonly
+        self.streams: set[int] = set()
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """By which NumPy keeps the block alive as the base of a `DeviceView`."""
+        return {"data": (self.address, self.readonly), "shape": (self.nbytes,), "typestr": "|u1", "version": 3}
+
+    def __del__(self) -> None:
+        for stream in self.streams:
+            self.device.memory.wait_for(stream)
+        self._release()
+
+
+def new_block(device: ArrayDevice, nbytes: int) -> Block:
+    """New memory on a device; what is in it is not known."""
+    memory, address = device.memory, device.memory.allocate(nbytes)
+    return Block(device, address, nbytes, lambda: memory.free(address))

@@ -1,0 +1,97 @@
+"""Devices by name: which there are, and the one that a name means.
+
+`cpu` is where NumPy's arrays are. The others are made when they are first asked for: importing jitml touches no driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from jitml.device.memory import ArrayDevice
+from jitml.errors import NoDeviceError, UnsupportedError
+from jitml.forks import lock
+
+CPU = "cpu"
+_CUDA = 2  # DLPack's number for it
+
+
+def _cuda() -> ArrayDevice:
+    try:
+        runtime: Any = import_module("jitml.codegen.cuda.runtime.driver")
+    except ImportError as error:
+        remedy = 'Install what it needs: pip install "jitml[cuda]".'
+        raise NoDeviceError(f"the device cuda cannot be used: {error}", remedy=remedy) from error
+    return ArrayDevice("cuda", _CUDA, runtime.device())
+
+
+_OWN: dict[str, Callable[[], ArrayDevice]] = {"cuda": _cuda}
+_MAKERS = dict(_OWN)
+_made: dict[str, ArrayDevice] = {}
+_making = lock()
+
+
+def add_device(name: str, make: Callable[[], ArrayDevice]) -> None:
+    """Give a device a name. `make` is called when it is first asked for."""
+    _MAKERS[name] = make
+    _made.pop(name, None)
+
+
+def remove_device(name: str) -> None:
+    """Forget a device that was added; the name means what it meant before."""
+    _MAKERS.pop(name, None)
+    _MAKERS.update({own: make for own, make in _OWN.items() if own == name})
+    _made.pop(name, None)
+
+
+def device_named(name: str) -> ArrayDevice:
+    """The device of a name.
+
+    Raises:
+        UnsupportedError: there is none of that name.
+        NoDeviceError: it is not on this machine, or cannot be used.
+    """
+    require_known(name)
+    with _making:
+        if name not in _made:
+            _made[name] = _MAKERS[name]()
+        return _made[name]
+
+
+def require_known(name: object) -> None:
+    """
+    Raises:
+        UnsupportedError: no device has this name, wherever jitml runs.
+    """
+    if not isinstance(name, str) or name not in _MAKERS:
+        raise UnsupportedError(f"there is no device {name!r}", remedy=f"The devices of this machine are {', '.join(devices())}.")
+
+
+def device_of_kind(dlpack: tuple[int, int]) -> ArrayDevice:
+    """The device that DLPack means by a kind and a number.
+
+    Raises:
+        UnsupportedError: jitml has none that is this one.
+    """
+    for name in [n for n in _MAKERS if n in _made or n == "cuda"]:
+        if (name in _made or dlpack[0] == _CUDA) and device_named(name).dlpack == dlpack:
+            return device_named(name)
+    raise UnsupportedError(f"arrays of DLPack's device {dlpack} are of none of {', '.join(devices())}")
+
+
+def devices() -> tuple[str, ...]:
+    """The names of the devices that arrays can be on.
+
+    >>> "cpu" in devices()
+    True
+    """
+    return (CPU, *(name for name in _MAKERS if _is_here(name)))
+
+
+def _is_here(name: str) -> bool:
+    try:
+        device_named(name)
+    except NoDeviceError:
+        return False
+    return True

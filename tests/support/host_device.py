@@ -1,0 +1,65 @@
+"""A device whose memory is the host's, so that arrays on a device are tested where there is none."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from jitml.device.memory import ArrayDevice
+from jitml.device.registry import add_device, remove_device
+
+CUDA = 2  # DLPack's number
+
+
+class HostMemory:
+    """Addresses of the host's memory. It notes what other streams have been asked to wait for, and what is still in use."""
+
+    ordinal = 0
+    stream = 1234
+
+    def __init__(self) -> None:
+        self.used: dict[int, np.ndarray[Any, Any]] = {}
+        self.waits: list[tuple[str, int]] = []
+        self.synchronized = 0
+
+    def allocate(self, nbytes: int) -> int:
+        memory = np.full(nbytes + 256, 0xA5, np.uint8)
+        address = -(-memory.ctypes.data // 256) * 256
+        self.used[address] = memory
+        return address
+
+    def free(self, address: int) -> None:
+        del self.used[address]
+
+    def copy_in(self, address: int, host: np.ndarray[Any, Any]) -> None:
+        assert host.flags.c_contiguous
+        ctypes.memmove(address, host.ctypes.data, host.nbytes)
+
+    def copy_out(self, *pairs: tuple[np.ndarray[Any, Any], int]) -> None:
+        for host, address in pairs:
+            assert host.flags.c_contiguous
+            ctypes.memmove(host.ctypes.data, address, host.nbytes)
+
+    def synchronize(self) -> None:
+        self.synchronized += 1
+
+    def wait_for(self, stream: int) -> None:
+        self.waits.append(("wait_for", stream))
+
+    def hold_back(self, stream: int) -> None:
+        self.waits.append(("hold_back", stream))
+
+
+@contextmanager
+def host_device(name: str = "cuda") -> Iterator[ArrayDevice]:
+    """A device of this name, for the time of the block; all of its memory is given back in the end."""
+    device = ArrayDevice(name, CUDA, HostMemory())
+    add_device(name, lambda: device)
+    try:
+        yield device
+    finally:
+        remove_device(name)
