@@ -18,6 +18,8 @@ from jitml.device.convert import asarray, from_dlpack
 from jitml.device.registry import devices
 from jitml.errors import (
     DerivativeError,
+    DeviceFault,
+    DeviceMemoryError,
     DTypeError,
     JitmlError,
     NoDeviceError,
@@ -59,6 +61,8 @@ __all__ = [
     "Array",
     "DTypeError",
     "DerivativeError",
+    "DeviceFault",
+    "DeviceMemoryError",
     "JitmlError",
     "NoDeviceError",
     "NonFiniteError",

@@ -198,10 +198,6 @@ class NoRoom(JitmlError, MemoryError):
     """There is no memory for what a loop may save for its derivative."""
 
 
-class NoDeviceError(JitmlError, RuntimeError):
-    """A device that is asked for is not on this machine, or cannot be used."""
-
-
 class StarvedError(JitmlError, MemoryError):
     """There is no memory to compile, where a library would end the process for want of it, or no file or module may be opened."""
 

@@ -63,6 +63,7 @@ def asarray(x: Any, dtype: Any = None, *, device: str | None = None, copy: bool 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Any:
     """The array of another library, by DLPack: without a copy where it stays on its device.
 
+    >>> import numpy as np
     >>> from_dlpack(np.arange(3))
     array([0, 1, 2])
     """
