@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitml.device.dlpack import export
-from jitml.device.memory import ArrayDevice, Block, HostArray, new_block
+from jitml.device.memory import ArrayDevice, HostArray, MemoryBlock, new_block
 from jitml.device.operations import apply, install, namespace
 from jitml.device.registry import CPU, device_named
 from jitml.device.view import DeviceView, address, block_of, device_view, fetch, store
@@ -330,7 +330,7 @@ def to_device(host: HostArray, device: ArrayDevice) -> Array:
     return array_of(view)
 
 
-def of_block(block: Block, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None, offset: int) -> Array:
+def of_block(block: MemoryBlock, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None, offset: int) -> Array:
     """The `Array` over others' memory."""
     return array_of(device_view(block, dtype, shape, strides, offset))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from jitml.device.array import Array, of_block, to_device
 from jitml.device.dlpack import SharedTensor, take
-from jitml.device.memory import ArrayDevice, Block
+from jitml.device.memory import ArrayDevice, MemoryBlock
 from jitml.device.registry import CPU, device_named, device_of_kind, require_known
 from jitml.errors import DTypeError
 from jitml.ir.types import is_supported
@@ -162,4 +162,4 @@ def _over(
         device.memory.hold_back(_LEGACY_STREAM)
         release()
 
-    return of_block(Block(device, low, size, give_back, is_readonly), dtype, shape, strides, address - low)
+    return of_block(MemoryBlock(device, low, size, give_back, is_readonly), dtype, shape, strides, address - low)

@@ -1,6 +1,6 @@
 """Device memory: who owns the bytes behind an array, and what is asked of the device that has them.
 
-A `Block` frees what it owns when the last array over it is gone, in the order of the device's stream: what was launched before
+A `MemoryBlock` frees what it owns when the last array over it is gone, in the order of the device's stream: what was launched before
 still finds its data. Memory that others share with us, or we with them, is used on their streams as well: the block
 waits for these.
 """
@@ -82,7 +82,7 @@ class ArrayDevice:
         return self.dlpack_type, self.memory.ordinal
 
 
-class Block:
+class MemoryBlock:
     """A range of device memory.
 
     Args:
@@ -111,7 +111,7 @@ class Block:
         self._release()
 
 
-def new_block(device: ArrayDevice, nbytes: int) -> Block:
+def new_block(device: ArrayDevice, nbytes: int) -> MemoryBlock:
     """New memory on a device; what is in it is not known."""
     memory, address = device.memory, device.memory.allocate(nbytes)
-    return Block(device, address, nbytes, lambda: memory.free(address))
+    return MemoryBlock(device, address, nbytes, lambda: memory.free(address))

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from jitml.device.memory import ArrayDevice, Block, HostArray
+from jitml.device.memory import ArrayDevice, HostArray, MemoryBlock
 from jitml.errors import CompilerError
 
 Shape: TypeAlias = tuple[int, ...]
@@ -100,7 +100,7 @@ def _guard_elements() -> None:
 _guard_elements()
 
 
-def device_view(block: Block, dtype: Any, shape: Shape, strides: Shape | None = None, offset: int = 0) -> DeviceView:
+def device_view(block: MemoryBlock, dtype: Any, shape: Shape, strides: Shape | None = None, offset: int = 0) -> DeviceView:
     """Memory of a block as an array.
 
     Args:
@@ -120,10 +120,10 @@ def address(view: HostArray) -> int:
     return int(view.__array_interface__["data"][0])
 
 
-def block_of(view: HostArray) -> Block:
+def block_of(view: HostArray) -> MemoryBlock:
     """The block that a view of device memory shows."""
     base: Any = view
-    while not isinstance(base, Block):
+    while not isinstance(base, MemoryBlock):
         base = base.base  # also of what NumPy's `as_strided` puts between
     return base
 
