@@ -1,8 +1,8 @@
 """Device memory: who owns the bytes behind an array, and what is asked of the device that has them.
 
-A `MemoryBlock` frees what it owns when the last array over it is gone, in the order of the device's stream: what was launched before
-still finds its data. Memory that others share with us, or we with them, is used on their streams as well: the block
-waits for these.
+A `MemoryBlock` frees what it owns when the last array over it is gone, in the order of the device's stream: what was launched
+before still finds its data. Memory that others share with us, or we with them, is used on their streams as well: the block waits
+for these.
 """
 
 from __future__ import annotations
