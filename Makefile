@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff docs clean
+.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff gpu-check docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,8 +55,8 @@ INTERPRETED := $(addprefix tests/programs/test_,corpus.py everyday.py programs.p
 test-interpreter: $(VENV)/.dev  ## whole programs, run by the interpreter in place of machine code
 	JITML_BACKEND=interpreter $(PYTEST) $(INTERPRETED) $(PYTEST_ARGS)
 
-fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed) against NumPy; what fails is made small and written to out/fuzz
-	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed)
+fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed, BACKEND=llvm|cuda) against NumPy; what fails is made small and written to out/fuzz
+	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed) --backend $(or $(BACKEND),llvm)
 
 interrupts: $(VENV)/.dev  ## exceptions from outside, forks and starved children, at drawn moments: nothing may stay behind
 	$(BIN)/python tests/programs/interrupts.py --seed $(or $(SEED),0)
@@ -75,6 +75,10 @@ bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba, JAX and autograd;
 	$(BIN)/python -m bench.overhead
 	$(BIN)/python -m bench.bandwidth
 	$(BIN)/python -m bench.derivatives
+
+# No environment is made: CUDA's packages, and the libraries beside which it is measured, are those of the machine.
+gpu-check:  ## on a machine with an NVIDIA GPU: is the CUDA back end right (MODE=check), how fast is it (MODE=measure)? PYTHON has the packages
+	PYTHONUNBUFFERED=1 PYTHONPATH=src:.:$$PYTHONPATH $(PYTHON) -m bench.gpu.check --mode $(or $(MODE),check) $(GPU_ARGS)
 
 bench-autodiff: $(VENV)/.bench  ## derivatives alone, beside NumPy by hand, JAX and HIPS autograd
 	$(BIN)/python -m bench.derivatives

@@ -1,7 +1,7 @@
 """Do thousands of drawn programs agree with NumPy?  Counts, and a small runnable file for each way in which one does not.
 
     python tests/programs/fuzz.py [--programs N] [--seed S] [--shape mixed|numeric|people] [--processes P] [--seconds LIMIT]
-        [--layer machine|graph|program] [--log FILE] [--no-shrink]
+        [--layer machine|graph|program] [--backend llvm|cuda] [--until SECONDS] [--log FILE] [--no-shrink]
 
 Program n of a seed is the same one everywhere; `--only n` judges it alone and prints it. Programs run in worker processes: one
 that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other.
@@ -17,6 +17,7 @@ import select
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -184,13 +185,14 @@ def campaign(options: argparse.Namespace) -> Tally:
     tally, lock, drawing = Tally(), threading.Lock(), threading.Lock()
     log = options.log.open("a") if options.log else None
     numbers: Iterator[int] = iter(range(options.first, options.first + options.programs))
+    end = time.monotonic() + options.until
 
     def work() -> None:
         worker = Worker(options.layer, options.seconds)
         while True:
             with lock:
                 number = next(numbers, None)
-            if number is None:
+            if number is None or time.monotonic() > end:
                 break
             with drawing:  # CPython 3.11 raises SystemError where two threads parse at once
                 program = drawn(options.seed, number, options.shape)
@@ -243,12 +245,17 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=30.0, help="limit for one program")
     parser.add_argument("--layer", choices=LAYERS, default="machine", help="what runs: machine code, or an interpreter")
+    parser.add_argument("--backend", help="of the machine code, in place of the one that JITML_BACKEND names")
+    parser.add_argument("--until", type=float, default=float("inf"), help="seconds after which no program is begun")
     parser.add_argument("--directory", type=Path, default=Path("out/fuzz"), help="for reproducers")
     parser.add_argument("--log", type=Path, help="file that gets a line of JSON for each program that is not equal")
     parser.add_argument("--shrink", action=argparse.BooleanOptionalAction, default=True, help="make failures small")
     parser.add_argument("--only", type=int, help="judge this program alone, in this process")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.backend and options.backend != os.environ.get("JITML_BACKEND"):
+        # jitml has read the environment when it was imported: once more, from the start.
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"JITML_BACKEND": options.backend})
     if options.worker:
         serve()
     elif options.only is not None:

@@ -1,0 +1,33 @@
+"""The parts of the check of a GPU, in the order of their importance: as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpu.supervision import Part
+
+_GPU = frozenset(("device", "cuda.bindings"))
+_PROGRAMS = frozenset(("device", "backend"))
+_TABLES = _PROGRAMS | {"hypothesis", "pytest"}  # the tests' own modules import them
+
+CHECK = (
+    Part("leads", "Does the device do what the design takes for granted?", "gpu.correctness.leads", 45, 1, 25, _GPU | {"nvrtc"}),
+    Part("ops", "Does each op of the table give NumPy's answer?", "gpu.correctness.ops", 70, 12, 25, _PROGRAMS, True),
+    Part("sizes", "Do kernels of many blocks?", "gpu.correctness.sizes", 45, 12, 20, _PROGRAMS, True),
+    Part("programs", "Do whole programs?", "gpu.correctness.programs", 60, 12, 20, _PROGRAMS, True),
+    Part("tests", "Do the tests marked `cuda` pass?", "gpu.correctness.own_tests", 50, 6, 45, _TABLES),
+    Part("gradients", "Do derivatives?", "gpu.correctness.gradients", 40, 12, 20, _PROGRAMS, True),
+    Part("leaks", "What is left on the device?", "gpu.correctness.leaks", 30, 1, 25, _PROGRAMS),
+    Part(
+        "sanitizer",
+        "What does compute-sanitizer find?",
+        "gpu.correctness.sanitizer",
+        40,
+        4,
+        38,
+        _PROGRAMS | {"tool:compute-sanitizer"},
+    ),
+    Part("edges", "Do pointwise ops at edge values?", "gpu.correctness.edges", 25, 12, 20, _TABLES, True),
+    Part("drawn", "Do drawn programs?", "gpu.correctness.drawn", 300, 12, 20, _TABLES, True),
+)
+PARTS: Mapping[str, Sequence[Part]] = {"check": CHECK, "measure": ()}

@@ -1,0 +1,156 @@
+"""The check of a GPU (`bench/gpu`), without one: its supervision, its reports, and its cases with the processor's back end."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
+from gpu import account
+from gpu.cases import Setting
+from gpu.failures import Mismatch, around, describe, named_line, require_same, with_texts
+from gpu.memory_bound import KERNELS
+from gpu.parts import PARTS
+from gpu.supervision import Part, PartResult, missing, run_part
+
+TROUBLED = Part("troubled", "What goes wrong?", "support.troubled_cases", 4.0, patience=1.0)
+
+
+def test_a_part_goes_on_behind_what_hangs_or_crashes() -> None:
+    told: list[PartResult] = []
+    result = run_part(TROUBLED, "llvm", "none", time.time() + 60, told.append)
+    status = {row["case"]: row["status"] for row in result.rows}
+    wanted = {"a figure": "passed", "wrong": "failed", "killed": "crashed", "not here": "skipped", "for ever": "hung"}
+    assert wanted.items() <= status.items()
+    assert status["an exit"] == "crashed" and status["well"] == "passed"
+    assert result.left > 900 and result.seconds < 12 and not result.broken
+    rows = {row["case"]: row for row in result.rows}
+    assert rows["killed"]["message"] == "SIGKILL" and "exit status 3" in rows["an exit"]["message"]
+    assert "troubled_cases.py" in rows["wrong"]["places"][-3] or "troubled" in str(rows["wrong"]["places"])
+    assert "sleep" in rows["for ever"]["stderr"] or "Timeout" in rows["for ever"]["stderr"]  # its stack
+
+
+def test_a_part_that_cannot_begin_says_why() -> None:
+    result = run_part(replace(TROUBLED, module="support.no_such_cases"), "llvm", "none", time.time() + 60, lambda result: None)
+    assert not result.rows and "no_such_cases" in result.broken[0]
+
+
+def test_what_is_missing() -> None:
+    part = Part("p", "?", "m", 1.0, needs=frozenset(("device", "torch")), emulated=True)
+    absent = {"device": "no GPU", "torch": "no Python package torch", "jax": "no Python package jax"}
+    assert missing(part, absent, "none") == "no GPU; no Python package torch"
+    assert missing(part, absent, "emulated") == "no Python package torch"
+    assert missing(part, {}, "real") == ""
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "ulps", "says"),
+    [
+        (
+            np.arange(6.0).reshape(2, 3),
+            np.array([[0.0, 1, 2], [3, 9, 5]]),
+            None,
+            r"element \[1, 1\] is .*4\.0.*NumPy gives .*9\.0",
+        ),
+        (np.array([0.0]), np.array([-0.0]), 0, r"1 of 1 differ"),
+        (np.array([1.0]), np.array([1.0 + 3 * np.spacing(1.0)]), 2, r"element \[0\]"),
+        (np.array([1], np.int32), np.array([1]), None, r"int32\[1\], NumPy gives int64\[1\]"),
+        (np.array([np.nan, np.inf]), np.array([np.nan, -np.inf]), None, r"element \[1\]"),
+        (np.array([1 + 1j]), np.array([1 + 2j]), None, r"element \[0\]"),
+    ],
+)
+def test_the_first_wrong_element_is_named(got: object, expected: object, ulps: float | None, says: str) -> None:
+    with pytest.raises(Mismatch, match=says):
+        require_same([got], [expected], ulps)
+    require_same([expected], [expected], ulps)
+
+
+def test_near_enough() -> None:
+    require_same([np.array([1.0, np.nan])], [np.array([1.0 + 3 * np.spacing(1.0), np.nan])], 4)
+    require_same([np.float32([1e6, 0.5])], [np.float32([1e6, 0.501])])  # as a sum over both would have it
+
+
+SOURCE = "\n".join(["// prelude"] * 30 + ['extern "C" __global__ void k(float* x) {', "  x[0] = y;", "}"])
+
+
+def test_a_failure_shows_the_line_that_the_compiler_names() -> None:
+    error = RuntimeError('check.cu(32): error: identifier "y" is undefined')
+    assert named_line(str(error)) == 32
+    with_texts(error, {"kernels": "kernel k", "cuda": SOURCE}.__getitem__)
+    row = describe(error)
+    assert "   32   x[0] = y;" in row["texts"]["cuda"] and row["texts"]["kernels"] == "kernel k"
+    assert around(SOURCE, None).splitlines()[2].startswith('extern "C" __global__')
+    with_texts(error, {}.__getitem__)
+    assert "no cuda: KeyError" in error.texts["cuda"]  # type: ignore[attr-defined]  # put there
+
+
+def test_summaries_fit_and_pages_are_whole(tmp_path: Path) -> None:
+    rows = [
+        {
+            "case": f"op{n} f32",
+            "status": "failed",
+            "error": f"Error{n % 40}",
+            "message": f"wrong {n} " * 200,
+            "texts": {"cuda": SOURCE * 9},
+        }
+        for n in range(400)
+    ]
+    rows.append({"case": "fine", "status": "passed", "figures": {"GB/s": 2950.123}})
+    results = [PartResult("ops", "?", rows, 3, 12.5), PartResult("leads", "?", skipped="no GPU")]
+    said = account.summary("title", {"date": "today"}, results, tables=True)
+    assert len(said) <= 12_000 and "ops: 400 failed, 1 passed in 12.5 s, 3 not reached" in said
+    assert "leads: skipped: no GPU" in said and "[ops] 10x Error7: wrong #" in said and "2950" in said
+    account.write("gpu-check", "title", {"date": "today"}, results, tmp_path)
+    data = json.loads((tmp_path / "gpu-check.json").read_text())
+    kept = [row for row in data["results"][0]["rows"] if "texts" in row]
+    assert len(kept) == 120  # three of each kind
+    assert "| fine | 2950 |" in (tmp_path / "gpu-check.md").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gpu-check.json", "gpu-check.md"]
+
+
+@pytest.mark.parametrize("name", ["ops", "sizes", "programs", "gradients", "edges", "drawn"])
+def test_each_part_runs_with_another_back_end(name: str) -> None:
+    (part,) = (part for part in PARTS["check"] if part.name == name)
+    found = importlib.import_module(part.module).cases(Setting("llvm", "none"))
+    case, run = next(found)
+    outcome = run()
+    assert case and (outcome is None or "status" not in outcome)
+
+
+def test_the_parts_can_be_imported() -> None:
+    pytest.importorskip("cuda.bindings")
+    for parts in PARTS.values():
+        assert len({part.name for part in parts}) == len(parts)
+        for part in parts:
+            assert callable(importlib.import_module(part.module).cases)
+
+
+def test_what_the_driver_is_asked_compiles() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    from gpu.correctness import leads
+    from gpu.raw import DriverError, cubin
+
+    for arch in ("sm_90", "sm_90a"):
+        assert cubin(leads.SOURCE, arch)[:4] == b"\x7fELF" and cubin(leads.WHILE, arch)[:4] == b"\x7fELF"
+    with pytest.raises(DriverError, match='identifier "y" is undefined'):
+        cubin(SOURCE, "sm_90")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_memory_bound_kernels_move_what_they_say(name: str) -> None:
+    kernel = KERNELS[name]
+    for dtype in kernel.dtypes:
+        args = kernel.arguments(20_000, dtype)
+        results = kernel.function(*args)
+        results = results if isinstance(results, tuple) else (results,)
+        written = [(np.shape(r), np.asarray(r).itemsize) for r in results]
+        least = kernel.least_bytes(20_000, dtype, written)
+        assert least == sum(a.nbytes for a in args) + sum(np.asarray(r).nbytes for r in results)
+        assert 15_000 < sum(np.size(a) for a in args) <= 80_000
