@@ -11,9 +11,9 @@ import pytest
 
 from jitml.codegen.interpreter import run as interpret
 from jitml.codegen.llvm.calls.blas import ProductPieces
-from jitml.codegen.llvm.calls.product import Matrix, Product
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime.cpu import host_cpu
+from jitml.codegen.product import Matrix, Product
 from jitml.errors import UnsupportedError
 from jitml.ir.types import F32, F64, I64, DType
 from jitml.kernels.ir import Buffer

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jitml.codegen.llvm.calls.blas import emit_blas
 from jitml.codegen.llvm.calls.host import emit_host
-from jitml.codegen.llvm.calls.product import Product
 from jitml.codegen.llvm.calls.random import emit_random
 from jitml.codegen.llvm.calls.sorting import emit_sort
 from jitml.codegen.llvm.calls.syrk import emit_gram, is_gram
 from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
+from jitml.codegen.product import Product
 from jitml.errors import UnsupportedError
 from jitml.ir.types import DType
 from jitml.kernels.ir import Apply, Buffer, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide

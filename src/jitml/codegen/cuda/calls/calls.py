@@ -1,0 +1,38 @@
+"""Library calls on a GPU: what is done for a call of each name?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from jitml.codegen.cuda.calls.copies import plan_copy, plan_zeros
+from jitml.codegen.cuda.calls.plan import CallPlan
+from jitml.codegen.cuda.calls.products import plan_gemm
+from jitml.errors import UnsupportedError
+from jitml.kernels.program import Call, KernelProgram
+
+
+def plan_call(call: Call, program: KernelProgram, name: str) -> CallPlan:
+    """
+    Args:
+        program: whose buffers, sizes and extents those of the call are.
+        name: of its functions, and of what belongs to it, in a text where each name stands once.
+
+    Raises:
+        UnsupportedError: there is no such call.
+    """
+    if call.name not in _PLANS:
+        raise UnsupportedError(f"no function of the GPU's is named {call.name}")
+    return _PLANS[call.name](call, program, name)
+
+
+def _plan_empty(call: Call, program: KernelProgram, name: str) -> CallPlan:
+    """Whatever is there will do."""
+    return CallPlan()
+
+
+_PLANS: Mapping[str, Callable[[Call, KernelProgram, str], CallPlan]] = {
+    "copy": plan_copy,
+    "empty": _plan_empty,
+    "gemm": plan_gemm,
+    "zeros": plan_zeros,
+}

@@ -1,0 +1,48 @@
+// Copies. `dst` and `src` give the element's place in memory; 256 threads a block, grids stride over their work.
+
+// y[dst(i)] = x[src(i)] for all i below count, with four loads in flight.
+template <class T, class I, class Dst, class Src>
+__device__ __forceinline__ void ji_copy(T* __restrict__ y, const T* __restrict__ x, I count, Dst dst, Src src) {
+  const I step = (I)gridDim.x * 256;
+  I i = (I)blockIdx.x * 256 + threadIdx.x;
+  for (; i + 3 * step < count; i += 4 * step) {
+    T loaded[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) loaded[k] = x[src(i + k * step)];
+#pragma unroll
+    for (int k = 0; k < 4; k++) y[dst(i + k * step)] = loaded[k];
+  }
+  for (; i < count; i += step) y[dst(i)] = x[src(i)];
+}
+
+// y[dst(i)] = value for all i below count.
+template <class T, class I, class Dst>
+__device__ __forceinline__ void ji_fill(T* __restrict__ y, T value, I count, Dst dst) {
+  const I step = (I)gridDim.x * 256;
+  for (I i = (I)blockIdx.x * 256 + threadIdx.x; i < count; i += step) y[dst(i)] = value;
+}
+
+// y[dst(b, i, j)] = x[src(b, i, j)], where neighbours along i are close in y, and along j in x: tiles go through shared memory,
+// whose rows are one element longer so that a column of it lies in as many banks as it has elements.
+template <class T, int TILE, class I, class Dst, class Src>
+__device__ __forceinline__ void ji_copy_turned(T (*tile)[TILE + 1], T* __restrict__ y, const T* __restrict__ x, I batches, I ni,
+                                               I nj, Dst dst, Src src) {
+  constexpr int ROWS = 256 / TILE;
+  const int lane = threadIdx.x % TILE, row = threadIdx.x / TILE;
+  const I across = (nj + TILE - 1) / TILE, down = (ni + TILE - 1) / TILE, tiles = batches * across * down;
+  for (I t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const I b = t / across / down, i0 = t / across % down * TILE, j0 = t % across * TILE;
+#pragma unroll
+    for (int k = 0; k < TILE; k += ROWS) {
+      const I i = i0 + row + k, j = j0 + lane;
+      if (i < ni && j < nj) tile[row + k][lane] = x[src(b, i, j)];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < TILE; k += ROWS) {
+      const I i = i0 + lane, j = j0 + row + k;
+      if (i < ni && j < nj) y[dst(b, i, j)] = tile[lane][row + k];
+    }
+    __syncthreads();
+  }
+}

@@ -1,0 +1,86 @@
+"""Plans of library calls: what does a `kernels.program.Call` become on a GPU?  Text to compile, and work in order; data.
+
+The work of a call is a sequence: launches of functions in its text, functions of a library that take device pointers and a
+stream, and functions that run on the host between copies out and in. Whoever runs it knows where the buffers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from jitml.codegen.cuda.module import Launch
+from jitml.errors import Source
+from jitml.kernels.ir import Buffer
+
+Array = np.ndarray[Any, Any]
+
+THREADS = 256  # of a block, in all templates
+MOST_BLOCKS = 132 * 8  # of a grid that strides over its work: what an H100 has resident at once
+
+
+class LibraryCall(Protocol):
+    """A function of a library that queues work on a stream."""
+
+    @property
+    def library(self) -> str:
+        """As `cuda.pathfinder` names it."""
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """Whose addresses it takes, in order."""
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of device memory that it needs besides, whose address comes last."""
+
+    def __call__(self, stream: int, addresses: Sequence[int]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """A function that runs on the host: what it reads is copied out, what it writes is copied in.
+
+    Args:
+        name: for people.
+        reads, writes: buffers as the function sees them; one of another shape than the program's is contiguous.
+        run: takes arrays of these shapes, and fills those that it writes.
+    """
+
+    name: str
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    run: Callable[[Sequence[Array], Sequence[Array]], None]
+    source: Source | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What is copied between host and device."""
+        return sum(buffer.nbytes for buffer in (*self.reads, *self.writes))
+
+
+Work: TypeAlias = Launch | LibraryCall | HostWork
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """
+    Args:
+        source: functions of its own; they need `templates` ahead of them.
+        templates: texts that calls share, each to stand once in a program's source.
+        work: in order.
+        scratch: device memory that the call needs while it runs; work names these buffers like those of the program.
+    """
+
+    source: str = ""
+    templates: tuple[str, ...] = ()
+    work: tuple[Work, ...] = ()
+    scratch: tuple[Buffer, ...] = ()
+
+
+def blocks_for(count: int, each: int = THREADS) -> int:
+    """Blocks of a grid that strides over `count` items, of which a block takes `each` at a time."""
+    return max(1, min(MOST_BLOCKS, -(-count // each)))

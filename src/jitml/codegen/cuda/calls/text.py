@@ -1,0 +1,101 @@
+"""Texts of CUDA C++: C++ types of elements, index expressions, and the templates that lie beside this file as `.cuh`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from jitml.codegen.cuda.calls.plan import THREADS
+from jitml.errors import UnsupportedError
+from jitml.ir.types import DType, dtype_name
+from jitml.kernels.ir import INFIX, Apply, Const, Expr, Var, variables_of
+from jitml.kernels.sizes import SizeSource
+
+# Memory by its width: copies need no more than that.
+WORDS: Mapping[int, str] = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long", 16: "uint4"}
+NUMBERS: Mapping[str, str] = {
+    "bool": "unsigned char",
+    "i8": "signed char",
+    "i16": "short",
+    "i32": "int",
+    "i64": "long long",
+    "u8": "unsigned char",
+    "u16": "unsigned short",
+    "u32": "unsigned int",
+    "u64": "unsigned long long",
+    "f16": "unsigned short",  # its bits
+    "f32": "float",
+    "f64": "double",
+}
+# Index arithmetic; divisors are numbers above 0 here, and dividends are no less than 0.
+_FUNCTIONS: Mapping[str, str] = {
+    "minimum": "({0} < {1} ? {0} : {1})",
+    "maximum": "({0} > {1} ? {0} : {1})",
+    "floor_divide": "({0} / {1})",
+    "neg": "(-{0})",
+}
+
+
+@cache
+def template(name: str) -> str:
+    """The text of `name.cuh`."""
+    return files(__package__).joinpath(f"{name}.cuh").read_text("utf-8")
+
+
+def number_type(dtype: DType) -> str:
+    return NUMBERS[dtype_name(dtype)]
+
+
+def index_text(expr: Expr) -> str:
+    """An index expression over size variables.
+
+    Raises:
+        UnsupportedError: it has a function that sizes are not made by.
+    """
+    match expr:
+        case Const(value):
+            return f"{int(value)}LL"
+        case Var(name):
+            return f"v_{name}"
+        case Apply("add" | "sub" | "mul" as fn, (x, y)):
+            return f"({index_text(x)} {INFIX[fn][0]} {index_text(y)})"
+        case Apply(fn, args) if fn in _FUNCTIONS:
+            return _FUNCTIONS[fn].format(*map(index_text, args))
+    raise UnsupportedError(f"a call on a GPU knows no size like {expr}")
+
+
+def size_lets(exprs: Sequence[Expr], sizes: Mapping[str, SizeSource]) -> tuple[list[str], tuple[str, ...]]:
+    """Statements that load the size variables of expressions, and the buffers where these lie: the parameters `s0`, `s1` ..."""
+    names = sorted(variables_of(*exprs))
+    buffers = tuple(dict.fromkeys(sizes[name].buffer for name in names))
+    lines = []
+    for name in names:
+        source = sizes[name]
+        value = f"*s{buffers.index(source.buffer)}"
+        if source.low is not None and source.high is not None:
+            value = f"ji_clamped({value}, {source.low}LL, {source.high}LL)"
+        lines.append(f"const long long v_{name} = {value};")
+    return lines, buffers
+
+
+def entry(name: str, parameters: Sequence[str], body: Sequence[str], comment: str = "", threads: int = THREADS) -> str:
+    """A function that is launched."""
+    head = [f"// {comment}"] if comment else []
+    first = f'extern "C" __global__ void __launch_bounds__({threads}) {name}({", ".join(parameters)}) {{'
+    return "\n".join([*head, first, *(f"  {line}" for line in body), "}", ""])
+
+
+def written(kind: str, name: str) -> str:
+    """The parameter of memory that is written."""
+    return f"{kind}* __restrict__ {name}"
+
+
+def read(kind: str, name: str) -> str:
+    """The parameter of memory that nobody writes meanwhile."""
+    return f"const {kind}* __restrict__ {name}"
+
+
+def read_sizes(buffers: Sequence[str]) -> list[str]:
+    """The parameters of what `size_lets` loads."""
+    return [read("long long", f"s{n}") for n in range(len(buffers))]

@@ -1,0 +1,75 @@
+"""Plans of library calls, run by the emulation on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from jitml.codegen.cuda.calls.calls import plan_call
+from jitml.codegen.cuda.calls.plan import CallPlan, HostWork
+from jitml.codegen.cuda.module import Launch
+from jitml.kernels.ir import Buffer
+from jitml.kernels.program import Call, KernelProgram
+from support.cuda_emulation import ORDERS, EmulatedModule, build, guarded
+
+Array = np.ndarray[Any, Any]
+
+
+def program_of(buffers: Sequence[Buffer], call: Call, **more: Any) -> KernelProgram:
+    """A program of one call."""
+    inputs = tuple(name for name in dict.fromkeys(call.reads) if name not in call.writes)
+    return KernelProgram({b.name: b for b in buffers}, inputs, call.writes, {}, {}, (call,), **more)
+
+
+def plans_of(programs: Sequence[KernelProgram]) -> tuple[str, list[CallPlan]]:
+    """The text of the calls of programs, each of one step, and their plans."""
+    plans = [plan_call(program.steps[0], program, f"call_{n}") for n, program in enumerate(programs)]  # type: ignore[arg-type]
+    templates = dict.fromkeys(text for plan in plans for text in plan.templates)
+    return "\n".join([*templates, *(plan.source for plan in plans)]), plans
+
+
+def run_plan(module: EmulatedModule, plan: CallPlan, memory: Mapping[str, Array], order: int) -> dict[str, Array]:
+    """What is in memory after the work of a plan, and before it what `memory` says."""
+    held = {name: guarded(x) for name, x in memory.items()}
+    held |= {b.name: guarded(np.full(b.shape, -7, b.dtype)) for b in plan.scratch}
+    for work in plan.work:
+        match work:
+            case Launch():
+                pointers = [held[name] for name in work.buffers]
+                module.launch(work.entry, work.blocks, work.threads, *pointers, shared=work.shared, order=order)
+            case HostWork():
+                work.run([held[b.name] for b in work.reads], [held[b.name] for b in work.writes])
+            case _:
+                raise TypeError(f"the emulation has no library for {work}")
+    return held
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program of one call, what is in memory, and the result that is wanted, up to an error."""
+
+    program: KernelProgram
+    memory: Mapping[str, Array]
+    result: str
+    wanted: Array
+    error: float = 0.0
+
+
+def check(cases: Sequence[Case]) -> None:
+    """Every case gives what is wanted, and the same bits in every order of threads."""
+    text, plans = plans_of([case.program for case in cases])
+    (module,) = build([text])
+    for case, plan in zip(cases, plans):
+        found = [run_plan(module, plan, case.memory, order)[case.result] for order in ORDERS]
+        assert all(x.tobytes() == found[0].tobytes() for x in found), case.program
+        np.testing.assert_allclose(found[0], case.wanted, rtol=0, atol=case.error, strict=True, err_msg=str(case.program))
+
+
+def placed(memory: Array, buffer: Buffer, live: Sequence[int] | None = None) -> Array:
+    """A buffer in its memory, or the part of it that counts."""
+    whole = as_strided(memory, buffer.shape, [step * memory.itemsize for step in buffer.element_strides])
+    return whole if live is None else whole[tuple(map(slice, live))]
