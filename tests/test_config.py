@@ -24,6 +24,7 @@ def test_values() -> None:
     assert read({"JITML_DUMP": "all"}).dump == set(STAGES)
     assert not read({"JITML_CHECK": "0"}).check
     assert (read({"JITML_VERIFY": "7"}).verify, read({"JITML_VERIFY": "never"}).verify, read({}).verify) == (7, "never", "first")
+    assert (read({"JITML_CACHE_DIR": "/tmp/x"}).cache_dir, read({"JITML_CACHE_BYTES": "0"}).cache_bytes) == ("/tmp/x", 0)
     assert read({"JITML_DEBUG_NANS": "1"}).debug_nans and not read({"JITML_DEBUG_NANS": "0"}).debug_nans
 
 

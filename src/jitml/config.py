@@ -25,6 +25,10 @@ JITML_VERIFY_SECONDS seconds that the plain function may take when a first answe
                     and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
 JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), or `interpreter` (Python and NumPy: slow,
                     and it hears of no floating-point errors; it tells what is wrong before machine code is made).
+JITML_CACHE_DIR     folder in which compiled GPU code is kept for later processes; several may use it at once. Default: `jitml` in
+                    the user's folder for caches (`$XDG_CACHE_HOME`, `~/.cache`; on macOS `~/Library/Caches`, on Windows
+                    `%LOCALAPPDATA%`). A folder that cannot be written keeps nothing.
+JITML_CACHE_BYTES   bytes that it may have; what has not been used longest is removed. Default: 268435456; `0` keeps nothing.
 JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
                     that its name implies. For tests and for reproducing another machine's code: code for a CPU that
                     has more than this one dies with SIGILL.
@@ -50,7 +54,7 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "BACKEND", "CPU"),
+        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
 )
 # Back ends: where `BACKEND` is, which is imported only if it is asked for and brings its compiler, and the texts that it has.
@@ -138,6 +142,8 @@ class Config:
     verify_bytes: int = field(default_factory=_some_to_copy)
     verify_seconds: int = 5
     backend: str = "llvm"
+    cache_dir: str | None = None
+    cache_bytes: int = 256 << 20
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -168,6 +174,8 @@ def read(environment: Mapping[str, str]) -> Config:
         verify_seconds=_count("JITML_VERIFY_SECONDS", "seconds", environment, 5),
         cpu=environment.get("JITML_CPU") or None,
         backend=_backend(environment.get("JITML_BACKEND", "")),
+        cache_dir=environment.get("JITML_CACHE_DIR") or None,
+        cache_bytes=_count("JITML_CACHE_BYTES", "bytes", environment, 256 << 20, least=0),
     )
 
 
