@@ -81,6 +81,11 @@ ACCEPTED = {
     " for j in 0:6 thread { r[j] = x[i, j] }; for j in 0:6 thread { y[i, j] = r[5 - j] } } } }",
     "threads in pieces of a row": MATRIX + "{ for i in 0:4 block { for b in 0:6:3 {"
     " for j in b:b + 3 thread { y[i, j] = 0.0 } } } }",
+    "one loop over rows and pieces of columns": "kernel k(y: f64[5, 6]) { for b in 0:15:4 block {"
+    " for f in b:minimum(b + 4, 15) thread { let i: i64 = f // 3; let p: i64 = f % 3 * 2; for j in p:p + 2 vector {"
+    " y[i, j] = 0.0 } } } }",
+    "whole vectors in tiles, of which the last is shorter": "kernel k(y: f64[20]) { for b in 0:20:8 block {"
+    " for v in b:minimum(b + 8, 20):4 thread { for i in v:v + 4 vector { y[i] = 0.0 } } } }",
     "siblings may reuse a name": XY + "{ for i in 0:8 { y[i] = 0.0 }; for i in 0:8 { y[i] = x[i] } }",
 }
 
@@ -145,6 +150,11 @@ REFUSED = {
     "thread loop over i: r is written in one iteration and read in another": XY
     + "{ alloc r: f64[9] { for i in 0:8 thread { r[i] = x[i]; y[i] = r[i + 1] } } }",
     "thread loop over i: the outer cell s is set in order": XY + "{ cell s: f64 = 0.0; for i in 0:8 thread { s = x[i] } }",
+    "y: the index i may be 0..19 on axis 0 of 18": "kernel k(y: f64[18]) { for b in 0:18:8 block {"
+    " for v in b:minimum(b + 8, 18):4 thread { for i in v:v + 4 vector { y[i] = 0.0 } } } }",
+    "block loop over b: y is written in one iteration and written in another": "kernel k(y: f64[5, 6]) {"
+    " for b in 0:15:4 block { for f in b:minimum(b + 4, 15) thread {"
+    " let i: i64 = f // 4; let j: i64 = f % 3; y[i, j] = 0.0 } } }",
     "q is updated but is no cell in scope": XY + "{ q add= 1 }",
     "the parallel loop over j stands inside the loop over i": MATRIX
     + "{ for i in 0:4 { for j in 0:6 parallel { y[i, j] = 0.0 } } }",

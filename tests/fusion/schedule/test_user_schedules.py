@@ -90,15 +90,25 @@ def test_a_primitive_that_does_not_fit_shows_the_loops_and_marks_one() -> None:
     ]
 
 
-def test_loops_that_are_not_proven_apart_are_refused() -> None:
+def test_a_fused_loop_is_shared_where_its_iterations_are_proven_apart() -> None:
     def scaled(x: Array) -> Array:
         return x * x[0] + x[:, :1]
 
-    np.testing.assert_allclose(jitml.jit(scaled, schedules={"k0_add": "fuse i0 i1 -> q"})(X), scaled(X))
+    for text in ("fuse i0 i1 -> q", "fuse i0 i1 -> q; parallel q", "split i1 5 -> p; fuse i0 p -> q; split q 7 -> r; parallel r"):
+        np.testing.assert_allclose(jitml.jit(scaled, schedules={"k0_add": text})(X), scaled(X))
+
+
+def test_loops_that_are_not_proven_apart_are_refused() -> None:
+    def framed(x: Array) -> Array:
+        y = np.zeros((x.shape[0], x.shape[1] + 1))
+        y[:, :-1] = x * x[0] + x[:, :1]
+        return y
+
+    (kernel,) = jitml.jit(framed).lower(X).schedules
     with pytest.raises(
-        ScheduleError, match="parallel loop over q: h is written in one iteration and written in another"
+        ScheduleError, match="parallel loop over q: j is written in one iteration and written in another"
     ) as error:
-        jitml.jit(scaled, schedules={"k0_add": "fuse i0 i1 -> q; parallel q"})(X)
+        jitml.jit(framed, schedules={kernel: "box 0 { fuse i0 i1 -> q; parallel q } box 1 { }"})(X)
     assert "> for q in 0:1200 parallel {" in str(error.value)
 
 

@@ -34,9 +34,12 @@ class GroupNest:
         self.axes = [a for a in self.views.axes if any(name in self.points.ranges for name in a.members)]
         self.outer = [a for a in self.axes if self.rows.issuperset(a.members)]
         self.inner = [a for a in self.axes if a not in self.outer]
-        # Rows whose places are products of sizes cannot be told apart: one thread stores them.
-        apart = all(self.views.steps(s.buffer, s.at) is not None for s in self.points.stores)
-        self.time = self._time() if apart and self.size(self.axes) else 0.0
+        self.time = self._time() if self.is_apart and self.size(self.axes) else 0.0
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether rows are told apart: those whose places are products of sizes are not, and one thread stores them."""
+        return all(self.views.steps(s.buffer, s.at) is not None for s in self.points.stores)
 
     def _time(self) -> float:
         """Nanoseconds of one thread: the work, or the traffic with memory or cache if that takes longer."""
@@ -84,7 +87,11 @@ class GroupNest:
         return sum(steps[axis.name] == 1 for steps in both)
 
     def load_steps(self) -> list[dict[str, int] | None]:
-        return [self.views.steps(s.value, s.places) for s in all_scalars(self.points) if s.kind == "load"]
+        return [self.views.steps(s.value, s.places) for s in self.loads]
+
+    @cached_property
+    def loads(self) -> list[Scalar]:
+        return [s for s in all_scalars(self.points) if s.kind == "load"]
 
     # ------------------------------------------------------------------------------------------- names in loop trees
 
@@ -111,6 +118,15 @@ class GroupNest:
         """What is computed, numbered: `%0` is made of none of the others."""
         roots = [r.operand for r in self.points.reductions] + [s.scalar for s in self.points.stores]
         return {f"%{n}": s for n, s in enumerate(s for s in operands_first(roots) if s.kind == "apply")}
+
+    @cached_property
+    def stageable(self) -> dict[str, Scalar]:
+        """What may wait in memory: what is computed, and what is loaded, by its buffer's name; `x:1` is a second load of x."""
+        loads: dict[str, Scalar] = {}
+        for s in self.loads:
+            count = sum(other.value == s.value for other in loads.values())
+            loads[f"{s.value}:{count}" if count else str(s.value)] = s
+        return self.scalars | loads
 
     def describe_scalars(self) -> str:
         """What the numbers stand for: `%0 = sub(x, s0), %1 = exp(%0)`."""

@@ -19,6 +19,11 @@ class Pass:
     reductions: tuple[Reduced, ...]
     stores: tuple[Stored, ...]
 
+    @property
+    def roots(self) -> list[Scalar]:
+        """What is computed in it."""
+        return [r.operand for r in self.reductions] + [s.scalar for s in self.stores]
+
 
 def passes_of(nest: GroupNest) -> tuple[list[Pass], tuple[Stored, ...]]:
     """The passes over a row, in order, and the stores that happen once per row."""

@@ -55,6 +55,7 @@ def _head(loop: TreeLoop) -> str:
     limits = f"{show_expr(loop.start)}:{show_expr(loop.stop)}" + (f":{loop.step}" if loop.step != 1 else "")
     most = f" most {loop.most}" if loop.most != _most(loop.start, loop.stop) else ""
     end = f" end {show_expr(loop.end)}" if loop.end is not None else ""
+    end += f" multiple {loop.multiple}" if loop.multiple != 1 else ""
     marks = ("" if loop.kind == "serial" else f" {loop.kind}") + (f" grain {loop.grain}" if loop.grain != 1 else "")
     return f"for {loop.index} in {limits}{most}{end}{marks}" + (f" jam {loop.together}" if loop.together != 1 else "")
 
@@ -145,6 +146,7 @@ class _TreeParser(KernelParser):
         step = self.integer() if self.accept(":") else 1
         most = self.integer() if self.accept("most") else _most(start, stop)
         end = self.expression() if self.accept("end") else None
+        multiple = self.integer() if self.accept("multiple") else 1
         kind = self.next() if self.token in get_args(Kind) else "serial"
         grain = self.integer() if self.accept("grain") else 1
         together = self.integer() if self.accept("jam") else 1
@@ -152,7 +154,7 @@ class _TreeParser(KernelParser):
         self.dtypes[index] = I64
         body = self.tree_body()
         self.dtypes = before
-        return TreeLoop(index, start, stop, step, most, body, kind, grain, together, end)  # type: ignore[arg-type]  # kind is one of Kind
+        return TreeLoop(index, start, stop, step, most, body, kind, grain, together, end, multiple)  # type: ignore[arg-type]  # kind is one of Kind
 
     def tree_body(self) -> Body:
         self.expect("{")
@@ -162,8 +164,14 @@ class _TreeParser(KernelParser):
         return tuple(found)
 
     def scalar(self) -> str:
-        self.expect("%")
-        return f"%{self.next()}"
+        """`%3`, or what is loaded: `x`, `x:1`."""
+        if self.accept("%"):
+            return f"%{self.next()}"
+        return self.numbered()
+
+    def numbered(self) -> str:
+        name = self.name()
+        return f"{name}:{self.integer()}" if self.accept(":") else name
 
     def place(self) -> tuple[str, tuple[Expr, ...]]:
         name = self.name()
@@ -180,12 +188,18 @@ class _TreeParser(KernelParser):
                 self.expect("->")
                 staged.append(Home(scalar, *self.place()))
             elif self.accept("store"):
-                name = self.name()
-                stores.append(f"{name}:{self.integer()}" if self.accept(":") else name)
+                stores.append(self.numbered())
             else:
-                cell, combine = self.name(), self.combine()
+                cell = self.numbered()
+                if self.accept("->"):
+                    staged.append(Home(cell, *self.place()))
+                    if self.accept(","):
+                        continue
+                    break
+                combine = self.combine()
                 if combine is None:
                     raise self.fail("a way to combine")
                 updates.append(Accumulate(cell, self.scalar().removeprefix("%"), combine))
             if not self.accept(","):
-                return ComputePoint(tuple(updates), tuple(stores), tuple(staged))
+                break
+        return ComputePoint(tuple(updates), tuple(stores), tuple(staged))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from jitml.errors import ScheduleError
-from jitml.kernels.ir import Buffer, Cell, Combine, Expr, Kind, Store, Update, variables_of
+from jitml.kernels.ir import Buffer, Cell, Combine, Const, Expr, Kind, Store, Update, variables_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class TreeLoop:
     """`for index in start:stop:step`, over an axis or a part of it.
 
     most: the most steps of 1 there may be from start to stop. together: how many iterations run side by side (`jam`).
-    end: of a chunk, where the last chunk ends.
+    end: of a chunk, where the last chunk ends. multiple: of a piece, a number that divides its steps of 1, however many.
     """
 
     index: str
@@ -33,6 +33,14 @@ class TreeLoop:
     grain: int = 1
     together: int = 1
     end: Expr | None = None
+    multiple: int = 1
+
+    @property
+    def divisor(self) -> int:
+        """A number that divides the steps of 1 from start to stop."""
+        if isinstance(self.start, Const) and isinstance(self.stop, Const):
+            return max(1, int(self.stop.value) - int(self.start.value))
+        return self.multiple
 
 
 @dataclass(frozen=True, slots=True)

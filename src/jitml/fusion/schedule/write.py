@@ -43,7 +43,7 @@ class _TreeWriter:
                 case Store(buffer, at, value, combine):
                     self.writer.add(Store(self.buffers.get(buffer, buffer), at, value, combine))
                 case Recall(home):
-                    scalar = self.nest.scalars[home.scalar]
+                    scalar = self.nest.stageable[home.scalar]
                     self.writer.stage(scalar, Load(*self.place(home), scalar.dtype))
                 case Scratch():
                     self.scratch(node)
@@ -80,7 +80,7 @@ class _TreeWriter:
     def point(self, point: ComputePoint) -> None:
         w, nest = self.writer, self.nest
         stores = [nest.stored[name] for name in point.stores]
-        staged: list[Scalar] = [nest.scalars[home.scalar] for home in point.staged]
+        staged: list[Scalar] = [nest.stageable[home.scalar] for home in point.staged]
         operands = [nest.reductions[update.of].operand for update in point.updates]
         values = w.values([*staged, *operands, *(s.scalar for s in stores)])
         kept = {store.buffer for store in stores}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -233,6 +233,7 @@ class _Collector:
         self.forms: dict[str, Form | None] = {}
         self.last: dict[Path, int | None] = {}
         self.loops: dict[Path, Loop | While] = {}
+        self.divided: dict[str, Form] = {}  # names that are quotients or remainders, which may cancel in an address
         self.quotients: dict[tuple[Expr, int], int] = {}
         # Of symbols: names that are no sum, such as sizes. One inside a loop is called by its own path.
         self.limits: dict[Path, Range] = {}
@@ -252,24 +253,31 @@ class _Collector:
                         yield self.access(buffer, at, False, path, loops)
                     yield self.access(buffer, at, True, path, loops)
                 case Let(name, value):
-                    self.forms[name] = _settled(self.sum(value, 1))
+                    self.divided.pop(name, None)
+                    form = self.sum(value, 1, through=True)
+                    self.forms[name] = _settled(form)
+                    if form is not None and self.forms[name] is None:
+                        self.divided[name] = form
                     if self.forms[name] is None and value.dtype == I64:
                         symbol = path if loops else (_SYMBOL - len(self.limits),)
                         self.limits[symbol] = self.interval(value) or (-_FAR, _FAR)
                         self.forms[name] = {_CONSTANT: 0, symbol: 1}
                 case Cell(name, init):
-                    self.forms[name] = None
+                    self.forget(name)
                     if init == Const(0):
                         self.unmoved[name] = outer
                 case Draw(name):
-                    self.forms[name] = None
+                    self.forget(name)
                 case Update(cell):
                     self.unmoved.pop(cell, None)
                     self.behind.pop(cell, None)
                 case Loop(index, start, _, step, _, body):
                     self.enter(path, stmt)
-                    first = _settled(self.sum(start, 1))
+                    whole, first = self.sum(start, 1, through=True), _settled(self.sum(start, 1))
+                    self.forget(index)
                     self.forms[index] = None if first is None else first | {path: step}
+                    if whole is not None and _settled(whole) is None:
+                        self.divided[index] = whole | {path: step}
                     yield from self.body(body, path, (*loops, path))
                 case Alloc(buffer, body):
                     self.buffers[buffer.name] = buffer
@@ -281,6 +289,11 @@ class _Collector:
                 case If(_, then, orelse):
                     yield from self.body(then, (*path, 0), loops)
                     yield from self.body(orelse, (*path, 1), loops)
+
+    def forget(self, name: str) -> None:
+        """A name that stood for something else in another block is no sum."""
+        self.forms[name] = None
+        self.divided.pop(name, None)
 
     def enter(self, path: Path, loop: Loop) -> None:
         self.loops[path] = loop
@@ -352,13 +365,19 @@ class _Collector:
                 yield self.access(e.buffer, e.at, False, path, loops)
 
     def access(self, name: str, at: Sequence[Expr], is_store: bool, path: Path, loops: tuple[Path, ...]) -> Access:
-        address: Form | None = {_CONSTANT: 0}
-        for expr, stride in zip(at, self.buffers[name].element_strides):
-            term = self.sum(expr, stride)
-            address = None if term is None or address is None else _combined(address, term, 1)
+        places = [*zip(at, self.buffers[name].element_strides)]
+        address = _settled(self.total(places, through=True)) or _settled(self.total(places, through=False))
         axes = tuple(_settled(self.sum(expr, 1)) for expr in at)
         behind = tuple(self.loop_before(expr) for expr in at)
-        return Access(name, is_store, path, loops, axes, _settled(address), behind)
+        return Access(name, is_store, path, loops, axes, address, behind)
+
+    def total(self, places: Iterable[tuple[Expr, int]], *, through: bool) -> Form | None:
+        """A sum of expressions, each with its factor."""
+        total: Form | None = {_CONSTANT: 0}
+        for expr, scale in places:
+            term = self.sum(expr, scale, through=through)
+            total = None if term is None or total is None else _combined(total, term, 1)
+        return total
 
     def loop_before(self, expr: Expr) -> Path | None:
         """The loop whose index an expression does not exceed."""
@@ -369,27 +388,32 @@ class _Collector:
                 return self.loop_before(x)
         return None
 
-    def sum(self, expr: Expr, scale: int) -> Form | None:
+    def sum(self, expr: Expr, scale: int, *, through: bool = False) -> Form | None:
+        """
+        Args:
+            through: whether names of quotients stand for these, which may yet cancel.
+        """
         if expr.dtype.kind == "f":
             return None
         match expr:
             case Const(value):
                 return {_CONSTANT: int(value) * scale}
             case Var(name):
-                known = self.forms.get(name)
+                known = self.divided.get(name) if through else None
+                known = self.forms.get(name) if known is None else known
                 return None if known is None else {p: c * scale for p, c in known.items()}
             case Apply("add" | "sub" as fn, (x, y)):
-                a, b = self.sum(x, scale), self.sum(y, scale if fn == "add" else -scale)
+                a, b = self.sum(x, scale, through=through), self.sum(y, scale if fn == "add" else -scale, through=through)
                 return None if a is None or b is None else _combined(a, b, 1)
             case Apply("mul", (x, Const(factor))) | Apply("mul", (Const(factor), x)):
-                return self.sum(x, scale * int(factor))
+                return self.sum(x, scale * int(factor), through=through)
             case Apply("mul", (x, y)):
                 product = self.product(_settled(self.sum(x, 1)), _settled(self.sum(y, 1)))
                 return None if product is None else {_CONSTANT: 0, product: scale}
             case Apply("floor_divide", (x, Const(divisor))):
                 return {self.quotient(x, int(divisor)): scale}
             case Apply("remainder", (x, Const(divisor))):  # x - x // d * d, so that the pair cancels in an address
-                a = self.sum(x, scale)
+                a = self.sum(x, scale, through=through)
                 return None if a is None else _combined(a, {self.quotient(x, int(divisor)): scale}, -int(divisor))
         return None  # a value
 

@@ -117,6 +117,8 @@ class Ranges(Atoms):
         known = self.most(last)
         upper: tuple[Sum, ...] = (last,) if known is None else (last, constant(known))
         upper += tuple(times(side, Fraction(1, loop.step)) for side in self.where_it_runs(ahead))
+        if loop.step > 1:
+            upper += tuple(_in_whole_steps(ahead, loop.step))
         count = self.atom((loop.index, len(self.age)), (constant(0),), upper)
         self.names[loop.index] = plus(start, {count: Fraction(loop.step)})
 
@@ -368,6 +370,18 @@ class Ranges(Atoms):
             case Apply("convert", (x,)) if x.dtype == BOOL:
                 return _dtype_limits(BOOL)
         return _dtype_limits(expr.dtype)
+
+
+def _in_whole_steps(ahead: Sum, step: int) -> Iterator[Sum]:
+    """Bounds of ahead // step where all but a constant is a multiple of the step: a tile of whole vectors ends with one."""
+    for atom, c in ahead.items():
+        if isinstance(atom, tuple) and atom[:2] == ("minimum", I64) and c == 1:
+            rest = {other: k for other, k in ahead.items() if other != atom}
+            for side in atom[2:]:
+                yield from _in_whole_steps(plus(rest, dict(side), c), step)
+            return
+    if all(c % step == 0 for atom, c in ahead.items() if atom is not None):
+        yield {atom: c / step if atom is not None else Fraction(c // step) for atom, c in ahead.items()}
 
 
 def _truth(expr: Expr, given: Expr, holds: bool) -> bool | None:

@@ -7,17 +7,17 @@ are cut into chunks of a fixed size for threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from jitml.codegen.llvm.schedule.lanes import across
 from jitml.codegen.llvm.schedule.pointwise import SHORT_ROW, share
 from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.schedule.nest import GroupNest, all_scalars, reachable
+from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.passes import Pass, in_order, passes_of, visits
+from jitml.fusion.schedule.staging import Plan, staged, work_of
 from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Split, Stage, StageCells, Unroll, Vector
-from jitml.kernels.target import WORK
 
 FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
@@ -36,7 +36,7 @@ def schedule_rows(nest: GroupNest) -> list[Primitive]:
     in_chunks = rows < 4 * nest.target.limits.cores and len(passes) == 1 and not any(map(in_order, passes[0].reductions))
     if is_shared and nest.inner and in_chunks:
         return [*_partial_rows(nest), *_row(nest, passes)]
-    found: list[Primitive] = _staged(nest, passes)
+    found: list[Primitive] = [*_staged(nest, passes)]
     if _is_worth_vectors(nest, per_row):
         return [*found, *_block_of_rows(nest, is_shared and rows > 1), *_row(nest, passes), *_jammed(nest, passes, ".0")]
     if is_shared and nest.outer and rows > 1:
@@ -55,7 +55,7 @@ def _are_lanes(nest: GroupNest, passes: Sequence[Pass]) -> bool:
     most = float(SHORT_ROW)
     if any(step.stores for step in passes):
         extremes = sum(REDUCTIONS[r.node.op].combine in ("max", "min") for step in passes for r in step.reductions)
-        work = work_of(s for step in passes for s in _roots(step)) + FOLDED * extremes
+        work = work_of(s for step in passes for s in step.roots) + FOLDED * extremes
         widest = max(s.dtype.itemsize for s in all_scalars(nest.points))
         most = min(most, max(nest.target.limits.dense_stride, work / 2), nest.target.limits.vector_bytes // widest - 1)
     return nest.size(nest.inner) <= most and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
@@ -127,74 +127,25 @@ def _partial_rows(nest: GroupNest) -> list[Primitive]:
 # --------------------------------------------------------------------------------------------------------- staging
 
 
-class Plan:
-    """In which passes over a row are scalars computed, if nothing is kept from one to the next?
+def _staged(nest: GroupNest, passes: Sequence[Pass]) -> list[Stage]:
+    """What later passes over a row would compute again at a price."""
 
-    first, last: of each scalar, a pass.
-    ends: the last pass that stores or sums it, and not only what is made of it.
-    users: what is made of it.
-    """
+    def home(s: Scalar, work: float, now: int, plan: Plan, known: Mapping[Scalar, str]) -> str:
+        return _home(nest, s, now, plan, known) if work >= COSTLY else ""
 
-    def __init__(self, passes: Sequence[Pass]) -> None:
-        self.passes = passes
-        self.first: dict[Scalar, int] = {}
-        self.last: dict[Scalar, int] = {}
-        self.users: dict[Scalar, list[Scalar]] = {}
-        self.ends = {s: k for k, step in enumerate(passes) for s in _roots(step)}
-        for k, step in enumerate(passes):
-            for s in reachable(_roots(step), self.first):
-                self.first[s] = k
-                for a in s.args:
-                    self.users.setdefault(a, []).append(s)
-        for k, step in reversed([*enumerate(passes)]):
-            self.last |= dict.fromkeys(reachable(_roots(step), self.last), k)
+    return staged(nest, passes, home)
 
 
-def _staged(nest: GroupNest, passes: Sequence[Pass]) -> list[Primitive]:
-    """What later passes over a row would compute again at a price, and where it waits."""
-    if len(passes) < 2 or not nest.inner:
-        return []
-    plan, inside = Plan(passes), {name for axis in nest.inner for name in axis.members}
-    names = {s: name for name, s in nest.scalars.items()}
-    known: dict[Scalar, str] = {}  # staged -> the output that it waits in
-    found: list[Primitive] = []
-    for now, step in enumerate(passes):
-        here = reachable(_roots(step), known)
-        again = [s for s in here if plan.ends.get(s, 0) > now or any(plan.first[user] > now for user in plan.users.get(s, ()))]
-        homes: dict[Scalar, str] = {}
-        for s in again:
-            # What is the same for a whole row, and was made in an earlier pass, is not made again.
-            anew = [a for a in reachable([s], known) if a.variables & inside or plan.first[a] == now]
-            if s.variables & inside and work_on(anew) >= COSTLY:
-                homes[s] = _home(nest, s, now, plan, known | homes)
-        found += [Stage(names[s], home) for s, home in homes.items()]
-        known |= homes
-    return found
-
-
-def _home(nest: GroupNest, s: Scalar, now: int, plan: Plan, known: dict[Scalar, str]) -> str:
+def _home(nest: GroupNest, s: Scalar, now: int, plan: Plan, known: Mapping[Scalar, str]) -> str:
     """Where a staged scalar waits for later passes: where it is stored anyway, in an output that will replace it when
     it has been read for the last time, or in a row of scratch."""
     for name in nest.names_of(plan.passes[now].stores):
         if nest.stored[name].scalar is s:
             return name
-    loaded = {t.value for t in all_scalars(nest.points) if t.kind == "load"}
+    loaded = {t.value for t in nest.loads}
     inside = {name for axis in nest.inner for name in axis.members}
     for name in nest.names_of(store for step in plan.passes[plan.last[s] :] for store in step.stores):
         store = nest.stored[name]
         if store.buffer not in loaded and name not in known.values() and store.scalar.dtype == s.dtype and visits(store, inside):
             return name
     return "row"
-
-
-def work_of(scalars: Iterable[Scalar]) -> float:
-    """The work on scalars and what they are made of."""
-    return work_on(reachable(scalars))
-
-
-def work_on(scalars: Iterable[Scalar]) -> float:
-    return sum(WORK.get(a.value, 1.0) for a in scalars if a.kind == "apply")
-
-
-def _roots(step: Pass) -> list[Scalar]:
-    return [r.operand for r in step.reductions] + [s.scalar for s in step.stores]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 from jitml.fusion.schedule.nest import chunk_stop
 from jitml.fusion.schedule.tree import (
@@ -33,27 +34,31 @@ def split(tree: LoopTree, p: Split) -> LoopTree:
     def piece(loop: TreeLoop) -> Body:
         require_whole(loop)
         first = Var(p.outer)
-        inner = replace(loop, start=first, stop=chunk_stop(first, p.size, loop.start, loop.stop), most=min(p.size, loop.most))
+        whole = loop.divisor % p.size == 0
+        stop = add(first, p.size) if whole else chunk_stop(first, p.size, loop.start, loop.stop)
+        most, multiple = min(p.size, loop.most), 1 if whole else gcd(p.size, loop.divisor)
+        inner = replace(loop, start=first, stop=stop, most=most, multiple=multiple)
         return (replace(loop, index=p.outer, step=p.size, body=(inner,)),)
 
     return with_loops(tree, p.loop, piece)
 
 
 def fuse(tree: LoopTree, p: Fuse) -> LoopTree:
-    """for i in 0:m { for j in 0:n }  ->  for f in 0:m*n { i = f // n; j = f % n }"""
+    """for i in 0:m { for j in 0:n:s }  ->  for f in 0:m*(n/s) { i = f // (n/s); j = f % (n/s) * s }"""
     require_new(tree, p.fused)
-    named(p.inner, tree)
+    inside = named(p.inner, tree)
 
     def whole(outer: TreeLoop) -> Body:
         require_whole(outer)
         inner = outer.body[0]
-        if len(outer.body) > 1 or not isinstance(inner, TreeLoop) or inner.index != p.inner:
+        if len(outer.body) > 1 or not isinstance(inner, TreeLoop) or all(inner is not loop for loop in inside):
             raise Misfit(f"{p.inner} is not all that {outer.index} holds", outer)
-        require_whole(inner)
+        require_whole(replace(inner, step=1))
         if not all(isinstance(x, Const) for x in (outer.start, inner.start, inner.stop)) or inner.most < 1:
             raise Misfit(f"the sizes of {outer.index} and {inner.index} are not known, which a division needs", outer)
-        f, n = Var(p.fused), inner.most
-        binds = Bind(outer.index, add(floor_divide(f, n), outer.start)), Bind(inner.index, add(remainder(f, n), inner.start))
+        f, n = Var(p.fused), -(-inner.most // inner.step)
+        place = add(mul(remainder(f, n), inner.step), inner.start)
+        binds = Bind(outer.index, add(floor_divide(f, n), outer.start)), Bind(inner.index, place)
         stop = mul(outer.stop - outer.start, n)
         return (TreeLoop(p.fused, Const(0), stop, 1, outer.most * n, (*binds, *inner.body)),)
 

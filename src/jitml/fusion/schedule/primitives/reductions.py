@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from math import gcd
 
 from jitml.fusion.schedule.nest import chunk_count, chunk_stop, least
 from jitml.fusion.schedule.primitives.order import require_any_order, require_new, require_whole
@@ -59,9 +60,9 @@ def _in_cells(tree: LoopTree, p: RFactor) -> LoopTree:
         apart = {name: _fresh(f"{name}b", taken) for name, how in combines.items() if not is_ordered(how, known[name].init.dtype)}
         inner = loop
         if p.outer:
-            inner = replace(
-                loop, start=Var(p.outer), stop=least(add(Var(p.outer), p.block), loop.stop), most=min(p.block, loop.most)
-            )
+            most, multiple = min(p.block, loop.most), gcd(p.block, loop.divisor)
+            stop = least(add(Var(p.outer), p.block), loop.stop)
+            inner = replace(loop, start=Var(p.outer), stop=stop, most=most, multiple=multiple)
         inner = replace(inner, body=_renamed(inner.body, apart))
         own = (Cell(new, known[name].init) for name, new in apart.items())
         totals = (Update(name, Var(new, known[name].init.dtype), combines[name]) for name, new in apart.items())
@@ -128,7 +129,8 @@ def _in_memory(tree: LoopTree, p: RFactor) -> LoopTree:
     at = (c, *(Var(outer.index) - outer.start for outer in around))
     start = add(mul(c, p.block), loop.start)
     stop = chunk_stop(start, p.block, loop.start, loop.stop)
-    chunk = replace(loop, start=start, stop=stop, most=min(p.block, loop.most), end=loop.stop)
+    multiple = gcd(p.block, loop.divisor)
+    chunk = replace(loop, start=start, stop=stop, most=min(p.block, loop.most), end=loop.stop, multiple=multiple)
     kept = tuple(Store(b.name, at, Var(cell.name, b.dtype)) for cell, b in zip(own, buffers))
     totals = tuple(Update(cell.name, Load(b.name, at, b.dtype), combines[cell.name]) for cell, b in zip(own, buffers))
     over = TreeLoop(p.outer, Const(0), count, 1, most, ())
@@ -181,7 +183,8 @@ def _row_blocks(columns: TreeLoop, own: Sequence[Cell], loop: TreeLoop, homes: S
     )
     # Of a chunk that is made of whole blocks, only the last one may end before its blocks do.
     end = loop.stop if loop.end is None or loop.most % p.block else loop.end
-    block = replace(loop, start=Var(p.outer), stop=least(add(Var(p.outer), p.block), end), most=min(p.block, loop.most), end=None)
+    stop = least(add(Var(p.outer), p.block), end)
+    block = replace(loop, start=Var(p.outer), stop=stop, most=min(p.block, loop.most), end=None, multiple=1)
     rows = replace(columns, body=(*inits, block, *sums))
     return (replace(columns, body=starts), replace(loop, index=p.outer, step=p.block, body=(rows,)))
 

@@ -32,7 +32,7 @@ def stage(tree: LoopTree, p: Stage, nest: GroupNest) -> LoopTree:
 
     The home is an output that is stored no earlier than the scalar is read for the last time, or `row`: scratch.
     """
-    scalar = nest.scalars.get(p.scalar)
+    scalar = nest.stageable.get(p.scalar)
     if scalar is None:
         raise Misfit(f"no scalar is called {p.scalar}; there are {nest.describe_scalars() or 'none'}")
     if not any(scalar.variables & {*axis.members} for axis in nest.inner):

@@ -1,0 +1,109 @@
+"""Spreading: how are loops that hold nothing but each other dealt out to blocks and threads?
+
+The innermost loops become one loop over threads, as many of them as make a full block; those outside are the blocks'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jitml.codegen.cuda.target import PROCESSORS, THREADS
+from jitml.fusion.schedule.nest import GroupNest
+from jitml.fusion.schedule.views import Axis
+from jitml.kernels.schedule import BindLoop, Fuse, Primitive, Split, Vector
+
+FULL = 4 * THREADS  # iterations that are work enough for one block, however they are cut
+TRIPS = 4  # iterations of a thread, so that it waits for several loads at once
+RESIDENT = 2 * PROCESSORS  # blocks that there should be before a thread takes more than one iteration
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A loop to be dealt out.
+
+    Args:
+        extent: the most iterations.
+        is_known: whether that is how many there are.
+        joins: whether what is stored goes on from the loop inside it as from one iteration of that to the next.
+    """
+
+    name: str
+    extent: int
+    is_known: bool = True
+    joins: bool = True
+
+
+def spans(nest: GroupNest, axes: Sequence[Axis], suffix: str = "", *, stores: bool = True) -> list[Span]:
+    """Axes as loops to be dealt out.
+
+    Args:
+        stores: whether the group's stores stand in them, and not only partial results.
+    """
+    steps = [nest.views.steps(s.buffer, s.at) or {} for s in nest.points.stores] if stores else []
+    found = []
+    for axis, inner in zip(axes, (*axes[1:], None)):
+        joins = inner is None or all(s.get(axis.name, 0) == s.get(inner.name, 0) * nest.extent(inner) for s in steps)
+        found.append(Span(axis.name + suffix, nest.extent(axis), isinstance(axis.size, int), joins))
+    return found
+
+
+def spread(loops: Sequence[Span], width: int = 1) -> list[Primitive]:
+    """Deal out loops, from the outermost in.
+
+    Args:
+        width: elements of the last loop that a thread takes at once, as a vector.
+    """
+    *outer, last = loops
+    count, thread, found = -(-last.extent // width), last.name, list[Primitive]()
+    name = last.name.partition(".")[0]
+    if count >= FULL or not (outer and outer[-1].is_known and outer[-1].joins and last.is_known):
+        found += _tiles(last, width, _size(outer))
+    else:
+        if width > 1:
+            thread = f"{name}v"
+            found.append(Split(last.name, width, thread))
+        while count < FULL and outer and outer[-1].is_known and outer[-1].joins:
+            fused = f"f{len(outer) - 1}"
+            found.append(Fuse(outer[-1].name, thread, fused))
+            count, thread = count * outer.pop().extent, fused
+        found += _tiles(Span(thread, count), 1, _size(outer))
+    found += [BindLoop(loop.name, "block") for loop in outer]
+    return found if width == 1 else [*found, Vector(last.name)]
+
+
+def _tiles(loop: Span, width: int, blocks: int) -> list[Primitive]:
+    """Blocks take pieces of a loop, unless it is short."""
+    count, name = -(-loop.extent // width), loop.name.partition(".")[0]
+    trips = next((n for n in (TRIPS, 2) if blocks * -(-count // (THREADS * n)) >= RESIDENT), 1)
+    found: list[Primitive] = []
+    if count > max(THREADS * trips, FULL if blocks >= RESIDENT else 0):
+        found += [Split(loop.name, THREADS * trips * width, f"{name}b"), BindLoop(f"{name}b", "block")]
+    if width > 1:
+        return [*found, Split(loop.name, width, f"{name}v"), BindLoop(f"{name}v", "thread")]
+    return [*found, BindLoop(loop.name, "thread")]
+
+
+def _size(loops: Sequence[Span]) -> int:
+    size = 1
+    for loop in loops:
+        size *= loop.extent
+    return size
+
+
+def lanes(nest: GroupNest, axis: Axis, *, alone: bool) -> int:
+    """Elements along an axis that a thread takes at once: 16 bytes of the widest array that is contiguous there.
+
+    Args:
+        alone: whether there is one row, whose tail may be shorter; else rows must be made of whole vectors.
+    """
+    accesses = [(nest.views.steps(s.value, s.places), s.dtype) for s in nest.loads]
+    accesses += [(nest.views.steps(s.buffer, s.at), s.scalar.dtype) for s in nest.points.stores]
+    dense = [dtype.itemsize for steps, dtype in accesses if steps is not None and steps.get(axis.name) == 1]
+    width = min(MOST_LANES, nest.target.limits.vector_bytes // max(dense, default=nest.target.limits.vector_bytes))
+    while width > 1 and not alone and (not isinstance(axis.size, int) or nest.extent(axis) % width):
+        width //= 2
+    return width if width <= nest.extent(axis) else 1
+
+
+MOST_LANES = 8

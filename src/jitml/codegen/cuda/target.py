@@ -1,0 +1,41 @@
+"""CUDA target: what does a GPU cost, and what has it, to grouping, scheduling and memory planning?
+
+The figures are an H100's; a program depends on them for speed only. The device is taken as one core of enormous width: loops
+are cut into blocks by the schedules (`schedule/`), and no part of a program is too small to be worth all of it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jitml.kernels.target import GEMM, Accepts, Blocks, Cost, Limits, Target
+
+THREADS = 256  # of a block, at most
+WARP = 32  # threads that run in step: a block is made of whole warps
+PROCESSORS = 132  # that run blocks side by side
+VECTOR_BYTES = 16  # of the widest access of one thread
+SHARED_BYTES = 40 << 10  # of scratch for the threads of a block, so that some blocks fit on a processor
+
+
+@cache
+def cuda_target() -> Target:
+    """A GPU as a target."""
+    cost = Cost(
+        memory_bandwidth=3000.0,
+        cache_bandwidth=5500.0,
+        close_bytes=32 << 20,  # of the second cache, which all blocks share
+        flops=17_000.0,
+        matrix_flops=50_000.0,
+        parallel_ns=0.0,
+        grain_ns=0.0,
+    )
+    limits = Limits(cores=PROCESSORS, vector_bytes=VECTOR_BYTES, alignment=256, dense_stride=1)
+    return Target(
+        "cuda",
+        "the device",
+        cost,
+        limits,
+        Blocks(reduction=1024, chunk=32768),
+        frozenset(("serial", "vector", "unroll", "block", "thread")),
+        {"gemm": GEMM, "sort": Accepts(), "argsort": Accepts(), "random": Accepts()},
+    )
