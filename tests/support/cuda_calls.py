@@ -32,17 +32,20 @@ def plans_of(programs: Sequence[KernelProgram]) -> tuple[str, list[CallPlan]]:
     return "\n".join([*templates, *(plan.source for plan in plans)]), plans
 
 
-def run_plan(module: EmulatedModule, plan: CallPlan, memory: Mapping[str, Array], order: int) -> dict[str, Array]:
+def run_plan(module: EmulatedModule | None, plan: CallPlan, memory: Mapping[str, Array], order: int) -> dict[str, Array]:
     """What is in memory after the work of a plan, and before it what `memory` says."""
     held = {name: guarded(x) for name, x in memory.items()}
-    held |= {b.name: guarded(np.full(b.shape, -7, b.dtype)) for b in plan.scratch}
+    held |= {b.name: guarded(np.full(b.shape, 77, b.dtype)) for b in plan.scratch}
     for work in plan.work:
         match work:
             case Launch():
                 pointers = [held[name] for name in work.buffers]
+                assert module is not None
                 module.launch(work.entry, work.blocks, work.threads, *pointers, shared=work.shared, order=order)
             case HostWork():
-                work.run([held[b.name] for b in work.reads], [held[b.name] for b in work.writes])
+                made = {b.name: np.full(b.shape, 99, b.dtype) for b in work.writes}
+                for name in work.run([held[b.name].reshape(b.shape) for b in work.reads], list(made.values())):
+                    held[name] = guarded(made[name])
             case _:
                 raise TypeError(f"the emulation has no library for {work}")
     return held

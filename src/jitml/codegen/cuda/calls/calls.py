@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from jitml.codegen.cuda.calls.copies import plan_copy, plan_zeros
+from jitml.codegen.cuda.calls.host import plan_host
 from jitml.codegen.cuda.calls.plan import CallPlan
 from jitml.codegen.cuda.calls.products import plan_gemm
+from jitml.codegen.cuda.calls.random import plan_random
 from jitml.errors import UnsupportedError
 from jitml.kernels.program import Call, KernelProgram
 
@@ -34,5 +36,7 @@ _PLANS: Mapping[str, Callable[[Call, KernelProgram, str], CallPlan]] = {
     "copy": plan_copy,
     "empty": _plan_empty,
     "gemm": plan_gemm,
+    "host": plan_host,
+    "random": plan_random,
     "zeros": plan_zeros,
 }

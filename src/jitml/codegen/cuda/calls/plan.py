@@ -47,13 +47,14 @@ class HostWork:
     Args:
         name: for people.
         reads, writes: buffers as the function sees them; one of another shape than the program's is contiguous.
-        run: takes arrays of these shapes, and fills those that it writes.
+        run: takes arrays of these shapes, fills those that it writes, and gives the names of those that it has filled: only they
+            are copied in.
     """
 
     name: str
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
-    run: Callable[[Sequence[Array], Sequence[Array]], None]
+    run: Callable[[Sequence[Array], Sequence[Array]], Sequence[str]]
     source: Source | None = None
 
     @property

@@ -1,0 +1,47 @@
+"""Host calls: how does a program on a GPU call Python?  What is read is copied out, what comes back is copied in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
+from jitml.errors import FailedCheck, Source
+from jitml.interrupts import pass_on
+from jitml.ir.ops.host import HostFunction
+from jitml.kernels.program import Call, KernelProgram, seen_as
+
+
+def plan_host(call: Call, program: KernelProgram, name: str) -> CallPlan:
+    """writes = function(reads)."""
+    function: HostFunction = call.params["function"]
+    reads = [seen_as(program.buffers[read], shape) for read, shape in zip(call.reads, call.params["shapes"], strict=True)]
+    source = call.sources[0] if call.sources else None
+    run = _CallOfPython(function, call.writes, source)
+    return CallPlan(work=(HostWork(function.name, tuple(reads), tuple(program.buffers[n] for n in call.writes), run, source),))
+
+
+@dataclass(frozen=True, slots=True)
+class _CallOfPython:
+    function: HostFunction
+    names: tuple[str, ...]
+    source: Source | None
+
+    def __call__(self, reads: Sequence[Array], writes: Sequence[Array]) -> Sequence[str]:
+        """
+        Raises:
+            FailedCheck: whatever Python has raised, for which the call is left to the plain function.
+        """
+        function = self.function
+        try:
+            if function.fills:
+                function.call(*reads, out=tuple(writes))
+                return self.names
+            for written, result in zip(writes, function.call(*reads)):
+                written[...] = result
+        except FailedCheck:
+            raise
+        except Exception as error:
+            pass_on(error)
+            raise FailedCheck(f"{function.name} raised {type(error).__name__}: {error}", source=self.source) from error
+        return self.names
