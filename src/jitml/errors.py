@@ -250,7 +250,7 @@ def own_faults() -> Iterator[None]:
     """
     try:
         yield
-    except (UnsupportedError, ScheduleError, CompilerError, MemoryError):
+    except (UnsupportedError, ScheduleError, CompilerError, MemoryError, NoDeviceError, DeviceFault):
         raise
     except Exception as error:
         place = extract_tb(error.__traceback__)[-1]

@@ -19,7 +19,7 @@ _CUDA = 2  # DLPack's number for it
 
 def _cuda() -> ArrayDevice:
     try:
-        runtime: Any = import_module("jitml.codegen.cuda.runtime.driver")
+        runtime: Any = import_module("jitml.codegen.cuda.runtime.devices")
     except ImportError as error:
         remedy = 'Install what it needs: pip install "jitml[cuda]".'
         raise NoDeviceError(f"the device cuda cannot be used: {error}", remedy=remedy) from error

@@ -17,7 +17,7 @@ import numpy as np
 from jitml.codegen.run.fp_errors import Errors, ErrorWatch
 from jitml.codegen.run.generators import Drawing
 from jitml.codegen.run.results import has_failed, shrunk
-from jitml.errors import FailedCheck
+from jitml.errors import DeviceMemoryError, FailedCheck
 from jitml.ir.ops.host import HostFunction, postpone, postponing
 from jitml.ir.ops.regions import failed_check
 from jitml.kernels.program import Call, KernelProgram, Region
@@ -84,7 +84,7 @@ class ProgramCall:
     def __call__(self, *args: Any) -> list[Array]:
         try:
             result = self._run(*args)
-        except FailedCheck:
+        except (FailedCheck, DeviceMemoryError):
             raise
         except (MemoryError, ValueError) as error:  # of taking memory, of which NumPy may need less: nothing has run yet
             message = str(error) or f"no memory for {self.program.arena_size} bytes"

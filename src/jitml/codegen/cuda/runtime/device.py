@@ -40,12 +40,14 @@ class DeviceArgument:
     Args:
         address: of the first element, which negative strides put above the lowest one.
         strides: in elements; C order if None.
+        owned: of a program's output, the address that whoever gets it has to free; 0 for what was the caller's before.
     """
 
     address: int
     shape: tuple[int, ...]
     dtype: DType
     strides: tuple[int, ...] | None = None
+    owned: int = 0
 
 
 class DeviceCode(Protocol):

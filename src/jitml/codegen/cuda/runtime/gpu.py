@@ -1,0 +1,336 @@
+"""NVIDIA GPUs: the device protocol on the CUDA driver.
+
+All work goes to one stream, which no other stream waits for by itself, in the GPU's primary context, which other libraries
+share. Memory comes from a pool of our own, which keeps some of what is freed. A method holds the device's lock, so that threads
+take turns; waiting for the GPU lets other Python threads run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from jitml.codegen.cuda.compiler import compile_cubin
+from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction, DeviceGraph, Peaks
+from jitml.codegen.cuda.runtime.driver import Calls, bindings
+from jitml.codegen.cuda.runtime.staging import Staging
+from jitml.errors import CompilerError, DeviceMemoryError, NoDeviceError
+from jitml.forks import lock
+
+Array = np.ndarray[Any, Any]
+
+_OLDEST = 80  # of compute capabilities
+_STATIC_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
+_KEPT = 4  # the pool keeps a part of the memory: one in so many bytes
+# Copies as measured, the rest from data sheets, in bytes and operations a nanosecond.
+_PEAKS = {
+    "H100": Peaks(3000.0, 67_000.0, 34_000.0, 790_000.0),
+    "H200": Peaks(4300.0, 67_000.0, 34_000.0, 790_000.0),
+    "A100": Peaks(1400.0, 19_500.0, 9_700.0, 312_000.0),
+}
+
+
+class CudaFunction:
+    """A kernel in the driver's hands, with room for its parameters, which the driver copies at each launch."""
+
+    def __init__(self, entry: str, handle: Any, code: CudaCode) -> None:
+        self.entry, self.handle, self._code = entry, handle, code  # the code stays loaded as long as a kernel is held
+        self.shared = _STATIC_SHARED
+        self._room: dict[int, tuple[Any, Any, int]] = {}
+
+    def parameters(self, addresses: Sequence[int]) -> int:
+        """The address of an array of pointers to the parameters; the next launch uses it again."""
+        count = len(addresses)
+        if count not in self._room:
+            values = (ctypes.c_uint64 * count)()
+            start = ctypes.addressof(values)
+            pointers = (ctypes.c_void_p * count)(*(start + 8 * n for n in range(count)))
+            self._room[count] = (values, pointers, ctypes.addressof(pointers))
+        values, _, place = self._room[count]
+        values[:] = addresses
+        return place
+
+
+class CudaCode:
+    """A loaded module."""
+
+    def __init__(self, gpu: Gpu, cubin: bytes) -> None:
+        self._gpu = gpu
+        self._module = gpu.calls(gpu.driver.cuModuleLoadData, cubin)
+        self._functions: dict[str, Any] = {}
+
+    def __getitem__(self, entry: str) -> CudaFunction:
+        if entry not in self._functions:
+            gpu = self._gpu
+            with gpu.lock, gpu.context:
+                status, handle = gpu.driver.cuModuleGetFunction(self._module, entry.encode())
+                if status == gpu.driver.CUresult.CUDA_ERROR_NOT_FOUND:
+                    raise KeyError(entry)
+                self._functions[entry] = handle if not status else gpu.calls(lambda: (status, handle))
+        return CudaFunction(entry, self._functions[entry], self)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_module"):
+            self._gpu.later(self._gpu.driver.cuModuleUnload, self._module)
+
+
+class CudaGraph:
+    """An instantiated graph."""
+
+    def __init__(self, gpu: Gpu, executable: Any) -> None:
+        self._gpu, self._executable = gpu, executable
+
+    def replay(self) -> None:
+        gpu = self._gpu
+        with gpu.lock, gpu.context:
+            gpu.calls(gpu.driver.cuGraphLaunch, self._executable, gpu.handle)
+
+    def __del__(self) -> None:
+        self._gpu.later(self._gpu.driver.cuGraphExecDestroy, self._executable)
+
+
+class _Current:
+    """Makes the GPU's context the calling thread's, and puts another one back."""
+
+    def __init__(self, calls: Calls, context: Any) -> None:
+        self._calls, self._context, self._address = calls, context, int(context)
+        self._pushed: list[bool] = []  # guarded by the device's lock
+
+    def __enter__(self) -> None:
+        calls = self._calls
+        found = int(calls(calls.driver.cuCtxGetCurrent))
+        if found != self._address:
+            # A thread that has none keeps ours: then there is nothing to put back.
+            calls(calls.driver.cuCtxPushCurrent if found else calls.driver.cuCtxSetCurrent, self._context)
+        self._pushed.append(found not in (0, self._address))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._pushed.pop() and not self._calls.is_dead:
+            self._calls(self._calls.driver.cuCtxPopCurrent)
+
+
+class Gpu:
+    """One GPU.
+
+    Args:
+        ordinal: its number, as the driver counts.
+
+    Raises:
+        NoDeviceError: there is no such GPU, or none that is recent enough.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None:
+        driver = self.driver = bindings()
+        status, count = driver.cuDeviceGetCount()
+        if status or not 0 <= ordinal < count:
+            raise NoDeviceError(f"there is no GPU {ordinal}: the driver finds {0 if status else count}")
+        self.ordinal = ordinal
+        self._device = driver.cuDeviceGet(ordinal)[1]
+        self.name = driver.cuDeviceGetName(128, self._device)[1].split(b"\0")[0].decode()
+        self.calls = calls = Calls(driver, self.name)
+        major, minor = self._attribute("COMPUTE_CAPABILITY_MAJOR"), self._attribute("COMPUTE_CAPABILITY_MINOR")
+        if 10 * major + minor < _OLDEST:
+            raise NoDeviceError(f"{self.name} has compute capability {major}.{minor}; 8.0 or more is needed")
+        if not self._attribute("MEMORY_POOLS_SUPPORTED"):
+            raise NoDeviceError(f"the driver of {self.name} has no memory pools", remedy="Install a newer driver.")
+        self.arch = f"sm_{major}{minor}"
+        self.multiprocessors = self._attribute("MULTIPROCESSOR_COUNT")
+        self._most_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        self.lock = lock()
+        self.context = _Current(calls, calls(driver.cuDevicePrimaryCtxRetain, self._device))
+        # What objects that nobody holds any more leave behind; `__del__` may come in the midst of anything.
+        self._left: deque[tuple[Callable[..., Any], Any]] = deque()
+        self._is_recording = False
+        with self.lock, self.context:
+            self.handle = calls(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+            self._pool = self._make_pool()
+            self._staging = Staging(calls, self.handle)
+        self.stream = int(self.handle)
+        atexit.register(self.close)
+
+    @cached_property
+    def peaks(self) -> Peaks:
+        for name, peaks in _PEAKS.items():
+            if name in self.name:
+                return peaks
+        clock, width = self._attribute("MEMORY_CLOCK_RATE"), self._attribute("GLOBAL_MEMORY_BUS_WIDTH")
+        return Peaks(copy=2 * clock * 1e3 * width / 8 / 1e9)  # kHz, two transfers a cycle, bits
+
+    def memory(self) -> tuple[int, int]:
+        driver = self.driver
+        with self.lock, self.context:
+            status, free, total = driver.cuMemGetInfo()
+            self.calls(lambda: (status,))
+            held = self._pool_size("RESERVED_MEM_CURRENT") - self._pool_size("USED_MEM_CURRENT")
+        return int(free) + held, int(total)
+
+    def allocate(self, nbytes: int) -> int:
+        if not nbytes:
+            return 0
+        driver, calls = self.driver, self.calls
+        with self.lock, self.context:
+            self._clear()
+            try:
+                return int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle))
+            except DeviceMemoryError:  # the pool may hold pieces of other sizes, and others wait for the stream
+                calls(driver.cuStreamSynchronize, self.handle)
+                calls(driver.cuMemPoolTrimTo, self._pool, 0)
+            try:
+                return int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle))
+            except DeviceMemoryError:
+                free, total = self.memory()
+                raise DeviceMemoryError(
+                    f"{self.name} has not {nbytes:,} bytes: {free:,} of {total:,} are free",
+                    remedy="Let go of arrays that live there, or compute in parts.",
+                ) from None
+
+    def free(self, address: int) -> None:
+        if address:
+            self.later(self._free_now, address)
+
+    def copy_in(self, address: int, host: Array) -> None:
+        with self.lock, self.context:
+            self._staging.copy_in(address, host)
+
+    def copy_out(self, *pairs: tuple[Array, int]) -> None:
+        with self.lock, self.context:
+            self._staging.copy_out(pairs)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        if nbytes and target != source:
+            with self.lock, self.context:
+                self.calls(self.driver.cuMemcpyDtoDAsync, target, source, nbytes, self.handle)
+
+    def fill(self, address: int, byte: int, nbytes: int) -> None:
+        if nbytes:
+            with self.lock, self.context:
+                self.calls(self.driver.cuMemsetD8Async, address, byte, nbytes, self.handle)
+
+    def load(self, source: str) -> DeviceCode:
+        cubin = compile_cubin(source, self.arch)
+        with self.lock, self.context:
+            self._clear()
+            return CudaCode(self, cubin.code)
+
+    def launch(self, function: DeviceFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
+        assert isinstance(function, CudaFunction)
+        if not blocks:
+            return
+        with self.lock, self.context:
+            if shared > function.shared:
+                self._let_share(function, shared)
+            place = function.parameters(addresses)
+            self.calls(self.driver.cuLaunchKernel, function.handle, blocks, 1, 1, threads, 1, 1, shared, self.handle, place, 0)
+
+    def synchronize(self) -> None:
+        with self.lock, self.context:
+            self._clear()
+            self.calls(self.driver.cuStreamSynchronize, self.handle)
+
+    def record(self, work: Callable[[], None]) -> DeviceGraph:
+        driver, calls = self.driver, self.calls
+        with self.lock, self.context:
+            self._clear()
+            # Relaxed: what other threads of other libraries do meanwhile neither fails nor breaks this.
+            calls(driver.cuStreamBeginCapture, self.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            self._is_recording = True
+            try:
+                work()
+            except BaseException:
+                status, unwanted = driver.cuStreamEndCapture(self.handle)
+                if not status:
+                    driver.cuGraphDestroy(unwanted)
+                raise
+            finally:
+                self._is_recording = False
+            graph = calls(driver.cuStreamEndCapture, self.handle)
+            try:
+                return CudaGraph(self, calls(driver.cuGraphInstantiate, graph, 0))
+            finally:
+                calls(driver.cuGraphDestroy, graph)
+                self._clear()
+
+    def wait_for(self, stream: int) -> None:
+        self._order(self.driver.CUstream(stream), self.handle)
+
+    def hold_back(self, stream: int) -> None:
+        self._order(self.handle, self.driver.CUstream(stream))
+
+    def later(self, function: Callable[..., Any], subject: Any) -> None:
+        """Undo something in the order of the stream, now if that can be."""
+        if self.calls.is_dead:
+            return
+        self._left.append((function, subject))
+        if not self._is_recording and self.lock.acquire():
+            try:
+                with self.context:
+                    self._clear()
+            finally:
+                self.lock.release()
+
+    def close(self) -> None:
+        """At the end of the interpreter: wait for what is under way, and give everything back. Later calls do nothing."""
+        driver = self.driver
+        with self.lock:
+            if not self.calls.is_dead:
+                with self.context:
+                    self._clear()
+                    driver.cuStreamSynchronize(self.handle)  # what it says nobody could hear of any more
+                    self._staging.free()
+                    driver.cuMemPoolDestroy(self._pool)
+                    driver.cuStreamDestroy(self.handle)
+                driver.cuDevicePrimaryCtxRelease(self._device)
+            self.calls.end()
+
+    def _clear(self) -> None:
+        """Do what `later` has been asked for; nothing while a graph is recorded, whose part it would be."""
+        while self._left and not self._is_recording:
+            function, subject = self._left.popleft()
+            self.calls(function, subject)
+
+    def _free_now(self, address: int) -> tuple[Any, ...]:
+        return self.driver.cuMemFreeAsync(address, self.handle)
+
+    def _order(self, first: Any, then: Any) -> None:
+        driver, calls = self.driver, self.calls
+        with self.lock, self.context:
+            event = calls(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+            calls(driver.cuEventRecord, event, first)
+            calls(driver.cuStreamWaitEvent, then, event, 0)
+            calls(driver.cuEventDestroy, event)
+
+    def _let_share(self, function: CudaFunction, shared: int) -> None:
+        if shared > self._most_shared:
+            raise CompilerError(
+                f"{function.entry} needs {shared:,} bytes of shared memory; a block on {self.name} has {self._most_shared:,}",
+                remedy="This is a bug in jitml: please report it.",
+            )
+        attribute = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.calls(self.driver.cuFuncSetAttribute, function.handle, attribute, shared)
+        function.shared = shared
+
+    def _make_pool(self) -> Any:
+        driver, calls = self.driver, self.calls
+        properties = driver.CUmemPoolProps()
+        properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        properties.location.id = self.ordinal
+        pool = calls(driver.cuMemPoolCreate, properties)
+        kept = driver.cuuint64_t(int(driver.cuMemGetInfo()[2]) // _KEPT)
+        calls(driver.cuMemPoolSetAttribute, pool, driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, kept)
+        return pool
+
+    def _pool_size(self, name: str) -> int:
+        attribute = getattr(self.driver.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
+        return int(self.calls(self.driver.cuMemPoolGetAttribute, self._pool, attribute))
+
+    def _attribute(self, name: str) -> int:
+        attribute = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self.calls(self.driver.cuDeviceGetAttribute, attribute, self._device))

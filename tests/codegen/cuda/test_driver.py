@@ -1,0 +1,241 @@
+"""The device on the real bindings of CUDA, whose driver is a strict one in the host's memory (`fake_libcuda.cpp`)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cuda.bindings.driver")
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the fake driver is built by g++")
+
+_SOURCE = Path(__file__).parents[2] / "support" / "fake_libcuda.cpp"
+_BEFORE = """
+import ctypes, gc, os, threading
+import numpy as np
+from jitml.codegen.cuda.runtime import devices, gpu
+from jitml.codegen.cuda.runtime.driver import device_count
+from jitml.errors import *
+
+class Compiled:
+    code = b"\\177ELF"
+
+gpu.compile_cubin = lambda source, arch: Compiled
+library = ctypes.CDLL(os.environ["FAKE_CUDA_LIBRARY"])
+
+def left():
+    counts = (ctypes.c_int * 7)()
+    library.fake_left(counts)
+    names = ("memory", "pinned", "streams", "events", "modules", "graphs", "contexts")
+    return {name: n for name, n in zip(names, counts) if n}
+
+def raised(kind, function, *args):
+    try:
+        function(*args)
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"nothing is raised")
+"""
+_DEVICE = """
+device = devices.device()
+x = np.arange(3_000_000.0)
+"""
+
+
+@pytest.fixture(scope="module")
+def driver() -> dict[str, str]:
+    """The environment of a process that finds the fake driver."""
+    key = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"fake-libcuda-{os.getuid()}-{key}"
+    library = folder / "libcuda.so.1"
+    if not library.exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        made = folder / f"{os.getpid()}.so"
+        subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", "-w", "-o", str(made), str(_SOURCE)], check=True)
+        made.replace(library)
+    return {**os.environ, "LD_LIBRARY_PATH": str(folder), "FAKE_CUDA_LIBRARY": str(library)}
+
+
+def run(driver: dict[str, str], code: str, **settings: str) -> str:
+    """What a process prints that runs this on the fake driver."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{_BEFORE}\n{code}"],
+        env={**driver, **settings},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_memory_is_copied_filled_and_freed(driver: dict[str, str]) -> None:
+    code = """
+a = device.allocate(x.nbytes)
+device.copy_in(a, x)
+device.fill(a, 0, 8)
+b = device.allocate(24)
+device.copy(b, a, 24)
+y, z, w = np.empty_like(x), np.zeros(3), np.zeros(0)
+device.copy_out((y, a), (w, 0), (z, b))
+assert y[0] == 0 and (y[1:] == x[1:]).all() and z.tolist() == [0, 1, 2]
+assert device.allocate(0) == 0
+assert device.memory()[1] == 1 << 26
+device.free(a); device.free(b); device.free(0)
+assert "memory" not in left(), left()
+"""
+    run(driver, _DEVICE + code)
+
+
+def test_copies_of_many_sizes_use_pieces_again(driver: dict[str, str]) -> None:
+    code = """
+rng = np.random.default_rng(0)
+sizes = [int(n) for n in rng.integers(1, 3 << 20, 30)] + [1, 5, 4 << 20, (4 << 20) + 1, 9 << 20]
+for n in sizes:
+    given = rng.integers(0, 255, n, dtype=np.uint8)
+    at = device.allocate(n)
+    device.copy_in(at, given)
+    given, want = None, given.copy()
+    got = np.zeros(n, np.uint8)
+    device.copy_out((got, at))
+    assert (got == want).all()
+    device.free(at)
+assert left()["pinned"] == 6, left()
+"""
+    run(driver, _DEVICE + code)
+
+
+def test_kernels_are_launched_and_recorded(driver: dict[str, str]) -> None:
+    code = """
+a = device.allocate(x.nbytes)
+device.copy_in(a, x)
+code = device.load("")
+add = code["add_one"]
+assert raised(KeyError, code.__getitem__, "nothing")
+device.launch(add, 4, 256, 0, [a, 3])
+device.launch(add, 4, 256, 100 << 10, [a, 3])
+device.launch(add, 0, 256, 0, [a, 3])
+assert "shared memory" in raised(CompilerError, device.launch, add, 1, 256, 1 << 20, [a, 3])
+
+def work():
+    device.fill(a, 0, 8)
+    for n in (1, 2):
+        device.launch(add, 4, 256, 0, [a, n])
+    device.free(b)  # not part of it, and not before it
+
+b = device.allocate(16)
+graph = device.record(work)
+y = np.zeros(3)
+device.copy_out((y, a))
+assert y.tolist() == [2, 3, 4]
+for _ in range(2):
+    graph.replay()
+device.copy_out((y, a))
+assert y.tolist() == [2, 5, 4], y
+assert left()["memory"] == 1
+
+def broken():
+    raise ZeroDivisionError
+
+raised(ZeroDivisionError, device.record, broken)
+device.copy_out((y, a))
+del graph, code, add
+gc.collect()
+assert not left().keys() & {"modules", "graphs"}, left()
+"""
+    run(driver, _DEVICE + code)
+
+
+def test_too_much_memory_is_refused_with_figures(driver: dict[str, str]) -> None:
+    out = run(driver, _DEVICE + "print(raised(DeviceMemoryError, device.allocate, 1 << 30))")
+    assert out.startswith("NVIDIA H100 80GB HBM3 has not 1,073,741,824 bytes: 67,108,864 of 67,108,864 are free")
+
+
+def test_a_fault_is_told_at_each_call_and_none_reaches_the_driver(driver: dict[str, str]) -> None:
+    code = """
+a = device.allocate(8)
+fault = device.load("")["fault"]
+print(raised(DeviceFault, device.launch, fault, 1, 1, 0, [a, 0]))
+print(raised(DeviceFault, device.copy_out, (np.zeros(1), a)))
+device.free(a)
+"""
+    first, second = run(driver, _DEVICE + code).split("NVIDIA H100 80GB HBM3 does nothing more")
+    assert "an access outside of memory (CUDA_ERROR_ILLEGAL_ADDRESS, as cuLaunchKernel found)" in first
+    assert "The CPU keeps working" in second
+
+
+def test_a_child_of_a_fork_is_told_to_spawn(driver: dict[str, str]) -> None:
+    code = """
+a = device.allocate(8)
+child = os.fork()
+if child == 0:
+    assert "forked" in raised(NoDeviceError, device.allocate, 8)
+    assert "forked" in raised(NoDeviceError, gpu.Gpu)
+    assert device_count() == 0
+    device.free(a)
+    os._exit(5)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+device.synchronize()
+"""
+    run(driver, _DEVICE + code)
+
+
+def test_contexts_of_others_are_put_back(driver: dict[str, str]) -> None:
+    code = """
+def other():
+    library.fake_push_context(ctypes.c_void_p(0x77))
+    device.free(device.allocate(8))
+    now = ctypes.c_void_p()
+    library.fake_context(ctypes.byref(now))
+    assert now.value == 0x77
+
+def none():
+    device.free(device.allocate(8))
+
+for function in (other, none):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+assert "memory" not in left()
+"""
+    run(driver, _DEVICE + code)
+
+
+def test_other_streams_are_put_in_order(driver: dict[str, str]) -> None:
+    run(driver, _DEVICE + "device.wait_for(1); device.hold_back(2); assert 'events' not in left(), left()")
+
+
+def test_all_is_given_back_when_python_ends(driver: dict[str, str]) -> None:
+    code = """
+import atexit
+atexit.register(lambda: print(left()))  # before the device's: it runs after it
+device = devices.device()
+held = device.allocate(100), device.load(""), device.record(lambda: None)
+device.copy_in(held[0], np.zeros(5))
+"""
+    out = run(driver, code)
+    assert out == "{'modules': 1, 'graphs': 1}\n"  # which the context takes with it
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"FAKE_CUDA_INIT": "100"}, "the NVIDIA driver finds no GPU"),
+        ({"FAKE_CUDA_INIT": "803"}, "the NVIDIA driver does not start: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+        ({"FAKE_CUDA_VERSION": "11040"}, "the NVIDIA driver is of CUDA 11.4, and older than 12.0"),
+    ],
+)
+def test_what_is_missing_is_named(driver: dict[str, str], settings: dict[str, str], message: str) -> None:
+    out = run(driver, "print(raised(NoDeviceError, devices.device)); assert device_count() == 0", **settings)
+    assert out.startswith(message)
+
+
+def test_there_is_one_gpu_only(driver: dict[str, str]) -> None:
+    assert "there is no GPU 1: the driver finds 1" in run(driver, "print(raised(NoDeviceError, devices.device, 1))")

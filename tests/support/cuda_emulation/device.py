@@ -1,0 +1,197 @@
+"""An emulated GPU: the device protocol with the host's memory, kernels that g++ compiles, and an account of what is not freed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction, DeviceGraph, Peaks
+from jitml.codegen.cuda.runtime.devices import replaced
+from jitml.errors import CompilerError, DeviceFault, DeviceMemoryError
+from support.cuda_emulation import BuildError, EmulatedModule, GuardedMemory, KernelFault, build
+
+Array = np.ndarray[Any, Any]
+
+
+class EmulatedFunction:
+    def __init__(self, code: EmulatedCode, entry: str) -> None:
+        self.code, self.entry = code, entry
+
+
+class EmulatedCode:
+    """Text that is built with all others that wait, when the first kernel of one of them is launched."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.module: EmulatedModule | None = None
+
+    def __getitem__(self, entry: str) -> EmulatedFunction:
+        if f" {entry}(" not in self.source:
+            raise KeyError(entry)
+        return EmulatedFunction(self, entry)
+
+
+class EmulatedGraph:
+    def __init__(self, work: Sequence[Callable[[], None]]) -> None:
+        self._work = work
+        self.replays = 0
+
+    def replay(self) -> None:
+        self.replays += 1
+        for function in self._work:
+            function()
+
+
+class EmulatedDevice:
+    """
+    Args:
+        order: in which threads and blocks run.
+        capacity: bytes of memory.
+
+    Attributes:
+        copied_in, copied_out: bytes, so far.
+        launches, graphs: how many, so far; replayed launches count.
+    """
+
+    ordinal = 0
+    name = "emulated GPU"
+    arch = "sm_90"
+    multiprocessors = 4
+    peaks = Peaks()
+    stream = 0x57
+
+    def __init__(self, order: int = 0, capacity: int = 1 << 28) -> None:
+        self.order, self.capacity = order, capacity
+        self.memories: dict[int, GuardedMemory] = {}
+        self.copied_in = self.copied_out = self.launches = 0
+        self.graphs: list[EmulatedGraph] = []
+        self._waiting: list[EmulatedCode] = []
+        self._recorded: list[Callable[[], None]] | None = None
+        self._fault: str | None = None
+        self.orders: list[tuple[str, int]] = []  # what other streams have been ordered with
+
+    @property
+    def used(self) -> int:
+        return sum(memory.size for memory in self.memories.values())
+
+    def allocate(self, nbytes: int) -> int:
+        self._look()
+        assert self._recorded is None, "memory is taken while a graph is recorded"
+        if not nbytes:
+            return 0
+        if self.used + nbytes > self.capacity:
+            raise DeviceMemoryError(f"{self.name} has not {nbytes:,} bytes: {self.capacity - self.used:,} are free")
+        memory = GuardedMemory(nbytes, 256)
+        self.memories[memory.address] = memory
+        return memory.address
+
+    def free(self, address: int) -> None:
+        if address:
+            self.memories.pop(address).check()
+
+    def copy_in(self, address: int, host: Array) -> None:
+        self._look()
+        assert self._recorded is None and host.flags.c_contiguous
+        self.copied_in += host.nbytes
+        self._view(address, host.nbytes)[...] = host.reshape(-1).view(np.uint8)
+
+    def copy_out(self, *pairs: tuple[Array, int]) -> None:
+        self._look()
+        assert self._recorded is None
+        for host, address in pairs:
+            assert host.flags.c_contiguous
+            self.copied_out += host.nbytes
+            host.reshape(-1).view(np.uint8)[...] = self._view(address, host.nbytes)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        self._do(lambda: np.copyto(self._view(target, nbytes), self._view(source, nbytes)))
+
+    def fill(self, address: int, byte: int, nbytes: int) -> None:
+        self._do(lambda: self._view(address, nbytes).fill(byte))
+
+    def load(self, source: str) -> DeviceCode:
+        code = EmulatedCode(source)
+        self._waiting.append(code)
+        return code
+
+    def launch(self, function: DeviceFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
+        assert isinstance(function, EmulatedFunction)
+        given = [np.uint64(address) for address in addresses]
+        self._do(lambda: self._launch(function, blocks, threads, shared, given))
+
+    def synchronize(self) -> None:
+        self._look()
+
+    def record(self, work: Callable[[], None]) -> DeviceGraph:
+        self._look()
+        self._recorded = recorded = []
+        try:
+            work()
+        finally:
+            self._recorded = None
+        self.graphs.append(EmulatedGraph(recorded))
+        return self.graphs[-1]
+
+    def memory(self) -> tuple[int, int]:
+        return self.capacity - self.used, self.capacity
+
+    def wait_for(self, stream: int) -> None:
+        self.orders.append(("wait for", stream))
+
+    def hold_back(self, stream: int) -> None:
+        self.orders.append(("hold back", stream))
+
+    def _do(self, work: Callable[[], None]) -> None:
+        self._look()
+        if self._recorded is not None:
+            self._recorded.append(work)
+        else:
+            work()
+
+    def _launch(self, function: EmulatedFunction, blocks: int, threads: int, shared: int, given: Sequence[np.uint64]) -> None:
+        self.launches += 1
+        if function.code.module is None:
+            self._build()
+        assert function.code.module is not None
+        try:
+            function.code.module.launch(function.entry, blocks, threads, *given, shared=shared, order=self.order)
+        except KernelFault as fault:
+            self._fail(str(fault))
+
+    def _build(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            modules = build([code.source for code in waiting])
+        except BuildError as error:
+            raise CompilerError(f"g++: {error}") from error
+        for code, module in zip(waiting, modules):
+            code.module = module
+
+    def _fail(self, message: str) -> NoReturn:
+        self._fault = message
+        raise DeviceFault(f"code has failed on {self.name}: {message}")
+
+    def _look(self) -> None:
+        if self._fault is not None:
+            raise DeviceFault(f"{self.name} does nothing more for this process: {self._fault}")
+
+    def _view(self, address: int, nbytes: int) -> Array:
+        """Bytes of the device's memory, which somebody has allocated."""
+        if not nbytes:
+            return np.empty(0, np.uint8)
+        inside = any(start <= address and address + nbytes <= start + m.size for start, m in self.memories.items())
+        if not inside:
+            self._fail(f"{nbytes} bytes at {address:#x} are not allocated")
+        return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+
+@contextmanager
+def emulated(order: int = 0, capacity: int = 1 << 28) -> Iterator[EmulatedDevice]:
+    """Programs of the CUDA back end run on an emulated device meanwhile, which has all its memory back at the end."""
+    device = EmulatedDevice(order, capacity)
+    with replaced(device):
+        yield device

@@ -1,0 +1,181 @@
+// A driver of CUDA without a GPU: the host's memory is the device's, and work is done when it is asked for.
+//
+// It is strict where the real one is undefined: handles must be its own, work needs the current context, memory must be allocated,
+// and what may not happen while a graph is recorded fails. `FAKE_CUDA_INIT` is what `cuInit` gives.
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#define API extern "C" __attribute__((visibility("default"))) int
+typedef void *Handle;
+typedef unsigned long long Address;
+
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_CONTEXT = 201, NO_HANDLE = 400, NOT_FOUND = 500, ILLEGAL = 700, CAPTURE = 900 };
+
+struct Graph { std::vector<std::function<void()>> work; };
+struct Function { std::string name; int shared = 48 << 10; };
+
+static thread_local std::vector<Handle> contexts;
+static const Handle CONTEXT = (Handle)0x1000, POOL = (Handle)0x2000;
+static std::map<Address, size_t> memory, pinned;
+static std::set<Handle> streams, events, modules, graphs, executables;
+static Graph *recorded = nullptr;
+static int sticky = OK, retained = 0;
+static size_t limit = 1 << 26, used = 0;
+static Handle next = (Handle)0x10000;
+
+static Handle fresh(std::set<Handle> &kind) { kind.insert(next = (char *)next + 16); return next; }
+static int forget(std::set<Handle> &kind, Handle h) { return kind.erase(h) ? OK : NO_HANDLE; }
+
+static int ready() {
+  if (sticky) return sticky;
+  return contexts.empty() || contexts.back() != CONTEXT ? NO_CONTEXT : OK;
+}
+static bool holds(const std::map<Address, size_t> &kind, Address at, size_t n) {
+  auto after = kind.upper_bound(at);
+  if (after == kind.begin()) return false;
+  auto block = std::prev(after);
+  return at + n <= block->first + block->second;
+}
+static int ask(Handle stream, std::function<void()> work) {
+  if (int status = ready()) return status;
+  if (!streams.count(stream) && (size_t)stream > 2) return NO_HANDLE;  // 1 and 2 are streams that all processes have
+  if (recorded) recorded->work.push_back(work); else work();
+  return OK;
+}
+
+API cuInit(unsigned) { const char *text = getenv("FAKE_CUDA_INIT"); return text ? atoi(text) : OK; }
+API cuDriverGetVersion(int *version) { const char *text = getenv("FAKE_CUDA_VERSION"); *version = text ? atoi(text) : 13000; return OK; }
+API cuDeviceGetCount(int *count) { *count = 1; return OK; }
+API cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal ? 101 : OK; }
+API cuDeviceGetName(char *name, int length, int) { strncpy(name, "NVIDIA H100 80GB HBM3", length); return OK; }
+API cuDeviceGetAttribute(int *value, int attribute, int) {
+  std::map<int, int> known = {{75, 9}, {76, 0}, {115, 1}, {16, 132}, {97, 232448}, {36, 2619000}, {37, 5120}};
+  *value = known.count(attribute) ? known[attribute] : 0;
+  return OK;
+}
+API cuGetErrorString(int status, const char **text) { *text = status == NO_HANDLE ? "invalid handle" : "some error"; return OK; }
+API cuGetErrorName(int, const char **text) { *text = "CUDA_ERROR"; return OK; }
+
+API cuDevicePrimaryCtxRetain(Handle *context, int) { retained++; *context = CONTEXT; return OK; }
+API cuDevicePrimaryCtxRelease_v2(int) { return retained-- ? OK : INVALID; }
+API cuCtxGetCurrent(Handle *context) { *context = contexts.empty() ? nullptr : contexts.back(); return OK; }
+API cuCtxSetCurrent(Handle context) { if (!contexts.empty()) contexts.pop_back(); contexts.push_back(context); return OK; }
+API cuCtxPushCurrent_v2(Handle context) { contexts.push_back(context); return OK; }
+API cuCtxPopCurrent_v2(Handle *context) { *context = contexts.back(); contexts.pop_back(); return OK; }
+
+API cuStreamCreate(Handle *stream, unsigned flags) { if (flags != 1) return INVALID; *stream = fresh(streams); return ready(); }
+API cuStreamDestroy_v2(Handle stream) { return forget(streams, stream); }
+API cuStreamSynchronize(Handle stream) { return recorded ? CAPTURE : ask(stream, [] {}); }
+API cuStreamWaitEvent(Handle stream, Handle event, unsigned flags) { return flags || !events.count(event) ? INVALID : ask(stream, [] {}); }
+API cuEventCreate(Handle *event, unsigned flags) { if (flags != 2) return INVALID; *event = fresh(events); return ready(); }
+API cuEventRecord(Handle event, Handle stream) { return events.count(event) && (streams.count(stream) || (size_t)stream <= 2) ? ready() : NO_HANDLE; }
+API cuEventSynchronize(Handle event) { return events.count(event) ? ready() : NO_HANDLE; }
+API cuEventDestroy_v2(Handle event) { return forget(events, event); }
+
+API cuMemGetInfo_v2(size_t *free, size_t *total) { *free = limit - used; *total = limit; return ready(); }
+API cuMemPoolCreate(Handle *pool, const int *properties) {
+  *pool = POOL;
+  return properties[0] == 1 && properties[2] == 1 && properties[3] == 0 ? ready() : INVALID;  // pinned, of device 0
+}
+API cuMemPoolDestroy(Handle pool) { for (auto &[at, n] : memory) free((void *)at); memory.clear(); return pool == POOL ? OK : NO_HANDLE; }
+API cuMemPoolSetAttribute(Handle pool, int attribute, void *value) { return pool == POOL && attribute == 4 && *(uint64_t *)value == limit / 4 ? OK : INVALID; }
+API cuMemPoolGetAttribute(Handle, int attribute, void *value) { *(uint64_t *)value = used; return attribute == 5 || attribute == 7 ? OK : INVALID; }
+API cuMemPoolTrimTo(Handle, size_t) { return ready(); }
+API cuMemAllocFromPoolAsync(Address *at, size_t n, Handle pool, Handle stream) {
+  if (recorded || pool != POOL || !streams.count(stream)) return INVALID;
+  if (int status = ready()) return status;
+  if (used + n > limit) return NO_MEMORY;
+  *at = (Address)aligned_alloc(256, (n + 255) / 256 * 256);
+  memory[*at] = n; used += n;
+  return OK;
+}
+API cuMemFreeAsync(Address at, Handle stream) {
+  if (recorded) return CAPTURE;
+  if (!memory.count(at)) return INVALID;
+  return ask(stream, [=] { used -= memory[at]; memory.erase(at); free((void *)at); });
+}
+API cuMemHostAlloc(void **at, size_t n, unsigned flags) { if (flags) return INVALID; *at = malloc(n); pinned[(Address)*at] = n; return ready(); }
+API cuMemFreeHost(void *at) { if (!pinned.erase((Address)at)) return INVALID; free(at); return OK; }
+API cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t n, Handle stream) {
+  if (recorded || !holds(memory, to, n) || !holds(pinned, (Address)from, n)) return INVALID;
+  return ask(stream, [=] { memcpy((void *)to, from, n); });
+}
+API cuMemcpyDtoHAsync_v2(void *to, Address from, size_t n, Handle stream) {
+  if (recorded || !holds(memory, from, n) || !holds(pinned, (Address)to, n)) return INVALID;
+  return ask(stream, [=] { memcpy(to, (void *)from, n); });
+}
+API cuMemcpyDtoDAsync_v2(Address to, Address from, size_t n, Handle stream) {
+  if (!holds(memory, to, n) || !holds(memory, from, n)) return INVALID;
+  return ask(stream, [=] { memcpy((void *)to, (void *)from, n); });
+}
+API cuMemsetD8Async(Address at, unsigned char byte, size_t n, Handle stream) {
+  return holds(memory, at, n) ? ask(stream, [=] { memset((void *)at, byte, n); }) : INVALID;
+}
+
+API cuModuleLoadData(Handle *module, const void *image) { if (memcmp(image, "\177ELF", 4)) return 200; *module = fresh(modules); return ready(); }
+API cuModuleUnload(Handle module) { return forget(modules, module); }
+API cuModuleGetFunction(Function **function, Handle module, const char *name) {
+  if (!modules.count(module)) return NO_HANDLE;
+  if (strcmp(name, "add_one") && strcmp(name, "fault")) return NOT_FOUND;
+  *function = new Function{name};
+  return ready();
+}
+API cuFuncSetAttribute(Function *function, int attribute, int value) { if (attribute != 8) return INVALID; function->shared = value; return ready(); }
+API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                   Handle stream, void **parameters, void **extra) {
+  if (extra || !gx || gy != 1 || gz != 1 || !bx || by != 1 || bz != 1 || (int)shared > function->shared) return INVALID;
+  if (function->name == "fault") { sticky = ILLEGAL; return ready(); }
+  double *x = *(double **)parameters[0];
+  long long n = *(long long *)parameters[1];
+  if (!holds(memory, (Address)x, 8 * n)) return INVALID;
+  return ask(stream, [=] { for (long long i = 0; i < n; i++) x[i] += 1; });
+}
+
+API cuStreamBeginCapture_v2(Handle stream, int mode) {
+  if (recorded || mode != 2 || !streams.count(stream)) return INVALID;
+  recorded = new Graph;
+  return ready();
+}
+API cuStreamEndCapture(Handle, Graph **graph) { *graph = recorded; graphs.insert(recorded); recorded = nullptr; return ready(); }
+API cuGraphInstantiateWithFlags(Graph **executable, Graph *graph, unsigned long long flags) {
+  *executable = new Graph(*graph);
+  executables.insert(*executable);
+  return flags ? INVALID : ready();
+}
+API cuGraphDestroy(Handle graph) { return forget(graphs, graph); }
+API cuGraphLaunch(Graph *executable, Handle stream) {
+  if (!executables.count(executable)) return NO_HANDLE;
+  for (auto &work : executable->work) if (int status = ask(stream, work)) return status;
+  return OK;
+}
+API cuGraphExecDestroy(Handle executable) { return forget(executables, executable); }
+
+// What is there and has not been given back: memory, pinned memory, streams, events, modules, graphs, contexts.
+API fake_left(int *counts) {
+  size_t all[] = {memory.size(), pinned.size(), streams.size(), events.size(), modules.size(), graphs.size() + executables.size(),
+                  (size_t)retained};
+  for (int n = 0; n < 7; n++) counts[n] = (int)all[n];
+  return OK;
+}
+API fake_push_context(Handle context) { contexts.push_back(context); return OK; }
+API fake_context(Handle *context) { return cuCtxGetCurrent(context); }
+
+API cuGetProcAddress_v2(const char *name, void **function, int, uint64_t, int *found) {
+  std::string names[] = {std::string(name) + "_v2", name, std::string(name) + "WithFlags"};
+  *function = nullptr;
+  for (auto &each : names)
+    if (!*function) {
+      static void *self = dlopen(getenv("FAKE_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+      *function = dlsym(self, each.c_str());
+    }
+  if (found) *found = *function ? 0 : 1;
+  return *function ? OK : NOT_FOUND;
+}
