@@ -69,6 +69,8 @@ def check(cases: Sequence[Case]) -> None:
     for case, plan in zip(cases, plans):
         found = [run_plan(module, plan, case.memory, order)[case.result] for order in ORDERS]
         assert all(x.tobytes() == found[0].tobytes() for x in found), case.program
+        if not case.error:
+            assert found[0].tobytes() == case.wanted.tobytes(), case.program
         np.testing.assert_allclose(found[0], case.wanted, rtol=0, atol=case.error, strict=True, err_msg=str(case.program))
 
 

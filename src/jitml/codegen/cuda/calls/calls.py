@@ -9,6 +9,7 @@ from jitml.codegen.cuda.calls.host import plan_host
 from jitml.codegen.cuda.calls.plan import CallPlan
 from jitml.codegen.cuda.calls.products import plan_gemm
 from jitml.codegen.cuda.calls.random import plan_random
+from jitml.codegen.cuda.calls.sorts import plan_sort
 from jitml.errors import UnsupportedError
 from jitml.kernels.program import Call, KernelProgram
 
@@ -33,10 +34,12 @@ def _plan_empty(call: Call, program: KernelProgram, name: str) -> CallPlan:
 
 
 _PLANS: Mapping[str, Callable[[Call, KernelProgram, str], CallPlan]] = {
+    "argsort": plan_sort,
     "copy": plan_copy,
     "empty": _plan_empty,
     "gemm": plan_gemm,
     "host": plan_host,
     "random": plan_random,
+    "sort": plan_sort,
     "zeros": plan_zeros,
 }
