@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from functools import cache
 
-from jitml.kernels.target import GEMM, Accepts, Blocks, Cost, Limits, Target
+from jitml.ir.types import F32, F64
+from jitml.kernels.target import Accepts, Blocks, Cost, Limits, Target
 
 THREADS = 256  # of a block, at most
 WARP = 32  # threads that run in step: a block is made of whole warps
 PROCESSORS = 132  # that run blocks side by side
 VECTOR_BYTES = 16  # of the widest access of one thread
 SHARED_BYTES = 40 << 10  # of scratch for the threads of a block, so that some blocks fit on a processor
+# Our own functions take matrices of any strides.
+_GEMM = Accepts(dtypes=frozenset((F32, F64)), small=8, epilogues=frozenset(("add",)))
 
 
 @cache
@@ -37,5 +40,5 @@ def cuda_target() -> Target:
         limits,
         Blocks(reduction=1024, chunk=32768),
         frozenset(("serial", "vector", "unroll", "block", "thread")),
-        {"gemm": GEMM, "sort": Accepts(), "argsort": Accepts(), "random": Accepts()},
+        {"gemm": _GEMM, "sort": Accepts(), "argsort": Accepts(), "random": Accepts()},
     )

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from jitml.codegen.cuda.calls.plan import THREADS, CallPlan, blocks_for
+from jitml.codegen.cuda.calls.plan import CallPlan, blocks_for
 from jitml.codegen.cuda.calls.text import WORDS, entry, index_text, read, read_sizes, size_lets, template, written
 from jitml.codegen.cuda.module import Launch
+from jitml.codegen.cuda.target import THREADS
 from jitml.kernels.ir import Apply, Buffer, Const, Expr, mul
 from jitml.kernels.program import Call, KernelProgram, seen_as
 

@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from jitml.codegen.cuda.module import Launch
+from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.errors import Source
 from jitml.kernels.ir import Buffer
 
 Array = np.ndarray[Any, Any]
 
-THREADS = 256  # of a block, in all templates
-MOST_BLOCKS = 132 * 8  # of a grid that strides over its work: what an H100 has resident at once
+MOST_BLOCKS = PROCESSORS * 8  # of a grid that strides over its work: what a device has resident at once
 
 
 class LibraryCall(Protocol):

@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, THREADS, CallPlan, blocks_for
+from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, blocks_for
 from jitml.codegen.cuda.calls.text import entry, number_type, read, template
 from jitml.codegen.cuda.module import Launch
+from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.codegen.product import Matrix, Product
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
 
 _SMALL = 16  # rows and columns up to which a product is done an element a thread
-_BUSY = 132 * 2  # blocks that keep an H100 busy
+_BUSY = PROCESSORS * 2  # blocks that keep a device busy
 _LEAST_PART = 512  # of a sum that is cut
 _WIDTHS = {"f32": (128, 64, 32), "f64": (64, 32)}  # of tiles
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.cuda.calls.plan import THREADS, Array, CallPlan, HostWork, blocks_for
+from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork, blocks_for
 from jitml.codegen.cuda.calls.text import entry, number_type, read, template, written
 from jitml.codegen.cuda.module import Launch
+from jitml.codegen.cuda.target import THREADS
 from jitml.ir import ops
 from jitml.ir.ops.host import generator_at
 from jitml.ir.ops.random import DISTRIBUTIONS, routine

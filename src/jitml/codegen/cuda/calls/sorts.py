@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from jitml.codegen.cuda.calls.plan import THREADS, CallPlan, blocks_for
+from jitml.codegen.cuda.calls.plan import CallPlan, blocks_for
 from jitml.codegen.cuda.calls.text import entry, number_type, read, template
 from jitml.codegen.cuda.module import Launch
+from jitml.codegen.cuda.target import THREADS
 from jitml.errors import UnsupportedError
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram

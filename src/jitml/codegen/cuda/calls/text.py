@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from jitml.codegen.cuda.calls.plan import THREADS
+from jitml.codegen.cuda.target import THREADS
 from jitml.errors import UnsupportedError
 from jitml.ir.types import DType, dtype_name
 from jitml.kernels.ir import INFIX, Apply, Const, Expr, Var, variables_of

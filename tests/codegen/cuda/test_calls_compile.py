@@ -1,0 +1,69 @@
+"""NVRTC compiles the functions of all calls for every architecture that counts, without spilling a register."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from jitml.codegen.cuda.module import Launch
+from jitml.kernels.ir import Buffer
+from jitml.kernels.program import Call, KernelProgram
+from support.cuda_calls import plans_of, program_of
+
+pytest.importorskip("cuda.bindings.nvrtc")
+
+F32, F64 = np.dtype("f4"), np.dtype("f8")
+I64 = np.dtype("i8")
+
+
+def _product(dtype: np.dtype, m: int, n: int, k: int, turned: str = "") -> KernelProgram:  # type: ignore[type-arg]
+    params = {"m": m, "n": n, "k": k, "batch": ()}
+    buffers = []
+    for a, rows, columns in (("a", m, k), ("b", k, n), ("c", m, n)):
+        row, col = (1, rows) if a in turned else (columns, 1)
+        params |= {f"{a}_row": row, f"{a}_col": col, f"{a}_batch": (), f"{a}_offset": 0}
+        buffers.append(Buffer(a, dtype, (rows, columns)))
+    return program_of(buffers, Call("gemm", ("a", "b"), ("c",), params))
+
+
+def _sort(name: str, dtype: np.dtype, n: int) -> KernelProgram:  # type: ignore[type-arg]
+    buffers = [Buffer("x", dtype, (4, n)), Buffer("y", I64 if name == "argsort" else dtype, (4, n))]
+    return program_of(buffers, Call(name, ("x",), ("y",), {"axis": 1, "kind": "stable"}))
+
+
+def _copy(dtype: np.dtype, *strides: tuple[int, ...] | None) -> KernelProgram:  # type: ignore[type-arg]
+    buffers = [Buffer(name, dtype, (64, 96), steps) for name, steps in zip("yx", strides, strict=True)]
+    return program_of(buffers, Call("copy", ("x",), ("y",), {}))
+
+
+def _programs() -> Iterator[KernelProgram]:
+    yield _product(F32, 4096, 4096, 512, "b")
+    yield _product(F64, 512, 512, 512, "a")
+    yield _product(F32, 64, 64, 4096)
+    yield _product(F32, 4096, 1, 8192)
+    yield _product(F64, 4096, 1, 8192, "a")
+    yield _product(F32, 8, 8, 8)
+    yield _sort("sort", F32, 9000)
+    yield _sort("argsort", F64, 9000)
+    yield _copy(F32, None, None)
+    yield _copy(F64, None, (1, 64))
+    numbers = [Buffer("g", I64, ()), Buffer("g2", I64, ()), Buffer("u", F64, (1 << 20,))]
+    yield program_of(numbers, Call("random", ("g",), ("g2", "u"), {"routine": "jitml_uniform_f64", "count": 1 << 20}))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_no_function_spills(arch: str) -> None:
+    from jitml.codegen.cuda.compiler import compile_cubin
+
+    text, plans = plans_of(list(_programs()))
+    resources = compile_cubin(text, arch).resources
+    launches = [work for plan in plans for work in plan.work if isinstance(work, Launch)]
+    assert {launch.entry for launch in launches} == resources.keys()
+    for launch in launches:
+        used = resources[launch.entry]
+        assert used.frame == 0, (launch.entry, used)
+        assert used.parameters == (8,) * len(launch.buffers), launch
+        assert used.shared <= 48 * 1024
+    assert max(used.registers for used in resources.values()) <= 144
