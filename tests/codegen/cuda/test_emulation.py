@@ -24,13 +24,47 @@ _BODIES = {
         x[threadIdx.x] = s[63 - threadIdx.x]; }""",
     "race": "(int* x) { x[0] = x[0] * 3 + threadIdx.x; }",
     "race_of_blocks": "(int* x) { x[0] = x[0] * 3 + blockIdx.x; }",
+    "same_value": "(float* x) { x[0] = 1; }",
+    "neighbour_of_block": "(float* x) { int i = blockIdx.x * blockDim.x + threadIdx.x; x[i] = x[i + 1] + 1; }",
+    "part_of_a_vector": "(float* x) { if (threadIdx.x) x[threadIdx.x] = 1; else *(float4*)x = make_float4(1, 2, 3, 4); }",
+    "lanes_without_barrier": "(float* x) { __shared__ float s[32]; s[threadIdx.x] = 1; x[threadIdx.x] = s[threadIdx.x ^ 1]; }",
+    "lanes_of_two_warps": """(float* x) {
+        __shared__ float s[64]; s[threadIdx.x] = 1;
+        __syncwarp();
+        x[threadIdx.x] = s[threadIdx.x ^ 32]; }""",
+    "atomic_beside_plain": "(float* x) { if (threadIdx.x) atomicAdd(x, 1); else x[0] = 1; }",
+    "read_then_written": """(float* x) {
+        __shared__ float s[64]; s[threadIdx.x] = 1;
+        __syncthreads();
+        float first = s[0];
+        s[threadIdx.x] = first; }""",
+    "bytes_apart": "(unsigned char* x) { x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }",
+    "lanes_with_barrier": """(float* x) {
+        __shared__ float s[64]; s[threadIdx.x] = 1;
+        __syncwarp();
+        float other = s[threadIdx.x ^ 1];
+        __syncwarp();
+        s[threadIdx.x] = other;
+        __syncwarp();
+        x[blockIdx.x * blockDim.x + threadIdx.x] = s[threadIdx.x ^ 3]; }""",
+    "atomics": "(float* x) { atomicAdd(x, 1); atomicAdd(x + blockIdx.x, 1); }",
+    "all_read": """(float* x) {
+        __shared__ float s; if (threadIdx.x == 5) s = x[255];
+        __syncthreads();
+        if (threadIdx.x < 60) x[blockIdx.x * 60 + threadIdx.x] += s; }""",
+    "written_again": """(float* x) {
+        for (int i = 0; i < 3; i++) {
+            if (threadIdx.x == i) x[0] += x[1];
+            __syncthreads();
+            if (threadIdx.x == 40) x[1] = x[0];
+            __syncthreads(); } }""",
     "past_the_end": "(float* x) { x[threadIdx.x + 1] = 1; }",
     "before_the_start": "(float* x) { x[(int)threadIdx.x - 1] = 1; }",
     "far_before_the_start": "(float* x) { x[(int)threadIdx.x - 2000] = 1; }",
-    "shared_bounds": "(float* x) { __shared__ float s[32]; s[threadIdx.x] = x[0]; x[1] = s[0]; }",
+    "shared_bounds": "(float* x) { __shared__ float s[32]; s[threadIdx.x] = x[threadIdx.x]; x[threadIdx.x] = s[threadIdx.x]; }",
     "misaligned": "(float* x) { ((float4*)(x + 1))[threadIdx.x] = make_float4(1, 2, 3, 4); }",
     "misaligned_atomic": "(char* x) { atomicAdd((int*)(x + 2), 1); }",
-    "null": "(float* x) { float* p = threadIdx.x == 5 ? nullptr : x; *p = 1; }",
+    "null": "(float* x) { float* p = threadIdx.x == 5 ? nullptr : x + threadIdx.x; *p = 1; }",
     "shift": "(int* x) { x[0] <<= x[1]; }",
     "barriers_apart": """(float* x) {
         if (threadIdx.x < 32)
@@ -56,9 +90,11 @@ def _modules() -> dict[str, EmulatedModule]:
     return dict(zip(_BODIES, build(sources)))
 
 
-def _launch(name: str, x: np.ndarray[Any, Any], threads: int = 64, blocks: int = 1, order: int = 0) -> np.ndarray[Any, Any]:
+def _launch(
+    name: str, x: np.ndarray[Any, Any], threads: int = 64, blocks: int = 1, order: int = 0, races: bool = True
+) -> np.ndarray[Any, Any]:
     x = guarded(x)
-    _modules()[name].launch(name, blocks, threads, x, order=order)
+    _modules()[name].launch(name, blocks, threads, x, order=order, races=races)
     return x
 
 
@@ -69,7 +105,7 @@ def test_a_kernel_that_is_right_gives_the_same_in_all_orders(order: int) -> None
 
 
 def test_a_missing_barrier_gives_nan_and_other_results_in_other_orders() -> None:
-    results = [_launch("reverse_without_barrier", np.ones(64, np.float32), order=order) for order in ORDERS]
+    results = [_launch("reverse_without_barrier", np.ones(64, np.float32), order=order, races=False) for order in ORDERS]
     assert np.isnan(results[0]).sum() == 32
     assert not np.array_equal(np.isnan(results[0]), np.isnan(results[1]))
     assert not np.array_equal(np.isnan(results[0]), np.isnan(results[2]))
@@ -77,8 +113,29 @@ def test_a_missing_barrier_gives_nan_and_other_results_in_other_orders() -> None
 
 @pytest.mark.parametrize(("name", "threads", "blocks"), [("race", 64, 1), ("race_of_blocks", 1, 7)])
 def test_orders_disagree_about_a_race(name: str, threads: int, blocks: int) -> None:
-    results = {int(_launch(name, np.zeros(1, np.int32), threads, blocks, order)[0]) for order in ORDERS[:2]}
+    results = {int(_launch(name, np.zeros(1, np.int32), threads, blocks, order, races=False)[0]) for order in ORDERS[:2]}
     assert len(results) == 2
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("name", "threads", "blocks"),
+    [
+        *(("race", 64, 1), ("race_of_blocks", 1, 7), ("reverse_without_barrier", 64, 1), ("same_value", 2, 1)),
+        *(("neighbour_of_block", 32, 2), ("part_of_a_vector", 4, 1), ("lanes_without_barrier", 32, 1)),
+        *(("lanes_of_two_warps", 64, 1), ("atomic_beside_plain", 2, 1), ("read_then_written", 64, 1)),
+    ],
+)
+def test_a_race_raises_in_every_order(name: str, threads: int, blocks: int, order: int) -> None:
+    with pytest.raises(KernelFault, match=rf"{name}: race: a thread .* no barrier between.* at source_\d+:\d"):
+        _launch(name, np.zeros(256, np.float32), threads, blocks, order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["bytes_apart", "lanes_with_barrier", "atomics", "all_read", "written_again"])
+def test_what_is_in_order_is_no_race(name: str, order: int) -> None:
+    for _ in range(2):  # launches are in order among each other
+        _launch(name, np.zeros(256, np.float32), 64, 1 if name == "written_again" else 4, order)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +204,13 @@ extern "C" __global__ void __launch_bounds__(128) sums(float* x, float* y, long 
 }
 extern "C" __global__ void votes(int* y) {
     int odd = threadIdx.x & 1;
-    y[0] = __ballot_sync(~0u, odd);
-    y[1] = __syncthreads_count(odd);
-    y[2] = __any_sync(~0u, odd) + 2 * __all_sync(~0u, odd);
-    y[3] = __reduce_max_sync(~0u, threadIdx.x);
-    y[4] = __match_any_sync(~0u, threadIdx.x / 3);
+    int v0 = __ballot_sync(~0u, odd);
+    int v1 = __syncthreads_count(odd);
+    int v2 = __any_sync(~0u, odd) + 2 * __all_sync(~0u, odd);
+    int v3 = __reduce_max_sync(~0u, threadIdx.x);
+    int v4 = __match_any_sync(~0u, threadIdx.x / 3);
     atomicAdd(y + 5, 1);
-    __syncthreads();
+    if (threadIdx.x == 7) y[0] = v0, y[1] = v1, y[2] = v2, y[3] = v3, y[4] = v4;
 }
 extern "C" __global__ void reverse(float* x) {
     extern __shared__ __align__(16) float dynamic[];
@@ -165,7 +222,7 @@ extern "C" __global__ void matrices(unsigned short* a, unsigned short* b, float*
     __shared__ __align__(16) unsigned short left[16 * 16], right[16 * 8];
     unsigned lane = threadIdx.x, fa[4], fb[4];
     ji_cp_async16(left + lane * 8, a + lane * 8);
-    ji_cp_async16(right + lane % 16 * 8, b + lane % 16 * 8);
+    if (lane < 16) ji_cp_async16(right + lane * 8, b + lane * 8);
     ji_cp_async_commit();
     ji_cp_async_wait<0>();
     __syncwarp();
@@ -194,7 +251,7 @@ def test_collectives_give_what_a_device_gives(order: int) -> None:
     assert module.counts() == {"threads": 384, "barriers": 3, "exchanges": 60, "switches": module.counts()["switches"]}
     votes = guarded(np.zeros(6, np.int32))
     module.launch("votes", 1, 32, votes, order=order)
-    assert list(votes[[0, 1, 2, 3, 5]]) == [-1431655766, 16, 1, 31, 32]
+    assert list(votes) == [-1431655766, 16, 1, 31, 0b111000000, 32]
     module.launch("reverse", 1, 128, x, shared=512, order=order)
     assert np.array_equal(x, np.arange(128)[::-1])
 

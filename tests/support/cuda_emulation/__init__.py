@@ -4,11 +4,11 @@
     x = guarded(np.arange(100.0))               # accesses outside of it fault
     module.launch("double", blocks, threads, x, order=order)
 
-Under each of the `ORDERS` of threads and blocks, a kernel has to give the same bits. It raises `KernelFault`, with block and
-thread, for accesses outside of guarded memory, misaligned vectors, barriers that threads meet apart, operations of a warp with
-wrong masks or lanes that have ended, and asynchronous copies that are not waited for; a missing barrier shows as NaN, or as
-orders that disagree. What is not modelled: time, registers, bank conflicts, memory ordering between blocks that wait for each
-other. The host's compiler allows more than NVRTC, which therefore has to compile each kernel, too.
+Under each of the `ORDERS` of threads and blocks, a kernel has to give the same bits. It raises `KernelFault`, with block, thread
+and line, for races (two threads access a byte, one of them writes, no barrier lies between), accesses outside of guarded memory,
+misaligned vectors, barriers that threads meet apart, operations of a warp with wrong masks or lanes that have ended, and
+asynchronous copies that are not waited for. Shared memory is NaN at first. What is not modelled: time, registers, bank conflicts,
+blocks that wait for each other. The host's compiler allows more than NVRTC, which therefore has to compile each kernel, too.
 """
 
 from support.cuda_emulation.build import BuildError, build, has_compiler

@@ -19,6 +19,9 @@ _OPTIONS = (
     *("-std=c++20", "-O1", "-fPIC", "-w", "-fno-strict-aliasing", "-fno-exceptions", "-U_FORTIFY_SOURCE"),
     # As the device computes: products and sums are rounded apart, and integers wrap.
     *("-ffp-contract=off", "-fwrapv"),
+    # Every access calls a function of races.cpp; of the sanitizer's library nothing is taken.
+    *("-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"),
+    "-g1",  # lines, for messages
     "-fstack-clash-protection",  # a large frame touches each of its pages, so that none steps over the one that guards the stack
     # A trap needs no library of the sanitizer's: the launch hears of the signal.
     *("-fsanitize=alignment,bounds,shift-exponent,null", "-fsanitize-undefined-trap-on-error"),
@@ -49,7 +52,7 @@ def build(sources: Sequence[str]) -> list[EmulatedModule]:
         names = [name for _, name in _KERNEL.findall(source)]
         texts.append(_translated(number, source, names))
         kernels.append({name: f"launch_{number}_{name}" for name in names})
-    load_machine(_built("machine", (HEADERS / "machine.cpp").read_text(), ("-O2",), ()))
+    load_machine(_built("machine", '#include "machine.cpp"\n#include "races.cpp"\n', ("-O2",)))
     library = _built("kernels", "".join(texts), _OPTIONS, ("-include", str(_precompiled())))
     return [EmulatedModule(library, names) for names in kernels]
 
@@ -89,13 +92,15 @@ def _precompiled() -> Path:
     return header
 
 
-def _built(name: str, text: str, options: Sequence[str], includes: Sequence[str]) -> Path:
+def _built(name: str, text: str, options: Sequence[str], includes: Sequence[str] = ()) -> Path:
     library = _kept(name, ".so", text, *options)
     if not library.exists():
         source = library.with_suffix(".cpp")
         _replace(source, text)
-        search = (f"-I{HEADERS}", *includes)
-        _compile(library, ("-std=c++20", "-fPIC", *options, *search, "-shared", "-x", "c++", str(source)))
+        made = library.with_name(f"{library.stem}.{os.getpid()}.o")
+        _compile(made, ("-std=c++20", "-fPIC", *options, f"-I{HEADERS}", *includes, "-c", "-x", "c++", str(source)))
+        _compile(library, ("-shared", str(made)))  # without the options, which would bring the sanitizer's library
+        made.unlink()
     return library
 
 

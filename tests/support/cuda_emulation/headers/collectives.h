@@ -67,8 +67,9 @@ inline void synchronize_warp(int line, uint32_t mask = ~0u) { exchange(SYNCHRONI
 // All threads run on one of the system's, and none is interrupted here.
 template <class T> struct Same { typedef T type; };  // a value is converted to the type of the cell, and does not decide it
 template <class T> using Of = typename Same<T>::type;
-template <class T, class F> inline T modify(T* cell, F change) {
+template <class T, class F> __attribute__((no_sanitize("thread"), noinline)) T modify(T* cell, F change) {
   if (uintptr_t(cell) % sizeof(T)) fail("misaligned atomic operation", 0);
+  note_atomic(cell, sizeof(T), __builtin_return_address(0));
   T old = *cell;
   *cell = change(old);
   return old;

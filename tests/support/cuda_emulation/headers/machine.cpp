@@ -6,12 +6,15 @@
 // before each block.
 #include "machine.h"
 
+#include "races.h"
+
 #include <algorithm>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <link.h>
 #include <mutex>
 #include <pthread.h>
@@ -47,9 +50,8 @@ emulation_switch:
   ret
 .size emulation_switch,.-emulation_switch
 )");
-#else
-#include <ucontext.h>
 #endif
+#include <ucontext.h>
 
 namespace emulation {
 
@@ -76,7 +78,7 @@ struct Thread {
 #endif
 };
 struct Meeting { uint32_t mask, arrived; Operation operation; Slot in[32], out[32]; };
-struct Warp { uint32_t lanes; std::vector<Meeting*> meetings; };
+struct Warp { uint32_t lanes; uint16_t synchronizations; std::vector<Meeting*> meetings; };
 struct Counts { uint64_t threads, barriers, exchanges, switches; };
 
 struct Machine {
@@ -84,6 +86,7 @@ struct Machine {
   pthread_t owner{};
   sigjmp_buf at_fault;
   char error[512] = {0};
+  const void* fault = nullptr;  // where in the code
   Counts counts{};
   const Start* start = nullptr;
   Thread* running = nullptr;
@@ -158,6 +161,10 @@ void resume(Thread& thread) {
   here.thread = thread.index;
   here.lane = thread.number & 31;
   here.warp_lanes = machine.warps[thread.number >> 5].lanes;
+  accessor.thread = thread.number;
+  accessor.synchronizations = machine.warps[thread.number >> 5].synchronizations;
+  accessor.stack = thread.stack;
+  accessor.stack_end = thread.stack + STACK_BYTES;
 #ifdef OWN_SWITCH
   emulation_switch(&machine.scheduler, thread.stack_pointer);
 #else
@@ -192,11 +199,13 @@ void reset_block(unsigned count) {
   }
   for (unsigned w = 0; w < machine.warps.size(); w++) {
     unsigned lanes = std::min(32u, count - w * 32);
+    machine.warps[w].synchronizations = 0;
     machine.warps[w].lanes = lanes == 32 ? ~0u : (1u << lanes) - 1;
     for (Meeting* meeting : machine.warps[w].meetings) meeting->arrived = 0;
   }
   machine.votes = {0, 1, 0};
   machine.counts.threads += count;
+  begin_races_of_block();
 }
 
 bool go_on(unsigned i) {
@@ -246,6 +255,7 @@ bool end_phase() {
   if (done) fail("a barrier waits for threads that have ended", first->line);
   machine.running = nullptr;
   machine.counts.barriers++;
+  begin_races_of_phase();
   machine.outcome = std::exchange(machine.votes, Votes{0, 1, 0});
   for (Thread& thread : machine.threads) thread.state = State::ready;
   return false;
@@ -264,7 +274,7 @@ void run_grid(const Start& start) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------- faults
-void on_signal(int number, siginfo_t* info, void*) {
+void on_signal(int number, siginfo_t* info, void* context) {
   if (!pthread_equal(pthread_self(), machine.owner)) {  // not ours: it comes again, with the handler that there was before us
     std::signal(number, SIG_DFL);
     return;
@@ -276,7 +286,11 @@ void on_signal(int number, siginfo_t* info, void*) {
                                                   : "illegal memory access";
   if (number == SIGSEGV && info->si_code != SI_KERNEL) std::snprintf(text, sizeof text, "%s at address %p", what, info->si_addr);
   else std::snprintf(text, sizeof text, "%s", what);
+#ifdef __x86_64__
+  fail_at(text, reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP] + 1));
+#else
   fail(text, 0);
+#endif
 }
 
 class Handlers {
@@ -340,9 +354,15 @@ void fail(const char* what, int line) {
   siglongjmp(machine.at_fault, 1);
 }
 
+void fail_at(const char* what, const void* code) {
+  machine.fault = code;
+  fail(what, 0);
+}
+
 int launch(const Start& start) {
   std::lock_guard<std::mutex> hold(machine.lock);
   machine.error[0] = 0;
+  machine.fault = nullptr;
   machine.counts = {};
   machine.start = &start;
   machine.running = nullptr;
@@ -363,6 +383,8 @@ int launch(const Start& start) {
   machine.shared = nullptr;
   machine.shared_bytes = 0;
   dl_iterate_phdr(find_shared, start.anchor);
+  const char* dynamic_start = reinterpret_cast<const char*>(machine.dynamic.data());
+  begin_races_of_launch({machine.shared, machine.shared_bytes}, {dynamic_start, machine.dynamic.size()});
   Handlers handlers;
   if (sigsetjmp(machine.at_fault, 1) == 0) run_grid(start);
   else clean_up();
@@ -406,11 +428,14 @@ const Slot* exchange(Operation operation, uint32_t mask, int line, const Slot& m
   std::memcpy(meeting.out, meeting.in, sizeof meeting.in);
   meeting.arrived = 0;
   machine.counts.exchanges++;
+  if (operation == SYNCHRONIZE && mask == warp.lanes) accessor.synchronizations = ++warp.synchronizations;
   for (unsigned i = 0; i < 32; i++) {
     if ((mask >> i & 1) && i != lane) machine.threads[(thread.number & ~31u) + i].state = State::ready;
   }
   return meeting.out;
 }
+
+void note_atomic(const void* at, size_t bytes, const void* code) { note_access(at, bytes, ATOMIC, code); }
 
 // --------------------------------------------------------------------------------------------------- asynchronous copies
 void start_copy(void* to, const void* from, unsigned bytes) {
@@ -423,11 +448,23 @@ void wait_for_copies(int groups_left) {
   Thread& thread = *machine.running;
   auto waited = [&](const Copy& copy) { return copy.group < thread.group - groups_left; };
   auto copy = thread.copies.begin();
-  for (; copy != thread.copies.end() && waited(*copy); ++copy) std::memcpy(copy->to, copy->from, copy->bytes);
+  for (; copy != thread.copies.end() && waited(*copy); ++copy) {
+    note_access(copy->from, copy->bytes, READ, nullptr);
+    note_access(copy->to, copy->bytes, WRITE, nullptr);
+    std::memcpy(copy->to, copy->from, copy->bytes);
+  }
   thread.copies.erase(thread.copies.begin(), copy);
 }
 
 }  // namespace emulation
 
 extern "C" const char* emulation_error() { return emulation::machine.error; }
+// Where the fault was: the library's path is written, and the place of the instruction in it returned; 0 if nobody knows.
+extern "C" size_t emulation_fault(char* path, size_t size) {
+  Dl_info info{};
+  if (!emulation::machine.fault || !dladdr(emulation::machine.fault, &info) || !info.dli_fname) return 0;
+  std::snprintf(path, size, "%s", info.dli_fname);
+  return static_cast<const char*>(emulation::machine.fault) - static_cast<char*>(info.dli_fbase) - 1;
+}
+extern "C" void emulation_look_for_races(int looks) { emulation::looks_for_races = looks; }
 extern "C" void emulation_counts(uint64_t* counts) { std::memcpy(counts, &emulation::machine.counts, sizeof(emulation::Counts)); }

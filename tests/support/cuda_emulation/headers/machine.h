@@ -28,10 +28,13 @@ enum Operation { SHUFFLE = 1, VOTE, SYNCHRONIZE, MATCH, REDUCE, LOAD_MATRIX, MUL
 struct Votes { int count, all, any; };
 
 [[noreturn]] void fail(const char* what, int line);
+[[noreturn]] void fail_at(const char* what, const void* code);  // the address of an instruction, or after it
 void barrier(int line);
 Votes voting_barrier(int predicate, int line);
 // All lanes of `mask` hand in a slot and get all of them; each waits until the last one has come.
 const Slot* exchange(Operation operation, uint32_t mask, int line, const Slot& mine);
+
+void note_atomic(const void* at, size_t bytes, const void* code);
 
 // Asynchronous copies are made when they are waited for, not before: a missing wait shows.
 void start_copy(void* to, const void* from, unsigned bytes);

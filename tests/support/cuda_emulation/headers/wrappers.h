@@ -3,9 +3,6 @@
 #include "collectives.h"
 #include "intrinsics.h"
 
-inline float ji_from_half(unsigned short half) { return emulation::from_float16(half); }
-inline unsigned short ji_to_half(float value) { return emulation::to_float16(value); }
-
 inline void ji_cp_async16(void* to, const void* from) {
   if ((uintptr_t(to) | uintptr_t(from)) % 16) emulation::fail("misaligned asynchronous copy of 16 bytes", 0);
   emulation::start_copy(to, from, 16);
