@@ -26,6 +26,7 @@ from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
 from jitml.fusion.prepare.readback import read_back
 from jitml.fusion.scalar_loops import NotRolled, roll
+from jitml.fusion.scalar_loops.blocks import in_blocks
 from jitml.fusion.schedule import Scheduler, proven, serial
 from jitml.fusion.write_group import GroupLoops, describe_group
 from jitml.ir import ops
@@ -205,7 +206,9 @@ class _Fusion:
         sources: tuple[Source, ...] = (),
     ) -> None:
         """Add a kernel that is called after what it does."""
-        self.add_kernel(self.step_name(what), body, params, updates, sources)
+        kernel = self.add_kernel(self.step_name(what), body, params, updates, sources)
+        if "block" in self.target.kinds:
+            self.steps[-1] = in_blocks(kernel)
 
     def add_kernel(
         self,

@@ -20,6 +20,7 @@ from jitml.fusion.scalar_loops import (
     random,  # noqa: F401
     regions,  # noqa: F401
 )
+from jitml.fusion.scalar_loops.blocks import in_blocks
 from jitml.fusion.scalar_loops.body import GraphBody, Held, Lazy, Memories, WholeMemory, rolled
 from jitml.fusion.scalar_loops.drop_proven_checks import without_proven
 from jitml.fusion.scalar_loops.drop_unused import without_unused
@@ -93,7 +94,8 @@ def roll(
         updates,
         (node.source,) if node.source else (),
     )
-    return with_threads(with_recurrences(with_lanes(_trimmed(kernel, writes, memories))), target)
+    kernel = _trimmed(kernel, writes, memories)
+    return in_blocks(kernel) if "block" in target.kinds else with_threads(with_recurrences(with_lanes(kernel)), target)
 
 
 def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:

@@ -53,7 +53,8 @@ def schedule_columns(nest: GroupNest) -> list[Primitive]:
     most = -(-rows // chunk)
     if most < 2:
         return [*_sums_of_sums(nest, rows), *spread(outer)]
-    across = [Span("c0.0", most, isinstance(first.size, int)), *spans(nest, nest.outer, ".0", stores=False)]
+    stores = bool(passes[0].stores)
+    across = [Span("c0.0", most, isinstance(first.size, int), not stores), *spans(nest, nest.outer, ".0", stores=stores)]
     chunked = RFactor(first.name, chunk, "c0", scope="memory")
     # Loops of the second nest come first: those of the first one may be fused, and names count the loops that are left.
     return [chunked, *totals(nest, most), *_sums_of_sums(nest, chunk), *spread(across)]
@@ -70,5 +71,5 @@ def _sums_of_sums(nest: GroupNest, rows: int) -> list[Primitive]:
 def totals(nest: GroupNest, chunks: int) -> list[Primitive]:
     """The second nest, which adds up what chunks have come to: a thread for each result if there are many, else a block."""
     if nest.size(nest.outer) >= PROCESSORS * WARP or chunks <= 2 * ROWS < nest.size(nest.outer):
-        return spread(spans(nest, nest.outer, ".1"))
+        return spread(spans(nest, nest.outer, ".1"), tag="t")
     return [*(BindLoop(f"{axis.name}.1", "block") for axis in nest.outer), BindLoop("c0.1", "thread")]

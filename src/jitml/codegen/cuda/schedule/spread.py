@@ -48,40 +48,46 @@ def spans(nest: GroupNest, axes: Sequence[Axis], suffix: str = "", *, stores: bo
     return found
 
 
-def spread(loops: Sequence[Span], width: int = 1) -> list[Primitive]:
+def spread(loops: Sequence[Span], width: int = 1, tag: str = "") -> list[Primitive]:
     """Deal out loops, from the outermost in.
 
     Args:
         width: elements of the last loop that a thread takes at once, as a vector.
+        tag: of new loops' names, where loops are dealt out in several places.
     """
     *outer, last = loops
     count, thread, found = -(-last.extent // width), last.name, list[Primitive]()
-    name = last.name.partition(".")[0]
-    if count >= FULL or not (outer and outer[-1].is_known and outer[-1].joins and last.is_known):
-        found += _tiles(last, width, _size(outer))
-    else:
+    joins = outer and outer[-1].is_known and outer[-1].joins and last.is_known
+    if count < FULL and joins:
         if width > 1:
-            thread = f"{name}v"
+            thread = f"{_index(last)}v{tag}"
             found.append(Split(last.name, width, thread))
         while count < FULL and outer and outer[-1].is_known and outer[-1].joins:
-            fused = f"f{len(outer) - 1}"
+            fused = f"f{len(outer) - 1}{tag}"
             found.append(Fuse(outer[-1].name, thread, fused))
             count, thread = count * outer.pop().extent, fused
-        found += _tiles(Span(thread, count), 1, _size(outer))
     found += [BindLoop(loop.name, "block") for loop in outer]
+    if thread == last.name:
+        found += _tiles(last, width, _size(outer), tag)
+    else:
+        found += _tiles(Span(thread, count), 1, _size(outer), tag)
     return found if width == 1 else [*found, Vector(last.name)]
 
 
-def _tiles(loop: Span, width: int, blocks: int) -> list[Primitive]:
+def _tiles(loop: Span, width: int, blocks: int, tag: str) -> list[Primitive]:
     """Blocks take pieces of a loop, unless it is short."""
-    count, name = -(-loop.extent // width), loop.name.partition(".")[0]
+    count, name = -(-loop.extent // width), _index(loop)
     trips = next((n for n in (TRIPS, 2) if blocks * -(-count // (THREADS * n)) >= RESIDENT), 1)
     found: list[Primitive] = []
     if count > max(THREADS * trips, FULL if blocks >= RESIDENT else 0):
-        found += [Split(loop.name, THREADS * trips * width, f"{name}b"), BindLoop(f"{name}b", "block")]
+        found += [Split(loop.name, THREADS * trips * width, f"{name}b{tag}"), BindLoop(f"{name}b{tag}", "block")]
     if width > 1:
-        return [*found, Split(loop.name, width, f"{name}v"), BindLoop(f"{name}v", "thread")]
+        return [*found, Split(loop.name, width, f"{name}v{tag}"), BindLoop(f"{name}v{tag}", "thread")]
     return [*found, BindLoop(loop.name, "thread")]
+
+
+def _index(loop: Span) -> str:
+    return loop.name.partition(".")[0]
 
 
 def _size(loops: Sequence[Span]) -> int:
