@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.reverse.linearize import vjp_graph
+from jitml.codegen.cuda.schedule import schedule as cuda_schedule
+from jitml.codegen.cuda.target import cuda_target
 from jitml.fusion.schedule.text import show_tree
 from jitml.ir import printer
 from jitml.ir.analysis.verify import verify
@@ -44,6 +47,7 @@ STAGES: dict[str, Callable[[Any], Any]] = {
     "jvp": lambda graph: jvp_graph(graph, [0]),
     "vjp": lambda graph: vjp_graph(graph, float_inputs(graph)),
     "fuse": fuse_and_check,
+    "fuse_for_cuda": partial(fuse_and_check, target=cuda_target(), scheduler=cuda_schedule, rtol=1e-4),
     "plan": plan,
     "schedule": scheduled,
 }
@@ -57,7 +61,7 @@ def parsed(source: str) -> Any:
 
 def shown(data: Any, stage: str) -> str:
     """The text form of what a stage gives."""
-    return {"fuse": text, "plan": report.show, "schedule": show_tree}.get(stage, printer.show)(data)
+    return {"fuse": text, "fuse_for_cuda": text, "plan": report.show, "schedule": show_tree}.get(stage, printer.show)(data)
 
 
 def agree(expected: str, got: str) -> bool:

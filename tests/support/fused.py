@@ -11,6 +11,7 @@ from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.schedule import schedule
 from jitml.fusion import fuse as fusion
 from jitml.fusion.fuse import DEFAULT
+from jitml.fusion.schedule import Scheduler
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
 from jitml.ir.text.parser import parse
@@ -19,6 +20,7 @@ from jitml.kernels.schedule import Schedule
 from jitml.kernels.target import Cost, Target
 from jitml.kernels.text.printer import show
 from jitml.kernels.verify.program import verify_program
+from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
 
 Array = np.ndarray[Any, Any]
@@ -52,12 +54,13 @@ def fuse_and_check(
     *,
     rtol: float = 1e-12,
     target: Target = DEFAULT,
+    scheduler: Scheduler = schedule,
     schedules: Mapping[str, Schedule] | None = None,
 ) -> KernelProgram:
     """The fused program, after its answer was compared with the graph's."""
     graph = parse(source) if isinstance(source, str) else source
     args = draw(graph) if args is None else args
-    program = verify_program(fuse(graph, target=target, schedules=schedules))
+    program = verify_for(verify_program(fuse(graph, target=target, scheduler=scheduler, schedules=schedules)), target)
     with np.errstate(all="ignore"):
         got = run(plan(program), [np.array(a, order="C") for a in args])
     for g, expected in zip(got, interpret(graph, args), strict=True):

@@ -1,8 +1,8 @@
 """Binding: which loops of a kernel that was not scheduled do blocks of threads take?
 
-Those whose iterations do not meet, as far as that is proven. Of loops that hold nothing but each other the threads of a block take
-the last one, and blocks the others; a single loop is cut into pieces for blocks. What must run in order is run by one block, whose
-threads take the loops inside that need no order.
+Those whose iterations do not meet, as far as that is proven. Of loops that hold nothing but each other the threads of a block
+take the last one, and blocks the others; a single loop is cut into pieces for blocks. What must run in order is run by one block,
+whose threads take the loops inside that need no order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from jitml.kernels.analysis.dependence import Accesses, Path, accesses
 from jitml.kernels.analysis.races import loop_races
-from jitml.kernels.ir import Alloc, Apply, Cell, If, Kernel, Loop, Stmt, Update, Var, While, affine, is_ordered, sub, walk
+from jitml.kernels.ir import Alloc, Apply, Cell, Check, If, Kernel, Loop, Stmt, Update, Var, While, affine, is_ordered, sub, walk
 
 THREADS = 256  # of a block
 TILE = 4 * THREADS  # iterations that a block takes of a loop
@@ -96,6 +96,8 @@ class _Binder:
                 return replace(stmt, body=self.inside(stmt.body, path))
             case Alloc(_, body):
                 return replace(stmt, body=self.inside(body, path))
+            case If() if any(isinstance(s, Check) for s in walk((stmt,))):
+                return stmt  # of several that fail, the first one in order is the one to be told of
             case If(_, then, orelse):
                 return replace(stmt, then=self.inside(then, (*path, 0)), orelse=self.inside(orelse, (*path, 1)))
             case While(test, _, body):

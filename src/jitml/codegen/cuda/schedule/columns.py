@@ -70,6 +70,6 @@ def _sums_of_sums(nest: GroupNest, rows: int) -> list[Primitive]:
 
 def totals(nest: GroupNest, chunks: int) -> list[Primitive]:
     """The second nest, which adds up what chunks have come to: a thread for each result if there are many, else a block."""
-    if nest.size(nest.outer) >= PROCESSORS * WARP or chunks <= 2 * ROWS < nest.size(nest.outer):
+    if nest.size(nest.outer) >= PROCESSORS * WARP or chunks <= min(2 * ROWS, nest.size(nest.outer)):
         return spread(spans(nest, nest.outer, ".1"), tag="t")
     return [*(BindLoop(f"{axis.name}.1", "block") for axis in nest.outer), BindLoop("c0.1", "thread")]
