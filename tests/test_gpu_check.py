@@ -8,9 +8,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+import jitml
+from jitml.kernels.metrics import USUAL_TRIPS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
 from gpu import account
@@ -18,7 +22,9 @@ from gpu.cases import Setting
 from gpu.failures import Mismatch, around, describe, named_line, require_same, with_texts
 from gpu.memory_bound import KERNELS
 from gpu.parts import PARTS
+from gpu.roofline import H100, H200, HOST_TRIP, LAUNCH, Estimate, estimate
 from gpu.supervision import Part, PartResult, missing, run_part
+from workloads import WORKLOADS
 
 TROUBLED = Part("troubled", "What goes wrong?", "support.troubled_cases", 4.0, patience=1.0)
 
@@ -106,7 +112,7 @@ def test_summaries_fit_and_pages_are_whole(tmp_path: Path) -> None:
     results = [PartResult("ops", "?", rows, 3, 12.5), PartResult("leads", "?", skipped="no GPU")]
     said = account.summary("title", {"date": "today"}, results, tables=True)
     assert len(said) <= 12_000 and "ops: 400 failed, 1 passed in 12.5 s, 3 not reached" in said
-    assert "leads: skipped: no GPU" in said and "[ops] 10x Error7: wrong #" in said and "2950" in said
+    assert "leads: skipped: no GPU" in said and "[ops] 10x Error7: wrong #" in said and "[ops] GB/s\nfine: 2.95e+03" in said
     account.write("gpu-check", "title", {"date": "today"}, results, tmp_path)
     data = json.loads((tmp_path / "gpu-check.json").read_text())
     kept = [row for row in data["results"][0]["rows"] if "texts" in row]
@@ -154,3 +160,53 @@ def test_memory_bound_kernels_move_what_they_say(name: str) -> None:
         least = kernel.least_bytes(20_000, dtype, written)
         assert least == sum(a.nbytes for a in args) + sum(np.asarray(r).nbytes for r in results)
         assert 15_000 < sum(np.size(a) for a in args) <= 80_000
+
+
+def test_geometric_means_are_of_what_both_run() -> None:
+    rows = [
+        {"case": "a", "status": "passed", "figures": {"jax / ours": 2.0, "cupy / ours": 0.5}},
+        {"case": "b", "status": "passed", "figures": {"jax / ours": 8.0}},
+    ]
+    jax, cupy = account.means(PartResult("everyday", "?", rows))
+    assert jax.startswith("jax takes 4.00 times") and "2 of 2 cases; ours ahead in 2" in jax
+    assert cupy.startswith("cupy takes 0.50 times") and "1 of 2 cases; ours ahead in 0" in cupy
+
+
+ROOFLINE = {  # everyday program -> steps, and the bytes that it must move at the least
+    "polynomial": (1, 16_000_000),
+    "leaky_blend": (1, 48_000_000),
+    "gelu": (1, 2 * 4096 * 256 * 4),
+    "softmax_rows": (1, 2 * 4096 * 256 * 4),
+    "black_scholes": (1, 20_000_016),
+    "huber_loss": (1, 16_000_008),
+}
+
+
+@pytest.mark.parametrize("name", ROOFLINE)
+def test_the_model_of_a_program_that_memory_bounds(name: str) -> None:
+    workload = WORKLOADS[name]
+    program = jitml.jit(workload.function).lower(*workload.make_inputs()).program
+    steps, least = ROOFLINE[name]
+    one = estimate(program, H100)
+    assert one.launches == steps and least <= one.moved <= least + 4096  # sums of blocks
+    assert one.seconds == max(LAUNCH, one.moved / H100.bandwidth) and one.bounded_by == "memory"
+    assert estimate(program, H200).seconds < one.seconds
+
+
+def test_the_model_of_loops_and_products() -> None:
+    def loop(x: Any, n: int) -> Any:
+        while x[0] < n:
+            x = np.sort(x) + 1
+        return x
+
+    def model(f: Any, *args: Any) -> Estimate:
+        return estimate(jitml.jit(f).lower(*args).program)
+
+    open_ended = model(loop, np.ones(1000), 7)
+    assert open_ended.launches >= 3 * USUAL_TRIPS and open_ended.bound["host"] == pytest.approx(USUAL_TRIPS * HOST_TRIP)
+    x = np.ones((2048, 2048))
+    product = model(lambda x: x @ x, x)
+    assert product.bounded_by == "matrix" and product.seconds == pytest.approx(2 * 2048**3 / H100.matrix[8])
+    assert model(lambda x: x + 1, np.ones(10)).bounded_by == "launch"
+    many = model(lambda x: np.tan(np.exp(np.sin(x)) + np.cos(x)) ** 1.5 + np.tan(np.log(x)) ** 2.5, np.ones(10_000_000))
+    assert many.bounded_by == "arithmetic" and many.operations[8] > 500_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +88,20 @@ def page(title: str, facts: Mapping[str, Any], results: Sequence[PartResult], bo
     for result in results:
         figures = [row for row in result.rows if row["status"] == "passed" and row.get("figures")]
         if figures:
-            lines += [f"## {result.part}", "", result.question, "", table_of(figures), ""]
+            lines += [
+                f"## {result.part}",
+                "",
+                result.question,
+                "",
+                *(f"* {line}" for line in means(result)),
+                "",
+                table_of(figures),
+                "",
+            ]
+            lines += [
+                *(f"* {row['case']}, {column}: {why}" for row in figures for column, why in (row.get("not run") or {}).items()),
+                "",
+            ]
         if result.failed or result.broken:
             lines += [f"## {result.part}: what failed", ""]
             lines += [f"```\n{why}\n```\n" for why in result.broken]
@@ -95,6 +109,22 @@ def page(title: str, facts: Mapping[str, Any], results: Sequence[PartResult], bo
             lines += [f"### {len(rows)}: {kind}", "", ", ".join(str(row["case"]) for row in rows[:40]), ""]
             lines += [f"```\n{shown(rows[0], texts=5000)}\n```", ""]
     return "\n".join(lines)
+
+
+def means(result: PartResult) -> list[str]:
+    """How far ahead of each column ours is, in the geometric mean of all cases that both run."""
+    ratios: dict[str, list[float]] = {}
+    for row in result.rows:
+        for name, value in (row.get("figures") or {}).items():
+            if name.endswith(" / ours"):
+                ratios.setdefault(name.removesuffix(" / ours"), []).append(float(value))
+    ran = sum(bool(row.get("figures")) for row in result.rows)
+    lines = []
+    for column, values in ratios.items():
+        mean = math.exp(sum(map(math.log, values)) / len(values))
+        ahead = sum(value > 1 for value in values)
+        lines.append(f"{column} takes {mean:.2f} times as long as ours ({len(values)} of {ran} cases; ours ahead in {ahead})")
+    return lines
 
 
 def table_of(rows: Sequence[Row]) -> str:
@@ -105,8 +135,18 @@ def table_of(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def figure(x: Any) -> str:
-    return f"{x:.4g}" if isinstance(x, float) else str(x)
+def compact(result: PartResult) -> list[str]:
+    """A part's figures in as few characters as can be read: the columns' names once, then a line for each case."""
+    rows = [row for row in result.rows if row.get("figures")]
+    columns = list(dict.fromkeys(name for row in rows for name in row["figures"] if not name.endswith(" / ours")))
+    if not rows:
+        return []
+    lines = [f"[{result.part}] " + " | ".join(columns)]
+    return lines + [f"{row['case']}: " + " ".join(figure(row["figures"].get(name, "-"), 3) for name in columns) for row in rows]
+
+
+def figure(x: Any, digits: int = 4) -> str:
+    return f"{x:.{digits}g}" if isinstance(x, float) else str(x)
 
 
 def machine_line(facts: Mapping[str, Any]) -> str:
@@ -125,9 +165,9 @@ def summary(title: str, facts: Mapping[str, Any], results: Sequence[PartResult],
     heads = [title, machine_line(facts), *(headline(result) for result in results)]
     failures = [(result, kind, rows) for result in results for kind, rows in kinds(result.failed).items()]
     heads += [f"[{result.part}] {len(rows)}x {kind[:230]}" for result, kind, rows in failures[:25]]
-    figures = [row for result in results for row in result.rows if row.get("figures")]
-    if tables and figures:
-        heads += [f"{row['case']}: " + ", ".join(f"{k} {figure(v)}" for k, v in row["figures"].items()) for row in figures]
+    heads += [f"[{result.part}] {line}" for result in results for line in means(result)]
+    if tables:
+        heads += [line for result in results for line in compact(result)]
     end = "\n".join(heads)[:SUMMARY]
     room = SUMMARY - len(end)
     details = []

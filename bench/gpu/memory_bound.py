@@ -1,4 +1,4 @@
-"""Memory-bound kernels: functions whose time on a GPU is that of the bytes they must read and write, as plain NumPy."""
+"""Memory-bound kernels: functions, with shapes of their arguments and the bytes that they must read and write."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
+from gpu import functions
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -76,43 +78,9 @@ def rows_of_matrix(n: int) -> tuple[Shape, ...]:
     return ((rows, columns), (columns,), (columns,))
 
 
-def chain(x, y):
-    return np.where(x > 0, x, 0.01 * x) * y + np.maximum(x, y) - 0.5 * np.minimum(x, 1.0)
-
-
-def gelu(x):
-    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
-
-
-def softmax(x):
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-def logsumexp(x):
-    top = x.max(axis=-1, keepdims=True)
-    return np.log(np.exp(x - top).sum(axis=-1)) + top[..., 0]
-
-
-def layernorm(x, scale, shift):
-    mean = x.mean(axis=-1, keepdims=True)
-    centred = x - mean
-    return centred / np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + 1e-5) * scale + shift
-
-
-def blocks_moved(x):
-    return np.ascontiguousarray(x.transpose(0, 2, 1, 3))
-
-
 def four_axes(n: int) -> tuple[Shape, ...]:
     """Batch, length, heads, width: as attention has them."""
     return ((max(1, n // (64 * 12 * 64)), 64, 12, 64),)
-
-
-def stencil(x):
-    y = np.zeros_like(x)
-    y[1:-1, 1:-1] = 0.2 * (x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
-    return y
 
 
 def table_and_indices(n: int) -> tuple[Shape, ...]:
@@ -129,24 +97,24 @@ REAL = ("f4", "f8")
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("scale", lambda x: 2 * x + 1, flat),
-        Kernel("chain", chain, pair),
-        Kernel("gelu", gelu, flat),
-        Kernel("sum of all", lambda x: x.sum(), flat),
-        Kernel("sum of rows", lambda x: x.sum(axis=1), matrix),
-        Kernel("sum of columns", lambda x: x.sum(axis=0), matrix),
-        Kernel("mean and variance", lambda x: (x.mean(axis=1), x.var(axis=1)), matrix, REAL),
-        Kernel("max of all", lambda x: x.max(), flat),
-        Kernel("argmax of rows", lambda x: x.argmax(axis=1), matrix, REAL),
-        Kernel("softmax, rows of 1000", softmax, wide),
-        Kernel("softmax, long rows", softmax, matrix, REAL),
-        Kernel("logsumexp", logsumexp, wide, REAL),
-        Kernel("layernorm", layernorm, rows_of_matrix),
-        Kernel("transpose", lambda x: np.ascontiguousarray(x.T), matrix),
-        Kernel("transpose of middle axes", blocks_moved, four_axes, REAL),
-        Kernel("gather of rows", lambda x, k: x[k], table_and_indices, REAL, ((1, some_rows),)),
-        Kernel("cumsum of rows", lambda x: x.cumsum(axis=1), matrix, REAL),
-        Kernel("five-point stencil", stencil, matrix, REAL),
-        Kernel("broadcast sum", lambda x, a, b: x * a + b, rows_of_matrix, REAL),
+        Kernel("scale", functions.scale, flat),
+        Kernel("chain", functions.chain, pair),
+        Kernel("gelu", functions.gelu, flat),
+        Kernel("sum of all", functions.sum_of_all, flat),
+        Kernel("sum of rows", functions.sum_of_rows, matrix),
+        Kernel("sum of columns", functions.sum_of_columns, matrix),
+        Kernel("mean and variance", functions.mean_and_variance, matrix, REAL),
+        Kernel("max of all", functions.max_of_all, flat),
+        Kernel("argmax of rows", functions.argmax_of_rows, matrix, REAL),
+        Kernel("softmax, rows of 1000", functions.softmax, wide),
+        Kernel("softmax, long rows", functions.softmax, matrix, REAL),
+        Kernel("logsumexp", functions.logsumexp, wide, REAL),
+        Kernel("layernorm", functions.layernorm, rows_of_matrix),
+        Kernel("transpose", functions.transposed, matrix),
+        Kernel("transpose of middle axes", functions.middle_axes_swapped, four_axes, REAL),
+        Kernel("gather of rows", functions.rows_at, table_and_indices, REAL, ((1, some_rows),)),
+        Kernel("cumsum of rows", functions.running_sums, matrix, REAL),
+        Kernel("five-point stencil", functions.stencil, matrix, REAL),
+        Kernel("broadcast sum", functions.broadcast_sum, rows_of_matrix, REAL),
     )
 }

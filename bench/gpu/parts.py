@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from gpu.supervision import Part
 
@@ -30,4 +31,12 @@ CHECK = (
     Part("edges", "Do pointwise ops at edge values?", "gpu.correctness.edges", 25, 12, 20, _TABLES, True),
     Part("drawn", "Do drawn programs?", "gpu.correctness.drawn", 300, 12, 20, _TABLES, True),
 )
-PARTS: Mapping[str, Sequence[Part]] = {"check": CHECK, "measure": ()}
+_measured = partial(Part, verifies=False)
+MEASURE = (
+    _measured("limits", "What can this device do?", "gpu.speed.limits", 25, 1, 20, _GPU | {"nvrtc"}),
+    _measured("kernels", "How near do memory-bound kernels come to a copy?", "gpu.speed.kernels", 90, 8, 60, _PROGRAMS),
+    _measured("products", "How near are products to cuBLAS? Launches?", "gpu.speed.products", 60, 1, 30, _PROGRAMS | {"torch"}),
+    _measured("everyday", "Who is ahead on everyday programs?", "gpu.speed.everyday", 120, 12, 110, _PROGRAMS),
+    _measured("gradients", "Who is ahead on derivatives?", "gpu.speed.gradients", 90, 8, 80, _PROGRAMS),
+)
+PARTS: Mapping[str, Sequence[Part]] = {"check": CHECK, "measure": MEASURE}

@@ -34,6 +34,7 @@ class Part:
         patience: seconds for one case; of one that takes longer the process is ended.
         needs: what must be there: `device`, `backend`, names of Python packages, `tool:NAME` for programs.
         emulated: whether it runs on an emulated device, too.
+        verifies: whether jitml's stages are verified in it, which takes time.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Part:
     patience: float = 30.0
     needs: frozenset[str] = frozenset()
     emulated: bool = False
+    verifies: bool = True
 
 
 @dataclass
@@ -63,12 +65,12 @@ class PartResult:
         return [row for row in self.rows if row["status"] not in ("passed", "skipped")]
 
 
-def environment(backend: str) -> dict[str, str]:
-    """Of a child: where jitml and the tests' tables are, and the back end that programs get."""
+def environment(backend: str, verifies: bool = True) -> dict[str, str]:
+    """Of a child: where jitml and the tests' tables are, the back end that programs get, and whether each stage is verified."""
     paths = [str(ROOT / "src"), str(ROOT / "bench"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
-    own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "JITML_VERIFY": "never", "JITML_CHECK": "1"}
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "JITML_VERIFY": "never", "JITML_CHECK": str(int(verifies))}
     # Every framework of the measurements would take most of the memory for itself, and as many threads as there are cores.
-    own |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONFAULTHANDLER": "1", "JITML_SAVED_BYTES": "800000"}
+    own |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONFAULTHANDLER": "1"}
     return dict(os.environ) | own | {"JITML_BACKEND": backend}
 
 
@@ -82,7 +84,7 @@ class Child:
         self.command = [sys.executable, "-m", "gpu.cases", part.module, "--log", str(self.log), "--skip", str(self.skip)]
         self.command += ["--shard", shard, "--until", repr(until), "--backend", backend, "--device", device]
         self.command += ["--patience", repr(part.patience)]
-        self.environment = environment(backend)
+        self.environment = environment(backend, part.verifies)
         self.rows: list[dict[str, Any]] = []
         self.left, self.starts, self.is_done, self.broken = 0, 0, False, ""
         self.start()

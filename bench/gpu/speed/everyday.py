@@ -1,0 +1,23 @@
+"""The everyday suite on the device, beside CuPy, JAX and torch.compile."""
+
+from __future__ import annotations
+
+from gpu.cases import Cases, Setting
+from gpu.speed.suites import Program, suite_cases
+from workloads import WORKLOADS, Workload
+
+
+def cases(setting: Setting) -> Cases:
+    return suite_cases([program(workload) for workload in WORKLOADS.values()], setting)
+
+
+def program(workload: Workload) -> Program:
+    return Program(
+        workload.name,
+        workload.function,
+        lambda seed: workload.make_inputs(seed=seed),
+        workload.loss,
+        workload.argnums,
+        workload.mutates,
+        max(workload.rtol, 1e-6),
+    )

@@ -1,0 +1,127 @@
+"""Products of matrices beside cuBLAS, by PyTorch with 32-bit floats left whole; and functions of twenty small kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpu.cases import Cases, Outcome, Setting
+from gpu.failures import Skipped
+from gpu.speed.columns import compiled, to_device, to_host
+from gpu.speed.limits import random
+from gpu.speed.suites import _model, require_near
+from gpu.speed.timing import medians, rotating, timings, turn
+
+PRODUCTS = [((n, n), (n, n), dtype) for dtype in ("f4", "f8", "f2") for n in (512, 2048, 4096)]
+PRODUCTS += [((8192, 8192), (8192, 8192), "f4"), ((4096, 1024), (1024, 50), "f8"), ((64, 512, 64), (64, 64, 512), "f4")]
+
+
+def product(x, y):
+    return x @ y
+
+
+def product_bias_gelu(x, y, b):
+    h = x @ y + b
+    return 0.5 * h * (1 + np.tanh(0.7978845608 * (h + 0.044715 * h * h * h)))
+
+
+def step(x):
+    return 0.9 * x - 0.1 * x.max()
+
+
+def twenty_kernels(x):
+    """Each step needs the largest element of the one before."""
+    x = step(step(step(step(step(x)))))
+    x = step(step(step(step(step(x)))))
+    x = step(step(step(step(step(x)))))
+    return step(step(step(step(step(x)))))
+
+
+def cases(setting: Setting) -> Cases:
+    for left, right, dtype in PRODUCTS:
+        yield f"{left} x {right}, {dtype}", partial(measure_product, left, right, dtype, setting)
+    for n in (2048, 8192):
+        yield f"bias and gelu behind {n} x {n}, f4", partial(measure_epilogue, n, setting)
+    for n in (1000, 100_000):
+        yield f"twenty kernels on {n}", partial(measure_twenty, n, setting)
+
+
+def ours(setting: Setting) -> str:
+    return "jitml" if setting.backend == "cuda" else "stand-in"
+
+
+def measure_product(left: tuple[int, ...], right: tuple[int, ...], dtype: str, setting: Setting) -> Outcome:
+    """Operations, a product and a sum as two."""
+    args = (random(left, dtype), random(right, dtype))
+    operations = 2 * np.prod(left) * right[-1]
+    seconds, model = beside_torch(product, args, "torch.matmul", setting)
+    figures: dict[str, Any] = {f"{name} TFLOP/s": operations / taken / 1e12 for name, taken in seconds.items()}
+    if {"ours", "torch.matmul"} <= seconds.keys():
+        figures["% of cuBLAS"] = 100 * seconds["torch.matmul"] / seconds["ours"]
+    return {"figures": figures | {f"{name} us": 1e6 * taken for name, taken in seconds.items()}, "model": model}
+
+
+def measure_epilogue(n: int, setting: Setting) -> Outcome:
+    args = (random((n, n), "f4"), random((n, n), "f4") / np.float32(n**0.5), random((n,), "f4"))
+    seconds, model = beside_torch(product_bias_gelu, args, "torch, eager", setting)
+    plain, _ = beside_torch(product, args[:2], "torch.matmul", setting)
+    seconds |= {f"{name}, product alone": taken for name, taken in plain.items()}
+    return {"figures": {f"{name} us": 1e6 * taken for name, taken in seconds.items()}, "model": model}
+
+
+def beside_torch(
+    function: Callable[..., Any], args: tuple[Any, ...], name: str, setting: Setting
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Seconds of ours, and of the same in PyTorch, which also says what is right: NumPy would take too long."""
+    column, calls, model = ours(setting), {}, {}
+    with turn(alone=True):
+        own = to_device(column, args)
+        jitted = compiled(column, function)
+        mine = to_host(jitted(*own))
+        calls["ours"] = rotating(jitted, [own])
+        if setting.device == "real":
+            import torch
+
+            torch.backends.cuda.matmul.allow_tf32 = False
+            theirs = to_device("torch.compile", args)
+            same = _TORCH[function.__name__]
+            wanted = to_host(same(*theirs))
+            require_near([mine], [wanted], {2: 2e-2, 4: 1e-4, 8: 1e-10}[mine.dtype.itemsize])
+            calls[name] = rotating(same, [theirs])
+        model = dict(_model(jitted, args))
+        return medians(timings(calls, rounds=5, batch=8e-3)), model
+
+
+def _torch_gelu(x: Any, y: Any, b: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.gelu(torch.addmm(b, x, y), approximate="tanh")
+
+
+_TORCH: dict[str, Callable[..., Any]] = {"product": lambda x, y: x @ y, "product_bias_gelu": _torch_gelu}
+
+
+def measure_twenty(n: int, setting: Setting) -> Outcome:
+    """Microseconds of a call, and of what the host does for it."""
+    args = (random((n,), "f4"),)
+    calls: dict[str, Callable[[], Any]] = {}
+    failures: dict[str, str] = {}
+    model: dict[str, Any] = {}
+    with turn(alone=True):
+        for column in (ours(setting), *(("jax", "torch.compile", "cupy") if setting.device == "real" else ())):
+            try:
+                function = compiled(column, twenty_kernels)
+                own = to_device(column, args)
+                require_near([to_host(function(*own))], [twenty_kernels(*args)], 1e-4)
+                calls[column] = rotating(function, [own])
+                model = model or dict(_model(function, args))
+            except Exception as error:  # a column that fails is a result, to be shown
+                failures[column] = f"{type(error).__name__}: {str(error)[:300]}"
+        if not calls:
+            raise Skipped(str(failures))
+        seconds = medians(timings(calls))
+    figures = {f"{name} us": 1e6 * taken for name, taken in seconds.items()}
+    return {"figures": figures | {f"model: {k}": v for k, v in model.items()}, "not run": failures}
