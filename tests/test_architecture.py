@@ -67,7 +67,7 @@ ROOMS = {
     ),
     "codegen": (
         *("run", "llvm/schedule", "", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
-        *("cuda", "cuda/schedule", "cuda/calls", "cuda/runtime"),
+        *("cuda", "cuda/schedule", "cuda/emit", "cuda/calls", "cuda/runtime"),
     ),
     "device": ("",),
     "dispatch": ("",),

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import count
 
 from jitml.codegen.llvm.calls.calls import emit_call
-from jitml.codegen.llvm.ir.aliasing import storages
 from jitml.codegen.llvm.ir.support import need
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import RAISED, emit_kernel
@@ -21,6 +20,7 @@ from jitml.codegen.llvm.loops.safepoints import LOOK, find_word
 from jitml.codegen.llvm.loops.statements import identifier
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
+from jitml.memory.aliasing import storages
 from jitml.memory.liveness import sizes_of, uses_of
 from jitml.memory.program import Program
 

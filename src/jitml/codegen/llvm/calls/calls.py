@@ -15,7 +15,6 @@ from jitml.codegen.llvm.calls.host import emit_host
 from jitml.codegen.llvm.calls.random import emit_random
 from jitml.codegen.llvm.calls.sorting import emit_sort
 from jitml.codegen.llvm.calls.syrk import emit_gram, is_gram
-from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.codegen.product import Product
@@ -24,6 +23,7 @@ from jitml.ir.types import DType
 from jitml.kernels.ir import Apply, Buffer, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
 from jitml.kernels.program import Call, KernelProgram, seen_as
 from jitml.kernels.sizes import with_sizes
+from jitml.memory.aliasing import BufferStorage
 
 PARALLEL_BYTES = 1 << 20  # copies from this size on are shared among threads
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.ir.types import BOOL, dtype_name
 from jitml.kernels.ir import Buffer, Check, Const
 from jitml.kernels.program import Call
+from jitml.memory.aliasing import BufferStorage
 
 ALONE = 1 << 13  # elements that one thread sorts in some 50 us
 GRAIN = 1 << 12

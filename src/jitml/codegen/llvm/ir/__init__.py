@@ -1,1 +1,1 @@
-"""Writing LLVM IR: builder, declarations, conversions, floating-point flags, aliasing."""
+"""Writing LLVM IR: builder, declarations, conversions, floating-point flags."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jitml.codegen.llvm.ir.aliasing import BufferStorage
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.unit import Effort, Unit
@@ -29,6 +28,7 @@ from jitml.codegen.llvm.loops.safepoints import (
 from jitml.codegen.llvm.loops.statements import identifier
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
+from jitml.memory.aliasing import BufferStorage
 
 NO_MEMORY = -1  # what a kernel returns whose scratch could not be had
 RAISED = -2  # what a call of Python returns that has raised: the exception is the thread's

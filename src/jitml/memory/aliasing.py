@@ -1,4 +1,4 @@
-"""Alias information: which buffers of a program share bytes?  What emitted functions may promise LLVM about their pointers."""
+"""Alias information: which buffers of a program share bytes?  What emitted functions may promise about their pointers."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Writing CUDA C++: builder, functions of scalars, expressions, statements, launches."""

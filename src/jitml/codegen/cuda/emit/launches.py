@@ -1,0 +1,361 @@
+"""Launches: how is a kernel cut into `__global__` functions, and what grid does each run on?
+
+Each outermost block loop is a launch of its own, since blocks cannot wait for each other; the `Let`s before it are written
+again. Its iterations are dealt out to blocks, or, where there is nothing inside that the threads of a block could share out,
+to single threads. All else runs in one block. A kernel that has cells at its top is one block as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from jitml.codegen.cuda.emit.blocks import SPREAD, has_thread_loop
+from jitml.codegen.cuda.emit.expressions import CudaBuffer, CudaIndex, bare
+from jitml.codegen.cuda.emit.spelling import identifier, literal, memory_type_of
+from jitml.codegen.cuda.emit.statements import ModuleText, known_trips
+from jitml.codegen.cuda.emit.wide import WideStatements
+from jitml.codegen.cuda.module import Launch
+from jitml.errors import UnsupportedError
+from jitml.ir.types import I64
+from jitml.kernels.ir import (
+    Alloc,
+    Cell,
+    Check,
+    Const,
+    Draw,
+    Expr,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    Update,
+    loaded_by,
+    sub,
+    variables_of,
+    walk,
+    walk_expressions,
+)
+
+THREADS = 256  # of a block, if there is work for them
+WARP = 32
+MOST_BLOCKS = 1 << 20  # beyond, blocks take turns
+BLOCKS_OF_OPEN_LOOPS = 1056  # eight on each multiprocessor of an H100: of a loop whose length only the run knows
+SHARED_BYTES = 48 * 1024  # that a kernel has without asking for more
+LOCAL_BYTES = 64 * 1024  # of scratch that a thread has for itself
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMemory:
+    """Where the parameters of a kernel lie: of each, what it shares bytes with, and whether its address is a multiple of 16."""
+
+    groups: Mapping[str, str]
+    aligned: frozenset[str]
+
+
+def write_kernel(
+    module: ModuleText, kernel: Kernel, stem: str, memory: KernelMemory, *, looks: bool = False, has_barriers: bool = True
+) -> tuple[list[str], tuple[Launch, ...]]:
+    """The functions of a kernel, and how they are launched.
+
+    Args:
+        stem: what their names begin with.
+        looks: whether a check may have failed before, so that there is nothing to be done any more.
+        has_barriers: False leaves them out, to show that this is noticed.
+    """
+    functions, launches = [], []
+    for part in _cut(kernel, memory.groups):
+        writer = _LaunchWriter(module, kernel, memory, looks=looks, has_barriers=has_barriers)
+        text, launch = writer.write(part, module.entry(identifier(stem)))
+        functions.append(text)
+        launches.append(launch)
+    return functions, tuple(launches)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Statements of a kernel that are one launch; `is_grid`: the last is a block loop for many blocks, after `Let`s."""
+
+    body: tuple[Stmt, ...]
+    is_grid: bool = False
+
+
+def _cut(kernel: Kernel, groups: Mapping[str, str]) -> list[_Part]:
+    """The parts of a kernel's body that are launched one after the other.
+
+    Args:
+        groups: what parameters share bytes with: no `Let` is written again, or in many blocks, that reads what is stored.
+    """
+    body = kernel.body
+    lets = tuple(s for s in body if isinstance(s, Let))
+    written = {groups[name] for name in kernel.writes}
+    read = {groups[name] for s in lets for name in loaded_by(s.value)}
+    if read & written or any(isinstance(s, (Cell, Update, Draw)) for s in body):
+        return [_Part(body)]
+    parts: list[_Part] = []
+    ahead: list[Stmt] = []
+    rest: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Let):
+            ahead.append(stmt)
+            rest.append(stmt)
+        elif _is_grid(stmt):
+            parts += _unless_empty(rest)
+            parts.append(_Part((*ahead, stmt), is_grid=True))
+            rest = [*ahead]
+        else:
+            rest.append(stmt)
+    return parts + _unless_empty(rest)
+
+
+def _unless_empty(body: Sequence[Stmt]) -> list[_Part]:
+    return [_Part(tuple(body))] if any(not isinstance(s, Let) for s in body) else []
+
+
+def _is_grid(stmt: Stmt) -> bool:
+    return isinstance(stmt, Loop) and stmt.kind in SPREAD
+
+
+class _LaunchWriter:
+    """Writes one `__global__` function."""
+
+    def __init__(self, module: ModuleText, kernel: Kernel, memory: KernelMemory, *, looks: bool, has_barriers: bool) -> None:
+        self.module, self.kernel, self.memory, self.looks = module, kernel, memory, looks
+        self.text = WideStatements(module, has_barriers=has_barriers)
+        self.blocks = 1
+
+    def write(self, part: _Part, entry: str) -> tuple[str, Launch]:
+        body = part.body
+        touched = _touched(body)
+        params = [b for b in self.kernel.params if b.name in touched]
+        has_error = self.looks or any(isinstance(s, Check) for s in walk(body))
+        heads = self._parameters(params, body)
+        threads = self._body(part)
+        threads = max(threads, 1)
+        lines = self._whole(threads)
+        if has_error:
+            heads.append("i64* error")
+        signature = f'extern "C" __global__ void __launch_bounds__({threads}) {entry}({", ".join(heads)}) {{'
+        sources = [f"// {source}: {source.text}".rstrip() for source in self.kernel.sources]
+        shared = self._shared_lines()
+        text = "\n".join([*sources, signature, *shared, *lines, "}"])
+        dynamic = sum(_padded(n) for *_, n in self.text.shared) if self._is_dynamic else 0
+        return text, Launch(entry, self.blocks, threads, dynamic, tuple(b.name for b in params), has_error)
+
+    def _parameters(self, params: Sequence[object], body: tuple[Stmt, ...]) -> list[str]:
+        """Declarations of the pointers: what is only read, and what nothing else may be, says so."""
+        stored = {s.buffer for s in walk(body) if isinstance(s, Store)}
+        groups = self.memory.groups
+        written = {groups[name] for name in stored if name in groups}
+        names = [b.name for b in self.kernel.params if b in params]
+        heads = []
+        for buffer in (b for b in self.kernel.params if b in params):
+            word, group = self.text.name(buffer.name), groups[buffer.name]
+            is_lone = group not in written or [groups[name] for name in names].count(group) == 1
+            kind = memory_type_of(buffer.dtype)
+            const = "" if buffer.name in stored else "const "
+            heads.append(f"{const}{kind}* {'__restrict__ ' if is_lone else ''}{word}")
+            is_aligned = buffer.name in self.memory.aligned
+            self.text.buffers[buffer.name] = CudaBuffer(buffer, word, group, is_aligned)
+        return heads
+
+    # ---------------------------------------------------------------------------------------------------- body
+
+    def _body(self, part: _Part) -> int:
+        """Write the statements; returns how many threads a block needs."""
+        *ahead, last = body = part.body
+        is_together = any(has_thread_loop(s) for s in body)
+        if part.is_grid:
+            assert isinstance(last, Loop)
+            if self.looks:
+                self._look(is_together=is_together)
+            for stmt in ahead:
+                self.text.statement(stmt)
+            return self._grid(last, is_together=is_together)
+        is_together = is_together or any(isinstance(s, Loop) and s.kind in SPREAD for s in walk(body))
+        if self.looks:
+            self._look(is_together=is_together)
+        self.text.is_alone, self.text.is_single = not is_together, not is_together
+        for stmt in body:
+            self.text.statement(stmt)
+        return _threads_for(body) if is_together else 1
+
+    def _look(self, *, is_together: bool) -> None:
+        if is_together:
+            self.text.emit("if (__syncthreads_or(threadIdx.x == 0 && *error != 0)) return;")
+        else:
+            self.text.emit("if (*error != 0) return;")
+
+    def _grid(self, loop: Loop, *, is_together: bool) -> int:
+        """The iterations of a block loop, and of those that stand right in it, dealt out."""
+        loops, body = _nest(loop)
+        counts = [self._count(x) for x in loops]
+        known = [known_trips(x) for x in loops]
+        total = None if None in known else prod(n for n in known if n is not None)
+        threads = _threads_for(body) if is_together else self._threads_alone(total, body)
+        per_block = 1 if is_together else threads
+        self.blocks = max(1, min(MOST_BLOCKS, -(-total // per_block))) if total is not None else BLOCKS_OF_OPEN_LOOPS
+        if is_together and sum(s.buffer.nbytes for s in walk(body) if isinstance(s, Alloc)) > _MOST_SHARED:
+            raise UnsupportedError(f"{self.kernel.name} needs more scratch than the shared memory of a block has")
+        place = "blockIdx.x" if is_together else "blockIdx.x * blockDim.x + threadIdx.x"
+        stride = "gridDim.x" if is_together else "gridDim.x * blockDim.x"
+        narrow = all(n.is_narrow for n in counts) and (total is not None and total < 1 << 30)
+        kind = "int" if narrow else "i64"
+        place = (
+            f"({kind}){place}"
+            if is_together
+            else f"({kind})({place})"
+            if narrow
+            else "(i64)blockIdx.x * blockDim.x + threadIdx.x"
+        )
+        whole = " * ".join(n.at(narrow=narrow) for n in counts) if total is None else literal(total, I64)
+        text = self.text
+        is_index = len(loops) == 1 and loop.step == 1 and text.index(loop.start).text == "0"
+        word = text.name(loop.index if is_index else "n")
+        index = CudaIndex(word, text.index(Const(0)).bounds, narrow)
+        is_exact = total is not None and self.blocks * per_block >= total
+        if is_exact:
+            text.emit(f"const {kind} {word} = {place};")
+            if not is_together and self.blocks * per_block > (total or 0):
+                text.emit(f"if ({word} >= {whole}) return;")
+            self._iteration(loops, counts, body, index, is_together=is_together, is_index=is_index)
+        else:
+            with text.braces(f"for ({kind} {word} = {place}; {word} < {whole}; {word} += ({kind}){stride})"):
+                self._iteration(loops, counts, body, index, is_together=is_together, is_index=is_index)
+                if is_together:
+                    text.is_alone = False
+                    text.end_iteration(body)
+                    text.is_alone = True
+        return threads
+
+    def _count(self, loop: Loop) -> CudaIndex:
+        """How many iterations a loop has; none if it ends before it begins."""
+        trips = known_trips(loop)
+        if trips is not None:
+            return self.text.index(Const(trips))
+        distance: Expr = sub(loop.stop, loop.start)
+        index = self.text.index(distance)
+        text = index.text if loop.step == 1 else f"(({index.text} + {loop.step - 1}) / {loop.step})"
+        low = f"ji_most({bare(text)}, {'0' if index.is_narrow else '0LL'})"
+        word = self.text.name(f"{loop.index}_count")
+        self.text.emit(f"const {'int' if index.is_narrow else 'i64'} {word} = {low};")
+        return CudaIndex(word, index.bounds.most(self.text.index(Const(0)).bounds), index.is_narrow)
+
+    def _iteration(
+        self,
+        loops: Sequence[Loop],
+        counts: Sequence[CudaIndex],
+        body: Sequence[Stmt],
+        index: CudaIndex,
+        *,
+        is_together: bool,
+        is_index: bool,
+    ) -> None:
+        """The indices of iteration number `index`, and what it does."""
+        text = self.text
+        rest = index.text
+        for k in range(len(loops) - 1, -1, -1):
+            loop, limits = loops[k], text.limits(loops[k], loops[k].step)
+            narrow = limits.is_narrow and index.is_narrow
+            if is_index:
+                text.scope[loop.index] = CudaIndex(index.text, limits.bounds, narrow)
+                continue
+            number = rest
+            if k:
+                number, following = f"{rest} % {counts[k].text}", f"({rest} / {counts[k].text})"
+                rest = following
+            if loop.step != 1:
+                number = f"({number}) * {loop.step}" if k else f"{number} * {loop.step}"
+            start = text.index(loop.start)
+            if start.text != "0":
+                number = f"{start.at(narrow=narrow)} + {number}"
+            kind = "int" if narrow else "i64"
+            text.emit(f"const {kind} {limits.text} = {number};")
+            text.scope[loop.index] = CudaIndex(limits.text, limits.bounds, narrow, limits.factor)
+        text.is_alone = not is_together
+        text.block(body)
+        text.is_alone = True
+
+    def _threads_alone(self, total: int | None, body: Sequence[Stmt]) -> int:
+        """Threads of a block where each has iterations of its own: fewer where there is too little to do for all processors."""
+        if sum(s.buffer.nbytes for s in walk(tuple(body)) if isinstance(s, Alloc)) > LOCAL_BYTES:
+            raise UnsupportedError(f"{self.kernel.name} needs more scratch than a thread has")
+        if total is None:
+            return THREADS
+        return max(WARP, min(THREADS, _whole_warps(-(-total // 132))))
+
+    # ------------------------------------------------------------------------------------------------- memory
+
+    @property
+    def _is_dynamic(self) -> bool:
+        return sum(n for *_, n in self.text.shared) > SHARED_BYTES - 256
+
+    def _shared_lines(self) -> list[str]:
+        lines = ["  __shared__ u64 parts[32];"] if self.text.needs_parts else []
+        if not self._is_dynamic:
+            return lines + [f"  __shared__ __align__(16) {kind} {word}[{n}];" for kind, word, n, _ in self.text.shared]
+        lines.append("  extern __shared__ __align__(16) u8 scratch[];")
+        offset = 0
+        for kind, word, _, size in self.text.shared:
+            lines.append(f"  {kind}* {word} = ({kind}*)(scratch + {offset});")
+            offset += _padded(size)
+        return lines
+
+    def _whole(self, threads: int) -> list[str]:
+        """The body; twice, if it depends on where arrays begin."""
+        text, lines = self.text, self.text.lines
+        if not text.unproven:
+            return lines
+        test = " && ".join(f"ji_aligned({name})" for name in text.unproven)
+        inner = [line if line.startswith("#") else f"  {line}" for line in lines]
+        other = [re.sub(r"\bleft_(\d+)\b", r"left_other_\1", line) for line in inner]
+        return [
+            *(f"  if ({test}) {{", "    constexpr bool wide = true;", *inner),
+            *("  } else {", "    constexpr bool wide = false;", *other, "  }"),
+        ]
+
+
+_MOST_SHARED = 220 * 1024
+
+
+def _padded(size: int) -> int:
+    return -(-size // 16) * 16
+
+
+def _touched(body: Sequence[Stmt]) -> set[str]:
+    loads = {e.buffer for e in walk_expressions(body) if isinstance(e, Load)}
+    return loads | {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
+
+
+def _nest(loop: Loop) -> tuple[list[Loop], tuple[Stmt, ...]]:
+    """Block loops that hold nothing but each other, and do not depend on each other; and what stands in the innermost."""
+    loops = [loop]
+    while len(loop.body) == 1:
+        (inner,) = loop.body
+        if not isinstance(inner, Loop) or inner.kind not in SPREAD or known_trips(inner) is None:
+            break
+        if variables_of(inner.start, inner.stop) & {x.index for x in loops}:
+            break
+        loops.append(inner)
+        loop = inner
+    return loops, loop.body
+
+
+def _threads_for(body: Sequence[Stmt]) -> int:
+    """Threads of a block that shares loops out: as many as the longest of them can use."""
+    most = WARP
+    for loop in walk(tuple(body)):
+        if isinstance(loop, Loop) and loop.kind in ("thread", *SPREAD):
+            trips = known_trips(loop)
+            most = max(
+                most, THREADS if trips is None else _whole_warps(-(-trips // max(1, loop.grain if loop.kind == "thread" else 1)))
+            )
+    return min(THREADS, most)
+
+
+def _whole_warps(threads: int) -> int:
+    return -(-threads // WARP) * WARP

@@ -1,0 +1,77 @@
+"""Programs: how does a planned program become CUDA C++?  One text for all its kernels, those of regions included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from jitml.codegen.cuda.emit.launches import KernelMemory, write_kernel
+from jitml.codegen.cuda.emit.statements import ModuleText
+from jitml.codegen.cuda.module import CudaModule, Launch
+from jitml.kernels.ir import Check, Kernel, walk
+from jitml.kernels.program import Region
+from jitml.memory.aliasing import storages
+from jitml.memory.program import Program
+
+_WIDEST = 16  # bytes of an access
+
+
+@cache
+def prelude() -> str:
+    """What every module begins with."""
+    return Path(__file__).with_name("prelude.cuh").read_text()
+
+
+def emit_program(program: Program, *, has_barriers: bool = True) -> CudaModule:
+    """The kernels of a program; its calls are written by `codegen/cuda/calls`.
+
+    Args:
+        has_barriers: False leaves them out, to show that this is noticed.
+    """
+    writer = _ProgramWriter(has_barriers)
+    writer.steps(program, "", is_body=False)
+    return CudaModule(assembled(writer.module, writer.functions), writer.launches, tuple(writer.module.checks))
+
+
+def assembled(module: ModuleText, functions: Sequence[str]) -> str:
+    """The whole text of a module whose `__global__` functions are given."""
+    return "\n\n".join([prelude(), *module.functions.definitions, *functions]) + "\n"
+
+
+class _ProgramWriter:
+    def __init__(self, has_barriers: bool) -> None:
+        self.module = ModuleText()
+        self.functions: list[str] = []
+        self.launches: dict[int, tuple[Launch, ...]] = {}
+        self.has_barriers = has_barriers
+        self.may_have_failed = False
+
+    def steps(self, program: Program, path: str, *, is_body: bool) -> None:
+        """The steps of a program; `path` leads to it from outside."""
+        if is_body:  # what has failed in an iteration, the next ones must not go on from
+            self.may_have_failed |= _has_check(program)
+        for step in program.kernels.steps:
+            if isinstance(step, Kernel):
+                names = [b.name for b in step.params]
+                groups = {name: place.group for name, place in storages(program, names).items()}
+                memory = KernelMemory(groups, frozenset(filter(lambda name: _is_aligned(program, name), names)))
+                functions, self.launches[id(step)] = write_kernel(
+                    *(self.module, step, f"{path}{step.name}", memory), looks=self.may_have_failed, has_barriers=self.has_barriers
+                )
+                self.functions += functions
+                self.may_have_failed |= any(isinstance(s, Check) for s in walk(step.body))
+            elif isinstance(step, Region):
+                for body in program.bodies[step.name]:
+                    self.steps(body, f"{path}{step.name}_", is_body=True)
+
+
+def _is_aligned(program: Program, name: str) -> bool:
+    """Whether a buffer begins where the widest access may: in the arena; the caller's arrays may begin anywhere."""
+    place = program.places[name]
+    return place.space == "arena" and place.offset % _WIDEST == 0
+
+
+def _has_check(program: Program) -> bool:
+    own = any(isinstance(s, Check) for step in program.kernels.steps if isinstance(step, Kernel) for s in walk(step.body))
+    return own or any(_has_check(body) for bodies in program.bodies.values() for body in bodies)
