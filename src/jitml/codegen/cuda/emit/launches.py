@@ -18,6 +18,7 @@ from jitml.codegen.cuda.emit.spelling import identifier, literal, memory_type_of
 from jitml.codegen.cuda.emit.statements import ModuleText, known_trips
 from jitml.codegen.cuda.emit.wide import WideStatements
 from jitml.codegen.cuda.module import Launch
+from jitml.codegen.cuda.target import PROCESSORS, THREADS, WARP
 from jitml.errors import UnsupportedError
 from jitml.ir.types import I64
 from jitml.kernels.ir import (
@@ -41,11 +42,9 @@ from jitml.kernels.ir import (
     walk_expressions,
 )
 
-THREADS = 256  # of a block, if there is work for them
-WARP = 32
 MOST_BLOCKS = 1 << 20  # beyond, blocks take turns
-BLOCKS_OF_OPEN_LOOPS = 1056  # eight on each multiprocessor of an H100: of a loop whose length only the run knows
-SHARED_BYTES = 48 * 1024  # that a kernel has without asking for more
+BLOCKS_OF_OPEN_LOOPS = 8 * PROCESSORS  # of a loop whose length only the run knows
+STATIC_BYTES = 48 * 1024  # that a kernel has without asking for more
 LOCAL_BYTES = 64 * 1024  # of scratch that a thread has for itself
 
 
@@ -286,13 +285,13 @@ class _LaunchWriter:
             raise UnsupportedError(f"{self.kernel.name} needs more scratch than a thread has")
         if total is None:
             return THREADS
-        return max(WARP, min(THREADS, _whole_warps(-(-total // 132))))
+        return max(WARP, min(THREADS, _whole_warps(-(-total // PROCESSORS))))
 
     # ------------------------------------------------------------------------------------------------- memory
 
     @property
     def _is_dynamic(self) -> bool:
-        return sum(n for *_, n in self.text.shared) > SHARED_BYTES - 256
+        return sum(n for *_, n in self.text.shared) > STATIC_BYTES - 256
 
     def _shared_lines(self) -> list[str]:
         lines = ["  __shared__ u64 parts[32];"] if self.text.needs_parts else []
