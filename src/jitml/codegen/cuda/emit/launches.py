@@ -2,7 +2,7 @@
 
 Each outermost block loop is a launch of its own, since blocks cannot wait for each other; the `Let`s before it are written
 again. Its iterations are dealt out to blocks, or, where there is nothing inside that the threads of a block could share out,
-to single threads. All else runs in one block. A kernel that has cells at its top is one block as a whole.
+to single threads. All else runs in one block.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from jitml.kernels.ir import (
     Stmt,
     Store,
     Update,
+    Var,
     loaded_by,
     sub,
     variables_of,
@@ -84,31 +85,43 @@ class _Part:
 
 
 def _cut(kernel: Kernel, groups: Mapping[str, str]) -> list[_Part]:
-    """The parts of a kernel's body that are launched one after the other.
+    """The parts of a kernel's body that are launched one after the other; one, if a name would have to be handed on.
+
+    A `Let` is written again in each launch, if what it reads is not stored by the kernel and has the same value there.
 
     Args:
-        groups: what parameters share bytes with: no `Let` is written again, or in many blocks, that reads what is stored.
+        groups: what parameters share bytes with.
     """
     body = kernel.body
-    lets = tuple(s for s in body if isinstance(s, Let))
     written = {groups[name] for name in kernel.writes}
-    read = {groups[name] for s in lets for name in loaded_by(s.value)}
-    if read & written or any(isinstance(s, (Cell, Update, Draw)) for s in body):
-        return [_Part(body)]
     parts: list[_Part] = []
-    ahead: list[Stmt] = []
+    ahead: list[Stmt] = []  # what each launch may begin with
     rest: list[Stmt] = []
+    own: set[str] = set()  # names that only the launch knows that `rest` will be
+    gone: set[str] = set()  # names that only earlier launches knew
     for stmt in body:
-        if isinstance(stmt, Let):
+        mentioned = _mentioned(stmt)
+        if mentioned & gone:
+            return [_Part(body)]
+        if isinstance(stmt, Let) and not mentioned & own and not written & {groups[name] for name in loaded_by(stmt.value)}:
             ahead.append(stmt)
             rest.append(stmt)
         elif _is_grid(stmt):
-            parts += _unless_empty(rest)
-            parts.append(_Part((*ahead, stmt), is_grid=True))
-            rest = [*ahead]
+            if mentioned & own:
+                return [_Part(body)]
+            parts += [*_unless_empty(rest), _Part((*ahead, stmt), is_grid=True)]
+            rest, own, gone = [*ahead], set(), gone | own
         else:
             rest.append(stmt)
+            if isinstance(stmt, (Let, Cell, Draw)):
+                own.add(stmt.name)
     return parts + _unless_empty(rest)
+
+
+def _mentioned(stmt: Stmt) -> set[str]:
+    """The names of scalars that a statement, and what is in it, asks for or changes."""
+    names = {e.name for e in walk_expressions((stmt,)) if isinstance(e, Var)}
+    return names | {s.cell for s in walk((stmt,)) if isinstance(s, Update)}
 
 
 def _unless_empty(body: Sequence[Stmt]) -> list[_Part]:
