@@ -13,7 +13,7 @@ from jitml.kernels.interpret import view_as
 from jitml.kernels.ir import Kernel
 from jitml.kernels.text.parser import parse
 from support.cuda_emulation import KernelFault, build, has_compiler
-from support.cuda_kernels import EmulatedKernel, module_of
+from support.emitted_cuda import EmulatedKernel, module_of
 from support.kernel_texts import BLOCK_KERNELS, KERNELS
 
 Array = np.ndarray[Any, Any]

@@ -27,7 +27,7 @@ from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from support.cuda_emulation import has_compiler
-from support.cuda_kernels import agree, emulated
+from support.emitted_cuda import agree, emulated
 from support.fused import fuse as cpu_fuse
 from support.op_cases import CASES, Array, edge_inputs, results
 

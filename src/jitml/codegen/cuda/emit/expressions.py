@@ -1,4 +1,4 @@
-"""Expressions: how is an expression of the kernel IR written?  As text; index arithmetic in 32 bits wherever it fits.
+"""ScalarText: how is an expression of the kernel IR written?  As text; index arithmetic in 32 bits wherever it fits.
 
 An index (a loop's variable, and what is made of those) has bounds. If they and all that stands in between fit, it is an `int` in
 the text, though the IR's type is i64; else it is a `long long`, as everything of that type is whose bounds are not known.
@@ -107,7 +107,7 @@ class CudaBuffer:
     is_shared: bool = False  # whether it is the scratch of a block
 
 
-class Expressions:
+class ScalarText:
     """The names that are known at one place, and the texts of expressions over them."""
 
     def __init__(self, functions: ScalarFunctions) -> None:

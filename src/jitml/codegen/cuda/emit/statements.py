@@ -12,7 +12,7 @@ from jitml.codegen.cuda.emit.expressions import (
     Bounds,
     CudaBuffer,
     CudaIndex,
-    Expressions,
+    ScalarText,
     bare,
 )
 from jitml.codegen.cuda.emit.functions import COMBINES, ScalarFunctions
@@ -70,7 +70,7 @@ class ModuleText:
         return name
 
 
-class SerialStatements(Expressions):
+class SerialStatements(ScalarText):
     """Statements of one function, as its threads run them each for itself."""
 
     def __init__(self, module: ModuleText) -> None:
