@@ -39,7 +39,7 @@ MOST_BYTES = 16  # of one access
 
 
 @dataclass(frozen=True, slots=True)
-class _Neighbours:
+class _WidePiece:
     """Neighbours in memory: the array in registers, and the address of the first."""
 
     array: str
@@ -167,7 +167,7 @@ class WideStatements(BlockStatements):
             self.scope[loop.index] = CudaIndex(word, shift.bounds, shift.is_narrow)
         self.block(loop.body)
 
-    def _piece(self, loop: Loop, buffer: str, at: tuple[Expr, ...], width: int) -> _Neighbours:
+    def _piece(self, loop: Loop, buffer: str, at: tuple[Expr, ...], width: int) -> _WidePiece:
         memory, first = self.buffers[buffer], self._first(loop, buffer, at)
         assert first is not None
         array = self.name(f"{buffer}_near")
@@ -176,7 +176,7 @@ class WideStatements(BlockStatements):
         if not memory.is_aligned:
             self.unproven[memory.text] = None
         address = memory.text if offset == "0" else f"{memory.text} + {offset}"
-        return _Neighbours(array, address, "true" if memory.is_aligned else "wide")
+        return _WidePiece(array, address, "true" if memory.is_aligned else "wide")
 
 
 def _asked(stmt: object, text: WideStatements) -> list[Expr]:
