@@ -20,6 +20,7 @@ from jitml.kernels.schedule import BindLoop, Fuse, Primitive, Reorder, RFactor, 
 TRIPS = 4  # iterations of a thread: a shorter row has a smaller block
 STRAIGHT = 64  # elements that a thread adds up one after the other
 LEAST_CHUNK = 4096
+MOST_ROW = 1 << 22  # elements that one block adds up
 COSTLY = 8.0  # work that is worth a place in shared memory
 WIDE = 128  # elements of a last axis that is long enough for the threads of a block
 
@@ -31,7 +32,7 @@ def schedule_rows(nest: GroupNest) -> list[Primitive]:
     if not nest.is_apart:
         return _threads(nest)
     first, size, rows = nest.inner[0], nest.size(nest.inner), nest.size(nest.outer)
-    if len(passes) == 1 and rows < RESIDENT and size > 4 * LEAST_CHUNK:
+    if len(passes) == 1 and (rows < RESIDENT or size > MOST_ROW) and size > 4 * LEAST_CHUNK:
         rest = size // nest.extent(first)
         wanted = _power_of_two(size * rows // (PROCESSORS * 8))
         chunk = max(1, min(max(wanted, LEAST_CHUNK), nest.target.blocks.chunk) // rest)

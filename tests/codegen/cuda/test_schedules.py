@@ -1,0 +1,234 @@
+"""Schedules for a GPU: the same answers, by the interpreter; neighbouring threads touch neighbours; nothing is read twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from codegen.cuda.access_patterns import steps_between_threads, times_touched, widest
+from jitml.codegen.cuda.schedule import columns, rows, schedule, spread
+from jitml.codegen.cuda.target import THREADS, cuda_target
+from jitml.codegen.interpreted import Interpreter
+from jitml.codegen.interpreter import run
+from jitml.fusion.scalar_loops import blocks
+from jitml.fusion.schedule.nest import GroupNest
+from jitml.ir.graph import Graph, GraphBuilder
+from jitml.ir.interpret import interpret
+from jitml.ir.op import recording
+from jitml.ir.text.parser import parse
+from jitml.ir.types import DTYPES, Aval
+from jitml.kernels.ir import Apply, Cell, Expr, Kernel, Loop, Stmt, Update, affine, children, sub, walk
+from jitml.kernels.program import KernelProgram
+from jitml.kernels.schedule import Primitive
+from jitml.kernels.verify.program import verify_program
+from jitml.kernels.verify.target import verify_for
+from jitml.memory.plan import plan
+from programs.comparing import difference, within
+from programs.corpus import load
+from support.fused import fuse
+from support.op_cases import CASES, results
+
+Array = np.ndarray[Any, Any]
+_DTYPES = [DTYPES[name] for name in ("bool", "i64", "f16", "f32", "c128")]
+_RTOL = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
+
+
+class _Loops(Interpreter):
+    """The CUDA back end's loops, run by the interpreter."""
+
+    name = "cuda loops"
+    target = cuda_target()
+
+    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
+        return schedule(nest)
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small graphs take the paths of large ones."""
+    for module in (spread, rows, columns, blocks):
+        monkeypatch.setattr(module, "THREADS", 4)
+    tiny = {
+        spread: {"FULL": 8, "RESIDENT": 4},
+        rows: {"RESIDENT": 4, "PROCESSORS": 2, "STRAIGHT": 2, "LEAST_CHUNK": 4, "WIDE": 3},
+        columns: {"ROWS": 2, "MOST_ROWS": 8, "BUSY": 16, "PROCESSORS": 2, "WARP": 2, "SHORT_ROW": 2, "FEW_COLUMNS": 2},
+        blocks: {"TILE": 8, "FEW": 2, "MANY": 16},
+    }
+    for module, values in tiny.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
+
+
+def fused(graph: Graph) -> KernelProgram:
+    return verify_for(verify_program(fuse(graph, target=cuda_target(), scheduler=schedule)), cuda_target())
+
+
+def check(graph: Graph, args: list[Array]) -> KernelProgram:
+    """The program, after its answer was compared with the graph's."""
+    program = fused(graph)
+    with np.errstate(all="ignore"):
+        expected = interpret(graph, args)
+        got = run(plan(program), [x.copy() for x in args])
+    for g, e in zip(got, expected, strict=True):
+        assert (g.dtype, g.shape) == (e.dtype, e.shape)
+        if e.dtype.kind not in "fc":
+            np.testing.assert_array_equal(g, e)
+        else:
+            finite = np.abs(e[np.isfinite(e)])
+            rtol = _RTOL[e.dtype.itemsize]
+            np.testing.assert_allclose(g, e, rtol=rtol, atol=rtol * float(np.max(finite, initial=1.0)))
+    return program
+
+
+@pytest.mark.usefixtures("everything_is_large")
+@pytest.mark.parametrize("name", CASES)
+def test_every_op(name: str) -> None:
+    """All samples of an op's row, as one graph for each dtype."""
+    case, b = CASES[name], GraphBuilder()
+    args: list[Array] = []
+    outputs: list[Any] = []
+    for sample in case.samples:
+        for dtype in filter(_DTYPES.__contains__, case.dtypes):
+            own = [np.asarray(x) for x in case.inputs(sample, dtype)]
+            values = [b.add_input(Aval(x.shape, x.dtype)) for x in own]
+            with recording(b):
+                outputs += results(case, *values, **sample.params)
+            args += own
+    check(b.build(outputs), args)
+
+
+@pytest.mark.parametrize("tiny", [False, True])
+@pytest.mark.parametrize("name", ["attention", "jacobi_2d", "k_means", "lstm", "mandelbrot_shrinking", "viterbi"])
+def test_programs(name: str, tiny: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if tiny:
+        request.getfixturevalue("everything_is_large")
+    monkeypatch.setattr("jitml.pipeline.chosen_backend", _Loops)
+    program = load(name)
+    mine, eager = program.arguments("small", 0), program.arguments("small", 0)
+    got = jitml.jit(program.function, host_calls="error")(*mine)
+    assert difference(got, program.function(*eager), within(1e-9)) is None
+    assert difference(mine, eager, within(1e-9), "arguments") is None
+
+
+# ---------------------------------------------------------------------------------------------- properties of the loops
+
+
+def pointwise(dtype: str, shape: str) -> str:
+    return f"graph(x: {dtype}[{shape}], y: {dtype}[{shape}]) {{ t: {dtype}[{shape}] = add x y; return t }}"
+
+
+def reduced(dtype: str, shape: str, axes: str, left: str, op: str = "reduce_sum") -> str:
+    return f"graph(x: {dtype}[{shape}]) {{ t: {dtype}[{left}] = {op} x {{axes={axes}}}; return t }}"
+
+
+def softmax(dtype: str, n: int, k: int) -> str:
+    whole, row = f"{dtype}[{n},{k}]", f"{dtype}[{n}]"
+    wide = f"{{shape=({n}, {k}), axes=(0,)}}"
+    return f"""graph(x: {whole}) {{ m: {row} = reduce_max x {{axes=(1,)}}; a: {whole} = broadcast m {wide}
+      d: {whole} = sub x a; e: {whole} = exp d; s: {row} = reduce_sum e {{axes=(1,)}}
+      b: {whole} = broadcast s {wide}; y: {whole} = div e b; return y }}"""
+
+
+def layer_norm(dtype: str, n: int, k: int) -> str:
+    whole, row = f"{dtype}[{n},{k}]", f"{dtype}[{n}]"
+    wide = f"{{shape=({n}, {k}), axes=(0,)}}"
+    return f"""graph(x: {whole}, w: {dtype}[{k}]) {{ m: {row} = reduce_sum x {{axes=(1,)}}; a: {whole} = broadcast m {wide}
+      d: {whole} = sub x a; q: {whole} = mul d d; s: {row} = reduce_sum q {{axes=(1,)}}; r: {row} = sqrt s
+      b: {whole} = broadcast r {wide}; y: {whole} = div d b; g: {whole} = broadcast w {{shape=({n}, {k}), axes=(1,)}}
+      z: {whole} = mul y g; return z }}"""
+
+
+WIDE = {  # name -> graph, elements of 16 bytes
+    "points": (pointwise("f32", "5000"), 4),
+    "points of 8 bytes": (pointwise("f64", "5000"), 2),
+    "points of 2 bytes": (pointwise("f16", "5000"), 8),
+    "points beside a row": (
+        "graph(x: f32[40,60], y: f32[60]) { b: f32[40,60] = broadcast y {shape=(40, 60), axes=(1,)};"
+        " t: f32[40,60] = add x b; return t }",
+        4,
+    ),
+    "rows": (reduced("f32", "20,512", "(1,)", "20"), 4),
+    "planes": (reduced("f32", "3,10,512", "(0, 2)", "10"), 4),
+    "all": (reduced("f64", "20000", "(0,)", ""), 2),
+    "softmax": (softmax("f32", 10, 256), 4),
+    "layer norm": (layer_norm("f32", 10, 256), 4),
+}
+NARROW = {
+    "columns": reduced("f32", "300,64", "(0,)", "64"),
+    "short columns": reduced("f32", "20,300", "(0,)", "300"),
+    "columns, in order": reduced("f32", "20,300", "(0,)", "300", "reduce_prod"),
+    "odd rows": reduced("f32", "20,511", "(1,)", "20"),
+    "softmax of odd rows": softmax("f32", 10, 255),
+}
+
+
+def first(text: str) -> tuple[Graph, Kernel]:
+    graph = parse(text)
+    (kernel,) = [step for step in fused(graph).steps if isinstance(step, Kernel)]
+    return graph, kernel
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_threads_take_16_bytes_each_of_neighbouring_places(name: str) -> None:
+    text, width = WIDE[name]
+    _, kernel = first(text)
+    (loads,) = {kernel.params[0].name}
+    assert widest(kernel, loads) == width
+    steps = steps_between_threads(kernel, loads)
+    assert steps[width] > 0.9 * steps.total(), steps  # where a row ends, the next one may lie elsewhere
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_threads_take_neighbouring_elements(name: str) -> None:
+    _, kernel = first(NARROW[name])
+    steps = steps_between_threads(kernel, kernel.params[0].name)
+    assert steps[1] > 0.9 * steps.total(), steps
+
+
+@pytest.mark.parametrize("text", [text for text, _ in WIDE.values()] + [*NARROW.values()], ids=[*WIDE, *NARROW])
+def test_every_element_is_read_once_and_written_once(text: str) -> None:
+    graph, kernel = first(text)
+    assert times_touched(kernel, kernel.params[0].name) == {1: graph.in_avals[0].size}
+    out = next(b for b in kernel.params if b.name in kernel.writes and not b.name.startswith("p"))
+    assert times_touched(kernel, out.name) == {1: out.size}
+
+
+def most_in_a_row(body: Sequence[Stmt], trips: Mapping[str, float]) -> Iterator[float]:
+    """For each sum, how many numbers a thread adds up one by one."""
+    for stmt in body:
+        match stmt:
+            case Loop(kind=kind):
+                each = length(stmt.start, stmt.stop) / stmt.step / (THREADS if kind == "thread" else 1)
+                yield from most_in_a_row(stmt.body, {cell: n * max(1.0, each) for cell, n in trips.items()})
+            case Cell(name):
+                trips = {**trips, name: 1.0}
+            case Update(cell) if cell in trips:
+                yield trips[cell]
+            case _:
+                yield from most_in_a_row(children(stmt), trips)
+
+
+def length(start: Expr, stop: Expr) -> float:
+    """The most steps of 1 from start to stop, which may be the end of a piece or that of all: `minimum(a + 32, n)`."""
+    if isinstance(stop, Apply) and stop.fn == "minimum":
+        return min(length(start, side) for side in stop.args)
+    span = affine(sub(stop, start))
+    return float(span[""]) if span is not None and span.keys() == {""} else float("inf")
+
+
+@pytest.mark.parametrize("n", [255, 4096, 20000, 1 << 20, 1 << 26])
+@pytest.mark.parametrize("shape", ["{n}", "2,{n}", "1000,{n}", "{n},3", "{n},512", "4,{n},5,6"])
+def test_no_thread_adds_up_many_numbers_one_by_one(shape: str, n: int) -> None:
+    axis = shape.split(",").index("{n}")
+    left = ",".join(k for k in shape.split(",") if k != "{n}")
+    _, kernel = first(reduced("f32", shape.format(n=n), f"({axis},)", left))
+    assert max(most_in_a_row(kernel.body, {})) <= 256
+
+
+def test_what_holds_no_loop_is_left_to_one_thread() -> None:
+    _, kernel = first("graph(x: f32[]) { t: f32[] = exp x; return t }")
+    assert not any(isinstance(stmt, Loop) for stmt in walk(kernel.body))
