@@ -142,7 +142,7 @@ def absent(found: dict[str, Any], backend: str) -> dict[str, str]:
         why["nvrtc"] = f"no NVRTC ({found.get('nvrtc')})"
     backends = found.get("backends")
     if not isinstance(backends, list):
-        why["backend"] = f"jitml cannot be imported ({backends})"
+        why["backend"] = why["jitml"] = f"jitml cannot be imported ({backends})"
     elif backend not in backends:
         why["backend"] = f"jitml has no back end {backend}"
     return why

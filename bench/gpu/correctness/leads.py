@@ -180,14 +180,18 @@ def launches() -> Outcome:
 
 
 def microseconds(work: Callable[[], object], times: int = 1000) -> float:
-    """Of the host, for one of so many; the device has to be done with them all."""
+    return microseconds_of(work, raw().wait, times)
+
+
+def microseconds_of(work: Callable[[], object], wait: Callable[[], object], times: int = 1000) -> float:
+    """Of the host, for one of so many that the device need not have done yet."""
     work()
-    raw().wait()
+    wait()
     start = time.perf_counter()
     for _ in range(times):
         work()
     host = time.perf_counter() - start
-    raw().wait()
+    wait()
     return 1e6 * host / times
 
 
