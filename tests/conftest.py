@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 # Every layer's verifier runs after every stage of every program that a test compiles; jitml reads this when imported.
 os.environ.setdefault("JITML_CHECK", "1")
@@ -10,6 +11,8 @@ os.environ.setdefault("JITML_CHECK", "1")
 os.environ.setdefault("JITML_VERIFY", "never")
 # The same on every machine, since it stands in graphs; interpreters touch all of it.
 os.environ.setdefault("JITML_SAVED_BYTES", "800000")
+# GPU code of the tests is kept apart from the user's.
+os.environ.setdefault("JITML_CACHE_DIR", os.path.join(tempfile.gettempdir(), "jitml-tests"))
 
 import pytest
 

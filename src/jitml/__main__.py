@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jitml
 from jitml import demo
+from jitml.codegen.cuda.runtime.inventory import gpu_facts
 from jitml.codegen.llvm.runtime.cpu import host_caches, host_cpu, llvm_binding, processor_name
 from jitml.config import CONFIG
 from jitml.memory.report import bytes_text
@@ -32,7 +33,7 @@ def info() -> str:
         "back end": f"{CONFIG.backend} (JITML_BACKEND)",
         "checks": "each stage is verified (JITML_CHECK)" if CONFIG.check else "off (JITML_CHECK)",
         "dump": ", ".join(sorted(CONFIG.dump)) or "nothing (JITML_DUMP)",
-        "GPU": "no back end yet",
+        **gpu_facts(),
     }
     width = max(map(len, facts))
     return "\n".join(f"{name:<{width}}  {fact}" for name, fact in facts.items())

@@ -42,12 +42,8 @@ class DiskCache:
     """
 
     def __init__(self, folder: Path | None, limit: int) -> None:
-        self._folder = folder if limit > 0 else None
-        self._limit = limit
-
-    @property
-    def folder(self) -> Path | None:
-        return self._folder
+        self.folder = folder if limit > 0 else None
+        self.limit = limit
 
     @staticmethod
     def key(parts: Sequence[str]) -> str:
@@ -63,9 +59,9 @@ class DiskCache:
         return digest.hexdigest()
 
     def get(self, key: str) -> bytes | None:
-        if self._folder is None:
+        if self.folder is None:
             return None
-        path = self._folder / key
+        path = self.folder / key
         try:
             content = path.read_bytes()
         except OSError:
@@ -79,12 +75,12 @@ class DiskCache:
 
     def put(self, key: str, data: bytes) -> None:
         """Keep it, if the folder can be written and there is room: what is not kept is made again."""
-        if self._folder is None or len(data) + _DIGEST > self._limit:
+        if self.folder is None or len(data) + _DIGEST > self.limit:
             return
         with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._make_room(len(data) + _DIGEST)
-            self._write(self._folder / key, hashlib.sha256(data).digest() + data)
+            self._write(self.folder / key, hashlib.sha256(data).digest() + data)
 
     def _write(self, path: Path, content: bytes) -> None:
         handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
@@ -99,20 +95,32 @@ class DiskCache:
 
     def _make_room(self, wanted: int) -> None:
         """Remove files until three quarters of the limit are taken, if the new one does not fit; also what the dead have left."""
-        assert self._folder is not None
-        files = []
-        for entry in os.scandir(self._folder):
-            with suppress(OSError):  # another process may have removed it
-                files.append((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path))
+        files = self._files()
         taken = wanted + sum(size for _, size, _ in files)
-        if taken <= self._limit:
+        if taken <= self.limit:
             return
         for _, size, path in sorted(files):
-            if taken <= self._limit * 3 // 4:
+            if taken <= self.limit * 3 // 4:
                 break
             with suppress(OSError):
                 os.unlink(path)
                 taken -= size
+
+    def taken(self) -> int:
+        """Bytes of all files."""
+        return sum(size for _, size, _ in self._files())
+
+    def _files(self) -> list[tuple[int, int, str]]:
+        """When each was used last, its size and its path."""
+        files: list[tuple[int, int, str]] = []
+        if self.folder is None:
+            return files
+        with suppress(OSError):
+            for entry in os.scandir(self.folder):
+                with suppress(OSError):  # another process may have removed it
+                    status = entry.stat()
+                    files.append((status.st_mtime_ns, status.st_size, entry.path))
+        return files
 
 
 def disk_cache() -> DiskCache:
