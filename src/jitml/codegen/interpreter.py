@@ -225,6 +225,13 @@ def _argsort(call: Call, memory: _ProgramMemory) -> None:
     memory.live(call.writes[0])[...] = np.argsort(memory.operand(call), axis=call.params["axis"], kind=call.params["kind"])
 
 
+def _scan(call: Call, memory: _ProgramMemory) -> None:
+    axis, ufunc = call.params["axis"], _UFUNCS[call.params["combine"]]
+    turned = slice(None, None, -1 if call.params["reverse"] else 1)
+    source, target = (np.moveaxis(x, axis, 0)[turned] for x in (memory.operand(call), memory.live(call.writes[0])))
+    target[...] = ufunc.accumulate(source, axis=0, dtype=source.dtype)
+
+
 def _random(call: Call, memory: _ProgramMemory) -> None:
     numbers = memory.whole(call.writes[1])
     legacy, dtype = call.params["routine"].startswith("jitml_legacy_"), numbers.dtype
@@ -261,12 +268,14 @@ def _zeros(call: Call, memory: _ProgramMemory) -> None:
     memory.whole(call.writes[0])[...] = 0
 
 
+_UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 _CALLS = {
     "gemm": _gemm,
     "copy": _copy,
     "sort": _sort,
     "argsort": _argsort,
     "random": _random,
+    "scan": _scan,
     "host": _host,
     "empty": _empty,
     "zeros": _zeros,

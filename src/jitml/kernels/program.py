@@ -36,6 +36,8 @@ class Call:
     (its limits, and how many numbers are to be drawn where `count` is None).
     `empty`: writes[0] is there, with any contents.
     `zeros`: writes[0] is all zeros; where the system can promise them, they are not written before they are touched.
+    `scan`: writes[0] = reads[0] combined (`combine`) along `axis` with all that come before, or behind with `reverse`; both have
+    strides of their own.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
 
     updates: result -> the buffer whose contents it must hold when the step starts (as in `Kernel.updates`).

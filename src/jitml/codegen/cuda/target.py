@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from jitml.ir.types import F32, F64
+from jitml.ir.types import DTYPES, F16, F32, F64
 from jitml.kernels.target import Accepts, Blocks, Cost, Limits, Target
 
 THREADS = 256  # of a block, at most
@@ -18,6 +18,7 @@ VECTOR_BYTES = 16  # of the widest access of one thread
 SHARED_BYTES = 40 << 10  # of scratch for the threads of a block, so that some blocks fit on a processor
 # Our own functions take matrices of any strides.
 _GEMM = Accepts(dtypes=frozenset((F32, F64)), small=8, epilogues=frozenset(("add",)))
+_SCAN = Accepts(dtypes=frozenset(d for d in DTYPES.values() if d.kind in "biuf" and d != F16))
 
 
 @cache
@@ -41,5 +42,5 @@ def cuda_target() -> Target:
         limits,
         Blocks(reduction=1024, chunk=32768),
         frozenset(("serial", "vector", "unroll", "block", "thread")),
-        {"gemm": _GEMM, "sort": Accepts(), "argsort": Accepts(), "random": Accepts()},
+        {"gemm": _GEMM, "scan": _SCAN, **dict.fromkeys(("sort", "argsort", "random"), Accepts())},
     )

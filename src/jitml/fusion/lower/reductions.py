@@ -10,7 +10,7 @@ from jitml.fusion.lower.nests import NestSite, nests
 from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.ir.types import F32, DType
-from jitml.kernels.ir import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, less, sub
+from jitml.kernels.ir import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, is_ordered, less, sub
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,25 @@ REDUCTIONS: dict[Op, Reduction] = {
 }
 
 
+_CUMULATIVE: dict[Op, Combine] = {ops.cumsum: "add", ops.cumprod: "mul", ops.cummax: "max", ops.cummin: "min"}
+
+
+def _is_for_the_library(site: NestSite, dtype: DType, combine: Combine) -> bool:
+    """Whether the target scans by a call, in which the order is free."""
+    scan = site.target.calls.get("scan")
+    return scan is not None and scan.takes(dtype) and not is_ordered(combine, dtype) and site.out.size > 0
+
+
 @nests.rule(ops.cumsum, ops.cumprod, ops.cummax, ops.cummin)
 def lower_cumulative(site: NestSite) -> None:
     """In order along the axis, with a carry in a register, or in the row above where vectors run across."""
     (x,), out, axis = site.reads, site.out, site.node.params["axis"]
+    combine = _CUMULATIVE[site.node.op]
+    if _is_for_the_library(site, x.dtype, combine):
+        site.call("scan", x, out, axis=axis, combine=combine, reverse=site.node.params["reverse"])
+        return
     n, reverse = site.extent(0, axis), site.node.params["reverse"]
-    fn = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "minimum"}[site.node.op.name]
+    fn = {"max": "maximum", "min": "minimum"}.get(combine, combine)
     if out.size == 0:
         return
 

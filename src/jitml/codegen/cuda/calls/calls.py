@@ -9,6 +9,7 @@ from jitml.codegen.cuda.calls.host import plan_host
 from jitml.codegen.cuda.calls.plan import CallPlan
 from jitml.codegen.cuda.calls.products import plan_gemm
 from jitml.codegen.cuda.calls.random import plan_random
+from jitml.codegen.cuda.calls.scans import plan_scan
 from jitml.codegen.cuda.calls.sorts import plan_sort
 from jitml.errors import UnsupportedError
 from jitml.kernels.program import Call, KernelProgram
@@ -40,6 +41,7 @@ _PLANS: Mapping[str, Callable[[Call, KernelProgram, str], CallPlan]] = {
     "gemm": plan_gemm,
     "host": plan_host,
     "random": plan_random,
+    "scan": plan_scan,
     "sort": plan_sort,
     "zeros": plan_zeros,
 }

@@ -1,18 +1,20 @@
-// Copies. `dst` and `src` give the element's place in memory; 256 threads a block, grids stride over their work.
+// Copies. `dst` and `src` give the element's place in memory; 256 threads a block.
 
-// y[dst(i)] = x[src(i)] for all i below count, with four loads in flight.
+// y[dst(i)] = x[src(i)] for all i below count, with four loads in flight: a block takes 1024 neighbours at a time.
 template <class T, class I, class Dst, class Src>
 __device__ __forceinline__ void ji_copy(T* __restrict__ y, const T* __restrict__ x, I count, Dst dst, Src src) {
-  const I step = (I)gridDim.x * 256;
-  I i = (I)blockIdx.x * 256 + threadIdx.x;
-  for (; i + 3 * step < count; i += 4 * step) {
-    T loaded[4];
+  for (I first = (I)blockIdx.x * 1024; first < count; first += (I)gridDim.x * 1024) {
+    const I i = first + threadIdx.x;
+    if (first + 1024 <= count) {
+      T loaded[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) loaded[k] = x[src(i + k * step)];
+      for (int k = 0; k < 4; k++) loaded[k] = x[src(i + k * 256)];
 #pragma unroll
-    for (int k = 0; k < 4; k++) y[dst(i + k * step)] = loaded[k];
+      for (int k = 0; k < 4; k++) y[dst(i + k * 256)] = loaded[k];
+    } else {
+      for (I k = i; k < count; k += 256) y[dst(k)] = x[src(k)];
+    }
   }
-  for (; i < count; i += step) y[dst(i)] = x[src(i)];
 }
 
 // y[dst(i)] = value for all i below count.

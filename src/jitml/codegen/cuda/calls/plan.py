@@ -20,6 +20,7 @@ from jitml.kernels.ir import Buffer
 Array = np.ndarray[Any, Any]
 
 MOST_BLOCKS = PROCESSORS * 8  # of a grid that strides over its work: what a device has resident at once
+LARGEST_GRID = 1 << 30  # where each block takes one part of the work: for copies, the fastest way
 
 
 class LibraryCall(Protocol):
@@ -82,6 +83,6 @@ class CallPlan:
     scratch: tuple[Buffer, ...] = ()
 
 
-def blocks_for(count: int, each: int = THREADS) -> int:
+def blocks_for(count: int, each: int = THREADS, most: int = MOST_BLOCKS) -> int:
     """Blocks of a grid that strides over `count` items, of which a block takes `each` at a time."""
-    return max(1, min(MOST_BLOCKS, -(-count // each)))
+    return max(1, min(most, -(-count // each)))
