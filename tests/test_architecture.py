@@ -26,7 +26,7 @@ ALLOWED = {
     "device": BASE | {"ir"},
     "trace": BASE | {"ir", "device"},
     "dispatch": BASE | {"ir", "device", "trace"},
-    "numpy": BASE | {"ir", "trace"},
+    "numpy": BASE | {"ir", "device", "trace"},
     "autograd": BASE | {"ir", "device", "trace", "dispatch"},
     "kernels": BASE | {"ir"},
     "fusion": BASE | {"ir", "kernels"},
@@ -34,7 +34,7 @@ ALLOWED = {
     "codegen": BASE | {"ir", "kernels", "fusion", "memory"},
     "pipeline": BASE | {"ir", "kernels", "fusion", "memory", "codegen"},
     "verification": BASE | {"ir", "device", "trace", "numpy", "autograd", "dispatch"},
-    "options": BASE | {"kernels", "verification"},
+    "options": BASE | {"device", "kernels", "verification"},
 }
 TOP = {"api", "control", "report", "demo", "__main__", "__init__"}  # these see all layers
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from jitml.config import CONFIG
+from jitml.device.convert import is_foreign, ours
 from jitml.device.on_host import on_host
 from jitml.device.operations import compile_by
 from jitml.dispatch.entry import MISS
+from jitml.dispatch.on_device import compile_programs_by, copies_of, counted, device_for, on_device
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.variants import Tries, Variants
 from jitml.errors import (
@@ -31,6 +33,7 @@ from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import runs_as_python
 from jitml.options import (
     Options,
+    device_choice,
     dynamic_choice,
     fastmath_flags,
     host_calls_allowed,
@@ -98,6 +101,7 @@ class Jit(FunctionLike):
         except Untraced as error:
             why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
         # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
+        args, kwargs = ours(args, kwargs)
         if self._is_unread:
             warn(f"{name_of(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
             return self.function(*args, **kwargs)
@@ -127,6 +131,8 @@ class Jit(FunctionLike):
         return result if result is not MISS else self._call_slowly(key, args, kwargs)
 
     def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(map(is_foreign, (*args, *kwargs.values()))):
+            return self._call_compiled(*ours(args, kwargs))
         leaves, spec = self._taken_apart(args, kwargs)
         if is_nested(spec):
             key = spec
@@ -153,8 +159,10 @@ class Jit(FunctionLike):
         def compile_graph() -> Callable[..., Any]:
             from jitml import pipeline  # brings llvmlite, which `import jitml` must not
 
-            return pipeline.compile_graph(
+            device = device_for(traced, options.device, name_of(self.function))
+            executable = pipeline.compile_graph(
                 traced.graph,
+                None if device is None else pipeline.backend_named(device.backend),
                 aliases=traced.aliases,
                 strides=traced.strides,
                 threads=options.threads,
@@ -162,6 +170,7 @@ class Jit(FunctionLike):
                 schedules=dict(options.schedules),
                 watch=True,
             )
+            return executable if device is None else (on_device if traced.device else counted)(traced, device, executable)
 
         return uninterrupted(compile_graph)
 
@@ -180,8 +189,10 @@ class Jit(FunctionLike):
         def lower() -> Lowered:
             from jitml import pipeline  # as in _compile
 
+            device = device_for(traced, options.device, name_of(self.function))
             return pipeline.lower(
                 traced.graph,
+                None if device is None else pipeline.backend_named(device.backend),
                 aliases=traced.aliases,
                 strides=traced.strides,
                 threads=options.threads,
@@ -197,11 +208,15 @@ class Jit(FunctionLike):
 
         traced = contained(partial(self._trace, args, kwargs))
         flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
-        return report.explain_program(repr(self), self.lower(*args, **kwargs), flagged, traced.host.summary(), self.variants)
+        device = device_for(traced, self.options.device, name_of(self.function))
+        copies = [] if device is None else copies_of(traced, device)
+        lowered, guards = self.lower(*args, **kwargs), traced.host.summary()
+        return report.explain_program(repr(self), lowered, flagged, copies, guards, self.variants)
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
             args, kwargs = self._mark_static(args, kwargs)
+        args, kwargs = ours(args, kwargs)
         leaves, spec = self._taken_apart(args, kwargs)
         if is_nested(spec):
             leaves.append((args, kwargs))
@@ -283,11 +298,14 @@ def jit(
             `WrongResultWarning` and NumPy's answer. Functions that print, say, are not checked (docs/verification.md).
         schedules: how the loops of kernels run, by the kernels' names, in place of what jitml chooses, which
             `f.lower(x).schedules` shows (docs/schedules.md).
-        device, cache: have only their default value yet.
+        device: where it runs: `cpu`, `cuda` (docs/gpu.md), or None for where its arrays are. NumPy arrays are copied to a device
+            for the call, and what it returns and changes is copied back; a `jitml.Array` stays there, and so do results then.
+        cache: has only its default value yet.
 
     Raises:
         ScheduleError: a schedule cannot be read; in a call, it does not fit its kernel, or there is no such kernel.
-        UnsupportedError: a generator, a coroutine, or an option that has no effect yet.
+        UnsupportedError: a generator, a coroutine, a device that there is not, or an option that has no effect yet.
+        NoDeviceError: in a call, the device is not on this machine, or cannot be used.
         TypeError: in a call, a static argument that has no hash (an array, a list).
 
     >>> import numpy as np
@@ -297,9 +315,8 @@ def jit(
     >>> scale(np.arange(3.0))
     array([0., 2., 4.])
     """
-    for name, value, default in (("device", device, None), ("cache", cache, True)):
-        if value is not default and not (name == "device" and value == "cpu"):
-            raise UnsupportedError(f"jit({name}={value!r}) is not supported yet", remedy=f"Leave {name} out.")
+    if cache is not True:
+        raise UnsupportedError(f"jit(cache={cache!r}) is not supported yet", remedy="Leave cache out.")
     options = Options(
         several("static_argnums", static_argnums, int, "a position, or several"),
         several("static_argnames", static_argnames, str, "a name, or several"),
@@ -309,6 +326,7 @@ def jit(
         dynamic_choice(dynamic),
         cadence(CONFIG.verify if verify is None else verify),
         () if schedules is None else _parsed(schedules),
+        device_choice(device),
     )
     if function is None:
         return lambda f: _wrap(f, options)
@@ -360,6 +378,21 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
     return text
 
 
+def _compile_transform(traced: Traced) -> Callable[..., Any]:
+    """What runs the program of a transform outside `jit` on the device of its arrays."""
+
+    def compile_graph() -> Callable[..., Any]:
+        from jitml import pipeline  # as in Jit._compile
+
+        assert traced.device is not None
+        backend = pipeline.backend_named(traced.device.backend)
+        executable = pipeline.compile_graph(traced.graph, backend, aliases=traced.aliases, strides=traced.strides)
+        return on_device(traced, traced.device, executable)
+
+    return uninterrupted(compile_graph)
+
+
+compile_programs_by(_compile_transform)
 compile_by(jit, on_host, lambda: import_module("jitml.numpy"))
 
 __all__ = ["Jit", "explain", "jit"]

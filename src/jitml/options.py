@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jitml.config import CONFIG, at_most_threads
+from jitml.device.registry import CPU, require_known
 from jitml.verification.verification import cadence
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Options:
     dynamic: bool | None = None
     verify: int = field(default_factory=lambda: cadence(CONFIG.verify))
     schedules: tuple[tuple[str, Schedule], ...] = ()
+    device: str | None = None
 
 
 def static_names(function: Callable[..., Any], options: Options) -> tuple[frozenset[int], frozenset[str]] | None:
@@ -72,6 +74,12 @@ def dynamic_choice(choice: bool | None) -> bool | None:
     if choice not in (None, True, False):
         raise ValueError(f"dynamic={choice!r} is neither True, False nor None")
     return choice
+
+
+def device_choice(device: str | None) -> str | None:
+    if device not in (None, CPU):
+        require_known(device)
+    return device
 
 
 def host_calls_allowed(choice: str) -> bool:

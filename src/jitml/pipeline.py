@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jitml.codegen.backend import Backend, CodeOptions, Executable, chosen_backend
+from jitml.codegen.backend import Backend, CodeOptions, Executable, backend_named, chosen_backend
 from jitml.codegen.run.calling import RunNeeds
 from jitml.codegen.run.fp_errors import errors_of
 from jitml.config import CONFIG
@@ -186,3 +186,6 @@ def compile_graph(
     """All the way down, in one step; the arguments are `lower`'s, and `Lowered.compile`'s."""
     lowered = lower(graph, backend, aliases=aliases, strides=strides, threads=threads, fastmath=fastmath, schedules=schedules)
     return lowered.compile(watch=watch)
+
+
+__all__ = ["Lowered", "backend_named", "compile_graph", "lower"]

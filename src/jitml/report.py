@@ -129,9 +129,14 @@ def _described_variant(number: int, variant: Variant) -> Iterator[str]:
 
 
 def explain_program(
-    title: str, lowered: Lowered, flagged: Sequence[str], guards: Iterable[str], variants: Sequence[Variant]
+    title: str,
+    lowered: Lowered,
+    flagged: Sequence[str],
+    copies: Sequence[str],
+    guards: Iterable[str],
+    variants: Sequence[Variant],
 ) -> str:
-    """The report: graph, kernels and calls, decisions, bytes and flops, memory, types of results, guards, variants."""
+    """The report: graph, kernels and calls, decisions, bytes and flops, memory, types of results, copies, guards, variants."""
     program = lowered.program.kernels
     moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
     described = [line for n, variant in enumerate(variants, 1) for line in _described_variant(n, variant)]
@@ -152,6 +157,7 @@ def explain_program(
         *([("host calls", called)] if (called := list(host_calls(lowered.traced))) else []),
         *([("nan from branches that are not chosen", left)] if (left := list(branches_left_out(lowered.traced))) else []),
         *([("types that the program tells", list(flagged))] if flagged else []),
+        *([("copies", list(copies))] if copies else []),
         ("guards", list(guards)),
         ("variants", described or ["none: no call has been compiled yet"]),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,19 +19,11 @@ from jitml.errors import CompilerError
 x = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
-@pytest.fixture
-def device() -> Iterator[ArrayDevice]:
-    with host_device() as made:
-        yield made
-        gc.collect()
-        assert not made.memory.used  # type: ignore[attr-defined]  # all that nobody holds was given back
-
-
 def on_device(host: Any = x) -> Any:
     return jitml.asarray(host, device="cuda")
 
 
-def test_has_the_metadata_of_numpys_array(device: ArrayDevice) -> None:
+def test_has_the_metadata_of_numpys_array(clean_device: ArrayDevice) -> None:
     a = on_device()
     assert all(
         getattr(a, name) == getattr(x, name) for name in ("dtype", "shape", "strides", "ndim", "size", "nbytes", "itemsize")
@@ -61,17 +53,17 @@ VIEWS: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_basic_views_show_what_numpys_show_and_copy_nothing(device: ArrayDevice, view: Callable[[Any], Any]) -> None:
+def test_basic_views_show_what_numpys_show_and_copy_nothing(clean_device: ArrayDevice, view: Callable[[Any], Any]) -> None:
     a, expected = on_device(), view(x)
-    before = len(device.memory.used)  # type: ignore[attr-defined]
+    before = len(clean_device.memory.used)  # type: ignore[attr-defined]
     shown = view(a)
-    assert len(device.memory.used) == before and shown.shape == np.shape(expected)  # type: ignore[attr-defined]
+    assert len(clean_device.memory.used) == before and shown.shape == np.shape(expected)  # type: ignore[attr-defined]
     np.testing.assert_array_equal(np.asarray(shown), expected)
     if expected.size and isinstance(expected, np.ndarray):
         assert shown.strides == expected.strides
 
 
-def test_memory_lives_as_long_as_its_last_view(device: ArrayDevice) -> None:
+def test_memory_lives_as_long_as_its_last_view(clean_device: ArrayDevice) -> None:
     a = on_device()
     row = a[2]
     del a
@@ -82,7 +74,7 @@ def test_memory_lives_as_long_as_its_last_view(device: ArrayDevice) -> None:
 @pytest.mark.parametrize(
     "host", [np.asfortranarray(x), x[::2, ::-1], np.zeros((0, 3)), np.float64(2.5), [[1, 2]], x.astype(">f4")]
 )
-def test_comes_in_and_goes_out_with_the_same_elements(device: ArrayDevice, host: Any) -> None:
+def test_comes_in_and_goes_out_with_the_same_elements(clean_device: ArrayDevice, host: Any) -> None:
     a = on_device(host)
     back = np.asarray(a)
     assert back.dtype == np.asarray(host).dtype.newbyteorder("=")
@@ -92,9 +84,9 @@ def test_comes_in_and_goes_out_with_the_same_elements(device: ArrayDevice, host:
         assert a.strides == np.asarray(host).strides
 
 
-def test_numpy_gets_a_copy_which_is_counted(device: ArrayDevice) -> None:
+def test_numpy_gets_a_copy_which_is_counted(clean_device: ArrayDevice) -> None:
     a = on_device()
-    copies = device.copies
+    copies = clean_device.copies
     assert (copies.to_device, copies.bytes_to_device, copies.to_host) == (1, x.nbytes, 0)
     np.asarray(a)[0] = 7
     assert a[0].tolist() == x[0].tolist()
@@ -104,7 +96,7 @@ def test_numpy_gets_a_copy_which_is_counted(device: ArrayDevice) -> None:
         np.asarray(a, copy=False)
 
 
-def test_numbers_wait_for_the_device_and_say_what_numpy_says(device: ArrayDevice) -> None:
+def test_numbers_wait_for_the_device_and_say_what_numpy_says(clean_device: ArrayDevice) -> None:
     a = on_device()
     assert (float(a[1, 2]), int(a[1, 2]), complex(a[0, 1]), bool(a[0, 0]), a.item(7), a.item(1, 1)) == (
         8.0,
@@ -123,7 +115,7 @@ def test_numbers_wait_for_the_device_and_say_what_numpy_says(device: ArrayDevice
             wrong(a)
 
 
-def test_pickles_and_is_copied_by_value(device: ArrayDevice) -> None:
+def test_pickles_and_is_copied_by_value(clean_device: ArrayDevice) -> None:
     a = on_device()[::2]
     again = pickle.loads(pickle.dumps(a))
     assert again.device == "cuda" and again.tolist() == a.tolist()
@@ -131,7 +123,7 @@ def test_pickles_and_is_copied_by_value(device: ArrayDevice) -> None:
         hash(a)
 
 
-def test_prints_its_place_and_small_ones_their_values(device: ArrayDevice) -> None:
+def test_prints_its_place_and_small_ones_their_values(clean_device: ArrayDevice) -> None:
     assert repr(on_device(x[0, :3])) == "Array([0., 1., 2.], dtype=float32, device='cuda')"
     assert repr(on_device(np.zeros((20, 30)))) == "Array(shape=(20, 30), dtype=float64, device='cuda')"
     assert str(on_device(x[0, :3])) == "[0. 1. 2.]"
@@ -172,7 +164,7 @@ TOUCHING: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("touch", TOUCHING)
-def test_no_method_of_a_view_of_device_memory_reads_it(device: ArrayDevice, touch: Callable[[Any], Any]) -> None:
+def test_no_method_of_a_view_of_device_memory_reads_it(clean_device: ArrayDevice, touch: Callable[[Any], Any]) -> None:
     view = on_device()._view
     assert type(view) is DeviceView and type(view[1:].T[0]) is DeviceView
     with pytest.raises(CompilerError, match="read device memory"):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.host_device import host_device
 
 import jitml
 from jitml.device import dlpack
@@ -16,14 +14,6 @@ from jitml.device.memory import ArrayDevice
 from jitml.device.view import address
 
 x = np.arange(24, dtype=np.int32).reshape(4, 6)
-
-
-@pytest.fixture
-def device() -> Iterator[ArrayDevice]:
-    with host_device() as made:
-        yield made
-        gc.collect()
-        assert not dlpack._lent and not made.memory.used  # type: ignore[attr-defined]
 
 
 class Torch:
@@ -57,50 +47,50 @@ PARTS = [np.s_[:], np.s_[1:, ::2], np.s_[::-1, ::-2], np.s_[2, 3], np.s_[0:0], n
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("way", [Torch, lambda a: Torch(a, is_old=True), Numba])
-def test_comes_in_without_a_copy(device: ArrayDevice, way: Any, part: Any) -> None:
+def test_comes_in_without_a_copy(clean_device: ArrayDevice, way: Any, part: Any) -> None:
     a = jitml.asarray(x, device="cuda")
     theirs = way(a[part])
-    before = len(device.memory.used)  # type: ignore[attr-defined]
+    before = len(clean_device.memory.used)  # type: ignore[attr-defined]
     ours = jitml.asarray(theirs)
-    assert len(device.memory.used) == before and ours.device == "cuda"  # type: ignore[attr-defined]
+    assert len(clean_device.memory.used) == before and ours.device == "cuda"  # type: ignore[attr-defined]
     assert ours.dtype == x.dtype
     np.testing.assert_array_equal(np.asarray(ours), x[part])
     if ours.size:
         assert address(ours._view) == address(a[part]._view)
 
 
-def test_the_owner_waits_for_our_stream_and_is_told_when_we_are_done(device: ArrayDevice) -> None:
+def test_the_owner_waits_for_our_stream_and_is_told_when_we_are_done(clean_device: ArrayDevice) -> None:
     theirs = Torch(jitml.asarray(x, device="cuda"))
     ours = jitml.from_dlpack(theirs)
     assert theirs.streams == [1234] and len(dlpack._lent) == 1
     del ours
     gc.collect()
-    assert not dlpack._lent and ("hold_back", 1) in device.memory.waits  # type: ignore[attr-defined]
+    assert not dlpack._lent and ("hold_back", 1) in clean_device.memory.waits  # type: ignore[attr-defined]
 
 
-def test_others_wait_for_our_stream_and_we_free_after_them(device: ArrayDevice) -> None:
-    waits = device.memory.waits  # type: ignore[attr-defined]
+def test_others_wait_for_our_stream_and_we_free_after_them(clean_device: ArrayDevice) -> None:
+    waits = clean_device.memory.waits  # type: ignore[attr-defined]
     a = jitml.asarray(x, device="cuda")
     capsule = a.__dlpack__(stream=77)
     assert waits == [("hold_back", 77)]
     del a
     gc.collect()
-    assert len(device.memory.used) == 1  # type: ignore[attr-defined]  # the capsule holds it
+    assert len(clean_device.memory.used) == 1  # type: ignore[attr-defined]  # the capsule holds it
     del capsule
     gc.collect()
-    assert waits == [("hold_back", 77), ("wait_for", 77)] and not device.memory.used  # type: ignore[attr-defined]
+    assert waits == [("hold_back", 77), ("wait_for", 77)] and not clean_device.memory.used  # type: ignore[attr-defined]
 
 
-def test_the_interface_names_our_stream_and_theirs_is_waited_for(device: ArrayDevice) -> None:
+def test_the_interface_names_our_stream_and_theirs_is_waited_for(clean_device: ArrayDevice) -> None:
     a = jitml.asarray(x, device="cuda")
     told = a.__cuda_array_interface__
     assert told["stream"] == 1234 and told["version"] == 3 and told["typestr"] == "<i4" and told["strides"] is None
     assert told["data"] == (address(a._view), False)
     ours = jitml.asarray(Numba(a.T, stream=55))
-    assert ("wait_for", 55) in device.memory.waits and ours.shape == (6, 4)  # type: ignore[attr-defined]
+    assert ("wait_for", 55) in clean_device.memory.waits and ours.shape == (6, 4)  # type: ignore[attr-defined]
 
 
-def test_a_capsule_is_taken_once(device: ArrayDevice) -> None:
+def test_a_capsule_is_taken_once(clean_device: ArrayDevice) -> None:
     capsule = jitml.asarray(x, device="cuda").__dlpack__(max_version=(1, 1))
     tensor = dlpack.take(capsule)
     with pytest.raises(BufferError, match="taken before"):
@@ -111,7 +101,7 @@ def test_a_capsule_is_taken_once(device: ArrayDevice) -> None:
     tensor.release()
 
 
-def test_what_is_read_only_stays_so(device: ArrayDevice) -> None:
+def test_what_is_read_only_stays_so(clean_device: ArrayDevice) -> None:
     a = jitml.asarray(x, device="cuda")
     a._view.flags.writeable = False
     assert not jitml.asarray(Torch(a)).flags.writeable and a.__cuda_array_interface__["data"][1]
@@ -119,7 +109,7 @@ def test_what_is_read_only_stays_so(device: ArrayDevice) -> None:
         a.__dlpack__()
 
 
-def test_what_cannot_come_in_is_refused(device: ArrayDevice) -> None:
+def test_what_cannot_come_in_is_refused(clean_device: ArrayDevice) -> None:
     a = jitml.asarray(x, device="cuda")
     for changed in ({"typestr": ">i4"}, {"mask": a}, {"typestr": "<U1"}):
         with pytest.raises(jitml.DTypeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,12 @@ def is_foreign(x: Any) -> bool:
     if hasattr(kind, "__cuda_array_interface__"):
         return _interface(x) is not None
     return hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__") and x.__dlpack_device__()[0] not in _HOST_KINDS
+
+
+def ours(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments with the arrays of other libraries on a device as ours, without a copy."""
+    taken = tuple(asarray(x) if is_foreign(x) else x for x in args)
+    return taken, {name: asarray(x) if is_foreign(x) else x for name, x in kwargs.items()}
 
 
 def _interface(x: Any) -> Any:

@@ -70,11 +70,17 @@ class ArrayDevice:
         name: `cuda`.
         dlpack_type: DLPack's number for devices of its kind.
         memory: what does the work.
+        backend: what compiles for it (`config.BACKENDS`).
+        given: what its programs take for a view of its memory.
+        taken: the view of what they return: new memory.
     """
 
     name: str
     dlpack_type: int
     memory: DeviceMemory = field(repr=False)
+    backend: str = field(repr=False)
+    given: Callable[[Any], Any] = field(repr=False)
+    taken: Callable[[ArrayDevice, Any], Any] = field(repr=False)
     copies: CopyCount = field(default_factory=CopyCount, repr=False)
 
     @property
@@ -113,5 +119,10 @@ class MemoryBlock:
 
 def new_block(device: ArrayDevice, nbytes: int) -> MemoryBlock:
     """New memory on a device; what is in it is not known."""
-    memory, address = device.memory, device.memory.allocate(nbytes)
+    return owned_block(device, device.memory.allocate(nbytes), nbytes)
+
+
+def owned_block(device: ArrayDevice, address: int, nbytes: int) -> MemoryBlock:
+    """Memory that a program has allocated."""
+    memory = device.memory
     return MemoryBlock(device, address, nbytes, lambda: memory.free(address))

@@ -23,7 +23,8 @@ def on_host(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     for array, host, before in copies.values():
         if host.tobytes() != before:
             store(array._view, host)
-    known = {id(host): array for array, host, _ in copies.values()}
+    known: dict[int, Any] = {id(x): x for x in (*args, *kwargs.values()) if isinstance(x, np.ndarray)}
+    known.update((id(host), array) for array, host, _ in copies.values())
     device = next((array._device for array, _, _ in copies.values()), None)
     return result if device is None else _returned(result, device, known)
 
@@ -39,7 +40,7 @@ def _copied(x: Any, copies: _Copies) -> Any:
     return {key: _copied(item, copies) for key, item in x.items()} if type(x) is dict else x
 
 
-def _returned(x: Any, device: ArrayDevice, known: dict[int, Array]) -> Any:
+def _returned(x: Any, device: ArrayDevice, known: dict[int, Any]) -> Any:
     if id(x) in known:
         return known[id(x)]
     if isinstance(x, (np.ndarray, np.generic)) and is_supported(x.dtype):

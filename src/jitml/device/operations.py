@@ -62,6 +62,12 @@ def apply(function: Function, *args: Any, **kwargs: Any) -> Any:
         _running.reset(token)
 
 
+def compiled_alone(function: Function) -> Function:
+    """A function compiled for whoever keeps it."""
+    assert _OPERATIONS.compile is not None
+    return _OPERATIONS.compile(function)
+
+
 def namespace() -> Any:
     """The module of functions that compute with device arrays."""
     return _OPERATIONS.namespace()
@@ -87,15 +93,26 @@ def install(kind: type) -> None:
         setattr(kind, f"__i{bare}__", _operator(getattr(operator, f"i{bare}")))
     for name in COMPARE + UNARY:
         setattr(kind, f"__{name}__", _operator(getattr(operator, name)))
-    for home, names in ((np, METHODS), (np.ndarray, ARRAY_METHODS)):
-        for name in names:
-            setattr(kind, name, _method(getattr(home, name), name))
+    for name in METHODS:
+        setattr(kind, name, _method(getattr(np, name), name))
+    for name in ARRAY_METHODS:
+        setattr(kind, name, _method(_asked_of_array(name), name))
 
 
 def _operator(function: Function, *, is_reflected: bool = False) -> Function:
     if is_reflected:
         return lambda self, other: apply(function, other, self)
     return lambda self, *others: apply(function, self, *others)
+
+
+def _asked_of_array(name: str) -> Function:
+    """A method as a function, of device arrays as well as of NumPy's."""
+
+    def ask(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(x, name)(*args, **kwargs)
+
+    ask.__qualname__ = f"ndarray.{name}"
+    return ask
 
 
 def _method(function: Function, name: str) -> Function:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from jitml.device.memory import ArrayDevice
+from jitml.device.memory import ArrayDevice, owned_block
+from jitml.device.view import DeviceView, address, device_view
 from jitml.errors import NoDeviceError, UnsupportedError
 from jitml.forks import lock
 
@@ -19,11 +21,21 @@ _CUDA = 2  # DLPack's number for it
 
 def _cuda() -> ArrayDevice:
     try:
+        protocol: Any = import_module("jitml.codegen.cuda.runtime.device")
         runtime: Any = import_module("jitml.codegen.cuda.runtime.devices")
     except ImportError as error:
         remedy = 'Install what it needs: pip install "jitml[cuda]".'
         raise NoDeviceError(f"the device cuda cannot be used: {error}", remedy=remedy) from error
-    return ArrayDevice("cuda", _CUDA, runtime.device())
+
+    def given(view: DeviceView) -> Any:
+        strides = tuple(s // view.itemsize for s in view.strides)
+        return protocol.DeviceArgument(address(view), view.shape, view.dtype, strides)
+
+    def taken(device: ArrayDevice, result: Any) -> DeviceView:
+        nbytes = result.dtype.itemsize * math.prod(result.shape)
+        return device_view(owned_block(device, result.address, nbytes), result.dtype, result.shape)
+
+    return ArrayDevice("cuda", _CUDA, runtime.device(), "cuda", given, taken)
 
 
 _OWN: dict[str, Callable[[], ArrayDevice]] = {"cuda": _cuda}

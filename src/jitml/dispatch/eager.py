@@ -21,8 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 import optree
 
+from jitml.device.array import Array
 from jitml.dispatch.entry import MISS, bind
 from jitml.dispatch.numpy_execution import executed, executed_once_watched
+from jitml.dispatch.on_device import compiled_for_device
 from jitml.dispatch.variants import Specialization, Tries, Variants
 from jitml.errors import (
     FailedCheck,
@@ -50,7 +52,6 @@ from jitml.trace.speculation.exceptions import Handler, Steps, raising, raising_
 from jitml.trace.trace import trace
 from jitml.trace.values.python_arithmetic import unheard
 
-Array = np.ndarray[Any, Any]
 Program = TypeVar("Program", bound=Callable[..., Any])
 
 _MOST_FUNCTIONS = 256
@@ -206,7 +207,7 @@ def is_programs_own(error: Exception) -> bool:
 def replay(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], handlers: Sequence[Handler]) -> Any:
     """What the plain function answers, for copies of its arrays: transforms do not write into the caller's, nor do they warn."""
     leaves, spec = flatten((tuple(args), dict(kwargs)))
-    passed, named = unflatten(spec, [leaf.copy("K") if isinstance(leaf, np.ndarray) else leaf for leaf in leaves])
+    passed, named = unflatten(spec, [leaf.copy("K") if isinstance(leaf, (np.ndarray, Array)) else leaf for leaf in leaves])
     with heeded(handlers):
         return f(*passed, **named)
 
@@ -311,6 +312,8 @@ def _traced_for(
         if raised is None or isinstance(error, RowsDiffer):
             raise
         raise raised from error
+    if traced.device is not None:
+        return TransformVariant(bind(traced, compiled_for_device(traced)), traced, program)
     execute = executed_once_watched(traced, getattr(program, "residuals", range(0))) if is_debugging() else executed(traced)
     return TransformVariant(bind(traced, execute), traced, program)
 

@@ -18,10 +18,12 @@ from typing import Any
 import numpy as np
 import optree
 
+from jitml.device.view import DeviceView, fetch, store
 from jitml.errors import JitmlError
 from jitml.interrupts import pass_on
 from jitml.ir.interpret import interpret
 from jitml.trace.environment.outer_names import SetNames
+from jitml.trace.record.device_arrays import as_returned
 from jitml.trace.record.guards import Compute, HostConst
 from jitml.trace.record.pytree import unflatten
 from jitml.trace.results import Either, FixedResult, FromGraph, FromHost, Repeated, Result
@@ -30,6 +32,7 @@ from jitml.trace.trace import Traced
 
 MISS = object()
 _NO_NUMBERS: Mapping[Any, int] = {}
+_NO_NAMES: Mapping[int, str] = {}
 Array = np.ndarray[Any, Any]
 Execute = Callable[..., Sequence[Array]]  # one argument per graph input: arrays, or numbers for shape (); results in true shape
 
@@ -148,6 +151,13 @@ def _tree(spec: optree.PyTreeSpec, leaves: Sequence[str], number: int, names: di
 def _leaf(traced: Traced, result: Result, name: str, names: dict[str, Any], known: Mapping[int, str]) -> str:
     if id(result) in known:
         return known[id(result)]
+    if traced.device is not None and isinstance(result, (FromGraph, FromHost)):
+        names["as_returned"] = as_returned
+        return f"as_returned({_made_by(traced, result, name, names)})"
+    return _made_by(traced, result, name, names, known)
+
+
+def _made_by(traced: Traced, result: Result, name: str, names: dict[str, Any], known: Mapping[int, str] = _NO_NAMES) -> str:
     match result:
         case FixedResult(value):
             names[name] = value
@@ -192,13 +202,15 @@ def interpreted(traced: Traced) -> Execute:
     """Execute by the graph interpreter, writing into the caller's arrays at the end."""
 
     def execute(*inputs: Any) -> Sequence[np.ndarray[Any, Any]]:
-        arrays = [np.asarray(x, v.dtype) for x, v in zip(inputs, traced.graph.inputs)]
+        given = [fetch(x) if type(x) is DeviceView else x for x in inputs]
+        arrays = [np.asarray(x, v.dtype) for x, v in zip(given, traced.graph.inputs)]
         # An array of which sizes are left open is flat in the graph.
         results = interpret(traced.graph, [x.reshape(-1) if v.ndim < x.ndim else x for x, v in zip(arrays, traced.graph.inputs)])
         # NumPy may have answered with an argument, or a view of one: each output has memory of its own.
         outputs = [np.array(x, order="C") for x in results]
         for output, entry in traced.aliases.items():
-            np.copyto(inputs[entry], outputs[output].reshape(inputs[entry].shape))
+            put = store if type(inputs[entry]) is DeviceView else np.copyto
+            put(inputs[entry], outputs[output].reshape(inputs[entry].shape))
         return outputs
 
     return execute

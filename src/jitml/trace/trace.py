@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import optree
 
+from jitml.device.array import Array
+from jitml.device.memory import ArrayDevice
 from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError
 from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
@@ -38,6 +40,7 @@ from jitml.trace.host_calls.rules import HostCallRules
 from jitml.trace.host_calls.staleness import GivenCalls, require_as_given, require_unread
 from jitml.trace.lists.row_aliasing import require_apart
 from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself
+from jitml.trace.record.device_arrays import ProgramDevice
 from jitml.trace.record.fp_errors import recorded_errors, require_left
 from jitml.trace.record.guards import Host, Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
@@ -73,6 +76,7 @@ class Traced:
     in_spec: structure of `(args, kwargs)`.
     out_specs: that of each object in several places of the result, and of the result, whose leaves, one after the other, are
         made by `results`.
+    device: where its arrays are, if they are on one.
     """
 
     graph: Graph
@@ -88,6 +92,7 @@ class Traced:
     changes: tuple[Change, ...]
     key: VariantKey
     handlers: tuple[Handler, ...]
+    device: ArrayDevice | None
 
 
 def trace(
@@ -275,13 +280,13 @@ def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, resul
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.inputs.origins), aliases, strides, copied, numbers, in_spec,
         tuple(spec for _, spec in parts), results, tuple(changes), replace(key, path=path_of(recording)),
-        tuple(recording.call[Handlers].found),
+        tuple(recording.call[Handlers].found), recording.call[ProgramDevice].device,
     )  # fmt: skip
 
 
 def _is_concrete_array(x: Any) -> bool:
     kind: Any = type(x)
-    return isinstance(x, np.ndarray) and not is_traced(x) and kind is not TracedObject
+    return (isinstance(x, np.ndarray) and not is_traced(x) and kind is not TracedObject) or kind is Array
 
 
 def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.view import DeviceView, fetch, store
 from jitml.trace.record.containers import differ
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
@@ -43,6 +44,8 @@ class StateCell:
 
 
 def of_array(x: Array, name: str) -> StateCell:
+    if type(x) is DeviceView:
+        return _of_device_memory(x, name)
     plain = x.view(np.ndarray)
 
     def put(held: Array) -> None:
@@ -52,6 +55,16 @@ def of_array(x: Array, name: str) -> StateCell:
     return StateCell(
         lambda: plain.copy("K"), put, lambda held: same_bits(plain, held), lambda held: [(name, held)], lambda: plain
     )
+
+
+def _of_device_memory(x: DeviceView, name: str) -> StateCell:
+    """Memory of a device, of which each look takes a copy."""
+
+    def put(held: Array) -> None:
+        if x.flags.writeable:
+            store(x, held)
+
+    return StateCell(lambda: fetch(x), put, lambda held: same_bits(fetch(x), held), lambda held: [(name, held)], lambda: fetch(x))
 
 
 def of_constant(x: Array, name: str) -> StateCell:

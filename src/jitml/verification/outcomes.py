@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.array import Array as OnDevice
+from jitml.device.view import DeviceView, fetch
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.references import MISSING
@@ -111,6 +113,7 @@ class _Comparison:
             if a is not b:
                 yield Difference(where, "missing" if a is MISSING else told(a), "nothing" if b is MISSING else told(b))
             return
+        a, b = _shown(a, b)
         if type(a) is not type(b):
             yield Difference(where, f"{type(a).__name__} {told(a)}", f"{type(b).__name__} {told(b)}")
             return
@@ -210,7 +213,7 @@ class _Comparison:
         place = self.state.places.get(id(x))
         if place is not None:
             return np.asarray(outcome.now.get(place, self.state.held[place]))
-        return x.view(np.ndarray)
+        return fetch(x) if type(x) is DeviceView else x.view(np.ndarray)
 
     def _elements(self, a: Array, b: Array, where: str) -> Iterator[Difference]:
         if b.dtype.kind == "O":
@@ -254,6 +257,18 @@ class _Comparison:
                     yield _difference_of_memory(where, self.state.name_of(x), shares(b, x))
             if a.flags.writeable != b.flags.writeable and not any(shares(b, x) for x in self.state.constants.values()):
                 yield Difference(where, *(("writeable", "read-only") if a.flags.writeable else ("read-only", "writeable")))
+
+
+def _shown(a: Any, b: Any) -> tuple[Any, Any]:
+    """Arrays on a device as their memory. What a program makes there the plain function may make on the host."""
+    kinds = {type(a), type(b)}
+    if OnDevice not in kinds:
+        return a, b
+    if kinds == {OnDevice}:
+        return a._view, b._view
+    if kinds & {np.ndarray} or any(issubclass(kind, np.generic) for kind in kinds):
+        a, b = (np.asarray(x) for x in (a, b))
+    return a, b
 
 
 def _has_no_parts(x: Any) -> bool:

@@ -28,6 +28,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from jitml.device.array import Array as OnDevice
+from jitml.device.view import DeviceView
 from jitml.trace.record.class_caches import by_class
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.libraries import is_library
@@ -211,7 +213,9 @@ class SavedState:
         self.objects[id(x)] = x
         if len(self.objects) > _MOST:
             raise Unsaved(f"it can reach more than {_MOST} objects")
-        if isinstance(x, np.ndarray):
+        if kind is OnDevice:
+            self._reach(x._view, name)
+        elif isinstance(x, np.ndarray):
             self._reach_array(x, name)
         elif kind is types.FunctionType:
             if is_library(x):  # what it was made of may be the user's
@@ -244,7 +248,7 @@ class SavedState:
             if x.dtype.kind != "O":
                 raise Unsaved(f"{name} is an array of records with objects")
             self._waiting += [(item, f"{name}[...]") for item in x.flat if type(item) not in _NUMBERS]
-        if type(x) is not np.ndarray:
+        if type(x) not in (np.ndarray, DeviceView):
             self._reach_attributes(x, name)
 
     def _keep_array(self, x: Array, name: str) -> None:
@@ -343,7 +347,7 @@ def _thaw(arrays: Iterable[Array]) -> None:
 
 def _can_be_frozen(x: Array) -> bool:
     """Whether an array is worth it, and NumPy lets it be written again afterwards: the memory is an array's own."""
-    if x.nbytes < _LARGE or x.dtype.hasobject or not x.flags.forc:
+    if x.nbytes < _LARGE or x.dtype.hasobject or not x.flags.forc or type(x) is DeviceView:
         return False
     while isinstance(x.base, np.ndarray):
         x = x.base

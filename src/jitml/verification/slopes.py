@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.api.directions import jvp, vjp
+from jitml.device.array import Array as OnDevice
 from jitml.errors import JitmlError
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.values.kinds import rebuilt
@@ -46,6 +47,7 @@ def wrong_slope(key: Hashable, function: Callable[..., Any], args: tuple[Any, ..
         return ""
     has_aux = options[_WITH_AUX[what] - 1 :][:1] == [True]
     leaves, spec = flatten((args, dict(kwargs)))
+    leaves = [np.asarray(x) if type(x) is OnDevice else x for x in leaves]
     floats = [isinstance(x, (float, np.floating, np.ndarray)) and np.asarray(x).dtype.kind == "f" for x in leaves]
     places = [n for n, is_float in enumerate(floats) if is_float]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.array import Array
 from jitml.dispatch.eager import witnessed
 from jitml.dispatch.entry import bind, interpreted
 from jitml.errors import FailedCheck, WrongPath
@@ -89,7 +90,7 @@ class Trial:
         """Keep a function that is transformed."""
         if len(self.transformed) < _MOST_TRANSFORMED:
             leaves, spec = flatten((args, dict(kwargs)))
-            copied = [leaf.copy("K") if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+            copied = [leaf.copy("K") if isinstance(leaf, (np.ndarray, Array)) else leaf for leaf in leaves]
             self.transformed.append((key, function, *unflatten(spec, copied)))
 
     def wrong_slope(self) -> list[Difference]:
@@ -163,7 +164,7 @@ class Trial:
         def nudged(*inputs: Any) -> Any:
             if seed is None:
                 return execute(*inputs)
-            given = nudged_inputs(inputs, seed) if has_calls else inputs
+            given = nudged_inputs(inputs, seed) if has_calls and traced.device is None else inputs
             with watched(nudge_results(seed, self.fast)):
                 return execute(*given)
 

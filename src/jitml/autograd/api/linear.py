@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from jitml.autograd.api.running import inline, leaves_like, loses_half, require_structure
 from jitml.autograd.arguments.point import ResultForm
+from jitml.device.array import Array
+from jitml.device.operations import compiled_alone
 from jitml.dispatch.numpy_execution import by_numpy
 from jitml.errors import DerivativeError
 from jitml.ir.dims import resolve
@@ -38,10 +41,17 @@ class LinearMap:
 
     def __call__(self, residuals: Sequence[Any], x: Any) -> Any:
         if current_trace() is None and not any(map(is_traced, residuals)):
+            if any(type(leaf) is Array for leaf in (*residuals, *flatten(x)[0])):
+                return self._on_device(list(residuals), x)
             return self._now(residuals, x)
         here = self._of_sizes(residuals)
         values = leaves_like(self.what, x, self.argument, here.avals)
         return self.result.show(inline(here.graph, [*map(read, residuals), *values]))
+
+    @cached_property
+    def _on_device(self) -> Callable[[Sequence[Any], Any], Any]:
+        """Compiled, for arrays on a device."""
+        return compiled_alone(partial(self))
 
     def _of_sizes(self, residuals: Sequence[Any]) -> LinearMap:
         """The same for the sizes that data have decided, as far as they are known by now: those of what NumPy has computed.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.convert import asarray as device_asarray
 from jitml.ir.graph import Value
 from jitml.ir.types import DTYPES, DType
 from jitml.numpy.arrays.indexing import value_for
@@ -27,6 +28,8 @@ from jitml.numpy.support.arguments import (
     value_of,
 )
 from jitml.numpy.support.versions import FLAT_IS_COPIED
+from jitml.trace.record.device_arrays import device_name
+from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.storage.strides import copied_strides
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, laid_out, lies_in, named_order, scalar
 from jitml.trace.values.registry import implements
@@ -149,6 +152,15 @@ def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
 ) -> TracedArray:
     return array(a, dtype, copy=copy, order=order or "K")
+
+
+@implements(device_asarray)
+def asarray_on(x: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> TracedArray:
+    """`jitml.asarray`: all arrays of a program are in one place."""
+    here = device_name(active_trace())
+    if device not in (None, here):
+        unsupported(f"an array is taken to {device} in a program that runs on {here}", "Do this outside the jitted function.")
+    return array(x, dtype, copy=copy)
 
 
 @implements(np.ascontiguousarray)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
+from jitml.device.convert import is_foreign
 from jitml.errors import UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.environment.equality_guards import require_value
@@ -23,6 +24,7 @@ from jitml.trace.environment.overlap import enter_together, groups
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.environment.understood import Way, is_array, way_of
 from jitml.trace.host_calls.generators import from_outside, is_generator
+from jitml.trace.record.device_arrays import is_on_device, shown_memory
 from jitml.trace.record.guards import IMMUTABLE, HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
@@ -135,6 +137,10 @@ def _work_of(leaves: Sequence[Any], spec: optree.PyTreeSpec) -> int:
 def enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """The stand-ins of all leaves."""
     slots = [recording.host.argument(position, name) for position, name in enumerate(names)]
+    for n, leaf in enumerate(leaves):
+        if is_on_device(leaf):
+            shown, slots[n] = shown_memory(recording, leaf, slots[n])
+            leaves = [*leaves[:n], shown, *leaves[n + 1 :]]
     arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if is_array(leaf) and not is_traced(leaf)]
     for group in groups(arrays) if len(arrays) > 1 else ():
         enter_together(recording, group)
@@ -163,6 +169,13 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is
         raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())
     if is_array(leaf):
         return lift(leaf, slot, position)
+    if is_foreign(leaf):
+        raise UnsupportedError(
+            f"argument {name} is a {kind.__module__}.{kind.__qualname__} on a device",
+            source=user_source(),
+            remedy=f"Pass jitml.asarray({name}), which makes no copy. Arguments of jitted functions that are no items of others "
+            "may be such arrays.",
+        )
     if isinstance(leaf, np.generic):
         if not _is_number(leaf):
             refuse_dtype(leaf, name)

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.array import Array
 from jitml.errors import Source, UnsupportedError
 from jitml.trace.environment.arguments import Callee, Static
 from jitml.trace.record.containers import differ, kind_of_container
@@ -123,6 +124,8 @@ class Snapshot:
     def _reach(self, x: Any, name: str) -> None:
         kind: Any = type(x)
         if kind in _PLAIN or id(x) in self.seen:
+            return
+        if kind is Array:
             return
         if kind is np.ndarray:
             self.arrays[id(x)] = x

@@ -41,6 +41,7 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.host_calls.generators import is_generator
+from jitml.trace.record.device_arrays import is_on_device
 from jitml.trace.record.guards import IMMUTABLE
 from jitml.trace.record.libraries import is_sparse
 from jitml.trace.record.object_state import CONTAINERS, is_polynomial, is_visible, parts_of
@@ -95,7 +96,7 @@ class UnderstoodRow:
 
 def is_array(x: Any) -> bool:
     """Whether this is an array that is computed with; a masked one is an object of a library's."""
-    return isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
+    return (isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)) or is_on_device(x)
 
 
 def is_bound(x: Any) -> bool:

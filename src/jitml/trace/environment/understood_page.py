@@ -33,6 +33,7 @@ class ConstantPlace:
 
 _ALL = tuple(Way)
 PLACES = (
+    ConstantPlace("trace/record/device_arrays.py", "guards the device that an array is on, by identity", (Way.ARRAY,)),
     ConstantPlace(
         "trace/environment/arguments.py", "lets arguments in: static ones and what jitml has made by value or identity", _ALL
     ),

@@ -27,6 +27,7 @@ from jitml.trace.environment.tracked_copies import met
 from jitml.trace.environment.understood import PLAIN, Way, way_of
 from jitml.trace.host_calls.staleness import take_at_run_time
 from jitml.trace.record.containers import to_load
+from jitml.trace.record.device_arrays import is_on_device
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, is_visible, slots_of
 from jitml.trace.record.parts import CallPart
@@ -150,6 +151,8 @@ def guard_state(trace: Trace, value: Any, slot: Slot, names: frozenset[str] | No
             _guard_part(trace, item, load(trace, to_load(value), slot, key, f"{name}[{key!r}]"), among)
     elif isinstance(value, (set, bytearray, array, memoryview)):
         require_elements(trace, value, slot, name)
+    elif is_on_device(value):
+        unsupported(f"{name} is on a device, and code that is not converted reads it", "Hand on np.asarray(x) of it.")
     elif isinstance(value, np.ndarray):
         _guard_contents(trace, value, slot, name)
     else:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.array import Array
+from jitml.device.registry import CPU
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.effects.attributes import delete, is_gone, refuse_write, store
 from jitml.trace.effects.queues import of_queue
@@ -45,11 +47,12 @@ from jitml.trace.host_calls.effects import effect_of
 from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
 from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
+from jitml.trace.record.device_arrays import device_name
 from jitml.trace.record.fp_errors import ErrorState
 from jitml.trace.record.libraries import is_called, is_library, is_scipys, makes_sparse
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.user_code import as_written
-from jitml.trace.values.boxing import is_traced
+from jitml.trace.values.boxing import TracedArray, is_traced
 from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
 from jitml.trace.values.text import filled_in, joined, plain_key, text
@@ -320,6 +323,8 @@ class Callees(OutsideCalls):
         if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):
             return any(self._is_instance(x, kind) for kind in kinds)
         require_registered(self.trace, x.__class__, kinds)
+        if type(x) is TracedArray and Array in (kinds if type(kinds) is tuple else (kinds,)):
+            return device_name(self.trace) != CPU or isinstance(x, kinds)
         if id(x) in self.trace.outside.places:
             for name in attributes_asked(kinds):
                 self._hasattr(x, name)  # at each call

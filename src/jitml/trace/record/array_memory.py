@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.view import DeviceView
 from jitml.trace.record.guards import OWNS
 
 Array = np.ndarray[Any, Any]
@@ -81,7 +82,8 @@ def owner(x: Array) -> Array | None:
 
 def root(x: Array) -> Array:
     """The array at the end of the chain of bases; it may show what a file or another library owns."""
-    while type(x.base) is np.ndarray:
+    kind = DeviceView if type(x) is DeviceView else np.ndarray
+    while type(x.base) is kind:
         x = x.base
     return x
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.device.view import DeviceView, fetch
 from jitml.errors import MoreIterations
 from jitml.interrupts import pass_on
 from jitml.ir import ops
@@ -372,5 +373,6 @@ def _find(trace: Trace, value: Value) -> Array:
         entry = root.inputs.origins[root.builder.inputs.index(value)]
         array = root.inputs.arrays.get(entry)
         if array is not None:
-            return native_copy(array).reshape(-1 if value.ndim == 1 else array.shape)
+            shown = fetch(array) if type(array) is DeviceView else array
+            return native_copy(shown).reshape(-1 if value.ndim == 1 else array.shape)
     raise NoExample

@@ -65,6 +65,7 @@ _BY_TEXT = (Decimal, date, time, PurePath)
 IMMUTABLE = (Fraction, timedelta, *_BY_TEXT)
 Array = np.ndarray[Any, Any]
 
+IS_OF_TYPE = "type({0}) is {k}"
 _FEW_PAIRS = 64  # of objects, that are compared one by one
 _LONGEST = 200  # characters of a name that stands in others: n = n + n doubles it
 DENSE, OWNS, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400  # bits of ndarray.flags.num
@@ -185,7 +186,7 @@ class Host:
 
     def require_type(self, slot: Slot, kind: type) -> None:
         """The exact type."""
-        self._check(GuardCheck((slot,), "type({0}) is {k}", kind, f"type of {self.names[slot]} is {kind.__name__}"))
+        self._check(GuardCheck((slot,), IS_OF_TYPE, kind, f"type of {self.names[slot]} is {kind.__name__}"))
 
     def require_unset(self, space: dict[str, Any], name: str) -> None:
         """A module's dict has no such name, so that it means what Python means by it."""

@@ -19,6 +19,7 @@ from zlib import crc32
 
 import numpy as np
 
+from jitml.device.view import DeviceView, address
 from jitml.trace.record.class_caches import by_class
 
 CONTAINERS = (list, tuple, dict, deque)
@@ -107,6 +108,8 @@ def _is_made_in_python(cls: Any) -> bool:
 
 
 def _contents(x: Any) -> Any:
+    if type(x) is DeviceView:
+        return x.dtype.str, x.shape, address(x)
     if isinstance(x, np.ndarray):
         memory = [*map(id, x.flat)] if x.dtype.hasobject else crc32(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)
         return x.dtype.str, x.shape, memory

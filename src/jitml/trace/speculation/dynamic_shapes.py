@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from jitml.config import CONFIG
+from jitml.device.array import Array
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.trace.record.guards import Host, Open, Opened, Place
@@ -67,6 +68,9 @@ def seen(leaves: Sequence[Any]) -> tuple[SeenArgument, ...]:
 
 
 def _seen(leaf: Any) -> SeenArgument:
+    if type(leaf) is Array:
+        is_regular = leaf.flags.c_contiguous
+        return SeenArgument((Array, leaf.dtype, leaf.ndim, is_regular), leaf.shape, leaf.itemsize if is_regular else 0)
     if isinstance(leaf, np.ndarray):
         # Of an array that is not dense in C order, more than its shape would have to be left open.
         is_regular = leaf.ndim < 2 or leaf.flags.c_contiguous

@@ -14,12 +14,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.device.array import Array
+from jitml.device.view import DeviceView
 from jitml.errors import DTypeError, LentMemory, ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
 from jitml.trace.record.array_memory import is_native, native_copy, same_view, view_of
+from jitml.trace.record.device_arrays import is_on_device, shown_memory
 from jitml.trace.record.guards import HostConst, Slot, extent
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, leaked, refuse, unsupported
@@ -48,7 +51,7 @@ def read(x: Any) -> Value:
         return x.as_value()
     if kind is Value:
         return x
-    if kind is np.ndarray:
+    if kind is np.ndarray or kind is Array:
         return read(lift(x))
     return constant(x)
 
@@ -76,6 +79,7 @@ class LiftedArrays(CallPart):
     parts: what stands for arrays that share memory with others: views of one storage.
     enter_part: what finds that for an array if others that are written share its memory.
     again: by id of what stands for an array, other slots that hold it, and its own.
+    shown: arrays on devices, by id and slot, and what stands for them.
     """
 
     known: dict[int, TracedArray] = field(default_factory=dict)
@@ -84,27 +88,30 @@ class LiftedArrays(CallPart):
     parts: dict[Slot, TracedArray] = field(default_factory=dict)
     enter_part: Callable[[np.ndarray[Any, Any], Slot], TracedArray | None] | None = None
     again: dict[int, list[tuple[Slot, Slot]]] = field(default_factory=dict)
+    shown: dict[tuple[int, Slot | None], tuple[Any, TracedArray]] = field(default_factory=dict)
 
     def written(self) -> list[tuple[Slot, np.ndarray[Any, Any], Storage]]:
         """The inputs that the function has written."""
         return [(slot, array, x.storage) for slot, (array, x) in self.inputs.items() if x.storage.mutated]
 
 
-def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | None = None) -> TracedArray:
-    """The TracedArray of a concrete array met in a trace; its contents are read anew at every call.
+def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> TracedArray:
+    """The TracedArray of a concrete array met in a trace, on a device or not; its contents are read anew at every call.
 
     One storage per piece of memory: the same view met twice is one array. `slot` is where the host program finds
     the array; without one it is always this very object. `position` is its place among the arguments, if it is one.
     """
     root = active_trace().root
     lifted = root.call[LiftedArrays]
+    if is_on_device(array):
+        return _lift_from_device(root, array, slot)
     known = lifted.known.get(id(array))
     host = root.host
     if known is not None:
         if slot is not None:
             meet_again(known, slot)
         return known
-    if type(array) not in (np.ndarray, np.memmap) or not is_supported(array.dtype.newbyteorder("=")):
+    if type(array) not in (np.ndarray, np.memmap, DeviceView) or not is_supported(array.dtype.newbyteorder("=")):
         refuse_dtype(array, "" if slot is None else host.name(slot))
     if slot is None:
         slot = host.hold(array, "an array")
@@ -133,6 +140,8 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     is_dense = array.flags.c_contiguous
     layout = c_strides(shape) if opened and is_dense else in_elements(array.strides, array.itemsize)
     if not is_native(array) or (opened and not is_dense):
+        if type(array) is DeviceView:
+            unsupported(f"{host.name(slot)} has strides that no loop over whole elements has", "Pass a copy of it.")
         entry = host.compute(native_copy, (slot,), host.name(slot))
     if opened:
         host.require_layout(slot, array, is_aligned=entry == slot)
@@ -143,6 +152,15 @@ def lift(array: np.ndarray[Any, Any], slot: Slot | None = None, position: int | 
     lifted.views[view] = slot
     known.slot = slot
     return known
+
+
+def _lift_from_device(root: Trace, array: Any, slot: Slot | None) -> TracedArray:
+    known = root.call[LiftedArrays].shown
+    place = id(array), slot
+    if place not in known:
+        found = shown_memory(root, array, root.host.hold(array, "an array") if slot is None else slot)
+        known[place] = array, lift(*found)
+    return known[place][1]
 
 
 def meet_again(array: TracedArray, slot: Slot) -> None:

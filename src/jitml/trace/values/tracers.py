@@ -21,6 +21,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, Aval, is_complex
+from jitml.trace.record.device_arrays import device_name
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import Trace, active_trace, current_trace, leaked, refuse, unsupported
 from jitml.trace.record.user_code import makes_text
@@ -100,11 +101,12 @@ class Tracer:
 
     @property
     def device(self) -> str:
-        """Where NumPy's arrays are."""
-        return "cpu"
+        """Where the arrays of the program are."""
+        return device_name(active_trace())
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        np.empty(0).to_device(device, stream=stream)  # which raises what it raises
+        if stream is not None or device != self.device:
+            np.empty(0).to_device(device, stream=stream)  # which raises what it raises
         return self
 
     @property
