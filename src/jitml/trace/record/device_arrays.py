@@ -10,9 +10,10 @@ from jitml.device.memory import ArrayDevice
 from jitml.device.registry import CPU
 from jitml.device.view import DeviceView
 from jitml.errors import UnsupportedError
+from jitml.trace.record.array_memory import is_native
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.parts import CallPart
-from jitml.trace.record.recording import Trace, user_source
+from jitml.trace.record.recording import Trace, unsupported, user_source
 
 
 @dataclass
@@ -51,6 +52,8 @@ def shown_memory(trace: Trace, x: Array, slot: Slot) -> tuple[DeviceView, Slot]:
             source=user_source(),
             remedy=f"Take both to one device: {name}.to_device({used.device.name!r}), say.",
         )
+    if not is_native(x._view):
+        unsupported(f"{name} is not aligned, or its strides are no multiples of its elements", f"Pass {name}.copy().")
     used.device, used.name = x._device, used.name or name
     host.require_same(host.compute(getattr, (slot, HostConst("_device")), f"the device of {name}"), x._device)
     return x._view, host.compute(getattr, (slot, HostConst("_view")), name)

@@ -88,7 +88,7 @@ class LiftedArrays(CallPart):
     parts: dict[Slot, TracedArray] = field(default_factory=dict)
     enter_part: Callable[[np.ndarray[Any, Any], Slot], TracedArray | None] | None = None
     again: dict[int, list[tuple[Slot, Slot]]] = field(default_factory=dict)
-    shown: dict[tuple[int, Slot | None], tuple[Any, TracedArray]] = field(default_factory=dict)
+    shown: dict[tuple[int, Slot | None], tuple[Array, TracedArray]] = field(default_factory=dict)
 
     def written(self) -> list[tuple[Slot, np.ndarray[Any, Any], Storage]]:
         """The inputs that the function has written."""
@@ -140,8 +140,6 @@ def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> T
     is_dense = array.flags.c_contiguous
     layout = c_strides(shape) if opened and is_dense else in_elements(array.strides, array.itemsize)
     if not is_native(array) or (opened and not is_dense):
-        if type(array) is DeviceView:
-            unsupported(f"{host.name(slot)} has strides that no loop over whole elements has", "Pass a copy of it.")
         entry = host.compute(native_copy, (slot,), host.name(slot))
     if opened:
         host.require_layout(slot, array, is_aligned=entry == slot)
@@ -154,7 +152,7 @@ def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> T
     return known
 
 
-def _lift_from_device(root: Trace, array: Any, slot: Slot | None) -> TracedArray:
+def _lift_from_device(root: Trace, array: Array, slot: Slot | None) -> TracedArray:
     known = root.call[LiftedArrays].shown
     place = id(array), slot
     if place not in known:
