@@ -97,7 +97,7 @@ def test_every_stage_prints_and_the_first_two_parse_back() -> None:
     assert "arena" in lowered.memory
     assert re.search(r"define .*@jitml_run", lowered.llvm)
     assert "zmm" in lowered.asm or "ymm" in lowered.asm or "xmm" in lowered.asm or "v0" in lowered.asm
-    with pytest.raises(jitml.UnsupportedError, match="no CUDA back end"):
+    with pytest.raises(jitml.UnsupportedError, match="no stage cuda of a program for llvm"):
         _ = lowered.cuda
 
 

@@ -3,7 +3,8 @@
 JITML_NUM_THREADS   threads a compiled program may use; default: the cores this process may run on.
                     `jit(threads=...)` wins over it. More than 256, and than four for each core, are taken for as many.
 JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `schedules`,
-                    `kernels`, `memory`, `llvm`, `asm` (of the interpreter: `python`), or `all`. Default: none.
+                    `kernels`, `memory`, `llvm`, `asm` (of the interpreter `python`, of a GPU `cuda`, `ptx`, `sass`), or `all`.
+                    Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_TRACE_SECONDS seconds (of the processor) that loops over Python numbers and containers, and calls, may take which are run
@@ -23,8 +24,9 @@ JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a
                     a sixteenth of the memory that this process may have, at most 1 GiB.
 JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is stopped,
                     and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
-JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), or `interpreter` (Python and NumPy: slow,
-                    and it hears of no floating-point errors; it tells what is wrong before machine code is made).
+JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), `cuda` (an NVIDIA GPU: arrays are copied
+                    there and back at each call), or `interpreter` (Python and NumPy: slow; it tells what is wrong before
+                    machine code is made). The last two hear of no floating-point errors.
 JITML_CACHE_DIR     folder in which compiled GPU code is kept for later processes; several may use it at once. Default: `jitml` in
                     the user's folder for caches (`$XDG_CACHE_HOME`, `~/.cache`; on macOS `~/Library/Caches`, on Windows
                     `%LOCALAPPDATA%`). A folder that cannot be written keeps nothing.
@@ -61,6 +63,7 @@ NAMES = tuple(
 BACKENDS = {
     "llvm": ("jitml.codegen.llvm.runtime.backend", ("llvm", "asm")),
     "interpreter": ("jitml.codegen.interpreted", ("python",)),
+    "cuda": ("jitml.codegen.cuda.runtime.backend", ("cuda", "ptx", "sass")),
 }
 STAGES = ("graph", "schedules", "kernels", "memory", *(stage for _, texts in BACKENDS.values() for stage in texts))
 

@@ -109,7 +109,18 @@ class Lowered:
 
     @property
     def cuda(self) -> str:
-        raise UnsupportedError("there is no CUDA back end yet", remedy="`.llvm` and `.asm` show the CPU's code.")
+        """The CUDA C++ of the whole program, if it is for a GPU."""
+        return self.text("cuda")
+
+    @property
+    def ptx(self) -> str:
+        """The GPU's portable assembly."""
+        return self.text("ptx")
+
+    @property
+    def sass(self) -> str:
+        """The GPU's instructions, disassembled."""
+        return self.text("sass")
 
     @room_for_nests()
     @fewer_collections()

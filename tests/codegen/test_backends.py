@@ -59,9 +59,9 @@ def test_the_table_and_the_back_ends_agree() -> None:
 
 
 def test_unknown_names_get_the_list_of_those_that_exist() -> None:
-    with pytest.raises(jitml.UnsupportedError, match=r"no back end tpu\n.*There are llvm, interpreter\."):
+    with pytest.raises(jitml.UnsupportedError, match=r"no back end tpu\n.*There are llvm, interpreter, cuda\."):
         backend_named("tpu")
-    with pytest.raises(ConfigError, match=r"JITML_BACKEND='tpu' is no back end\n.*There are llvm, interpreter\."):
+    with pytest.raises(ConfigError, match=r"JITML_BACKEND='tpu' is no back end\n.*There are llvm, interpreter, cuda\."):
         read({"JITML_BACKEND": "tpu"})
     lowered = lower(GRAPH, backend_named("interpreter"))
     with pytest.raises(jitml.UnsupportedError, match=r"no stage llvm of a program for interpreter\n.*memory, python\."):
@@ -70,10 +70,13 @@ def test_unknown_names_get_the_list_of_those_that_exist() -> None:
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_stages_by_name(name: str) -> None:
+    if name == "cuda":
+        pytest.importorskip("cuda.bindings.nvrtc")
     lowered = lower(SUM, backend_named(name))
     texts = {stage: lowered.text(stage) for stage in lowered.stages}
     assert all(texts.values()) and texts["kernels"] == lowered.kernels
-    assert {"llvm": "@jitml_run", "interpreter": "def kernel(arrays):"}[name] in texts[backend_named(name).stages[0]]
+    contents = {"llvm": "@jitml_run", "interpreter": "def kernel(arrays):", "cuda": "__global__"}
+    assert contents[name] in texts[backend_named(name).stages[0]]
 
 
 def test_the_environment_picks_one_and_the_others_are_not_brought() -> None:

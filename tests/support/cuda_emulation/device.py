@@ -90,7 +90,7 @@ class EmulatedDevice:
         return memory.address
 
     def free(self, address: int) -> None:
-        if address:
+        if address and self._fault is None:
             self.memories.pop(address).check()
 
     def copy_in(self, address: int, host: Array) -> None:
@@ -173,6 +173,7 @@ class EmulatedDevice:
 
     def _fail(self, message: str) -> NoReturn:
         self._fault = message
+        self.memories.clear()
         raise DeviceFault(f"code has failed on {self.name}: {message}")
 
     def _look(self) -> None:
