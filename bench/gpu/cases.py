@@ -18,6 +18,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -68,7 +69,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     cases = importlib.import_module(options.module).cases(setting)
     left = 0
-    with options.log.open("a") as log:
+    with options.log.open("a") as log, _device(setting):
         for n, (name, run) in enumerate(cases):
             if n % of != own or name in skip:
                 continue
@@ -78,6 +79,15 @@ def main() -> None:
                 log.close()
                 os._exit(LOST)  # what would be called at an orderly exit has no device left
         _line(log, {"end": True, "left": left})
+
+
+def _device(setting: Setting) -> AbstractContextManager[Any]:
+    """What programs run on in the place of a GPU, if they are to run on something else."""
+    if setting.device != "emulated":
+        return nullcontext()
+    from support.cuda_emulation.device import emulated
+
+    return emulated()
 
 
 def run_case(name: str, run: Callable[[], Outcome | None], log: TextIO, patience: float) -> bool:

@@ -17,7 +17,7 @@ CHECK = (
     Part("ops", "Does each op of the table give NumPy's answer?", "gpu.correctness.ops", 70, 12, 25, _PROGRAMS, True),
     Part("sizes", "Do kernels of many blocks?", "gpu.correctness.sizes", 45, 12, 20, _PROGRAMS, True),
     Part("programs", "Do whole programs?", "gpu.correctness.programs", 60, 12, 20, _PROGRAMS, True),
-    Part("arrays", "Do arrays on the device?", "gpu.correctness.arrays", 30, 4, 25, _GPU | {"jitml"}),
+    Part("arrays", "Do arrays on the device?", "gpu.correctness.arrays", 30, 4, 25, _GPU | {"jitml"}, True),
     Part("tests", "Do the tests marked `cuda` pass?", "gpu.correctness.own_tests", 50, 6, 45, _TABLES),
     Part("gradients", "Do derivatives?", "gpu.correctness.gradients", 40, 12, 20, _PROGRAMS, True),
     Part("leaks", "What is left on the device?", "gpu.correctness.leaks", 30, 1, 25, _PROGRAMS),

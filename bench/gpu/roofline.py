@@ -14,7 +14,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,31 +105,32 @@ def estimate(program: Program, device: Device = H100, launches: Launches | None 
     Args:
         launches: of a kernel or a call; by default one each, none of memory that is only to be there.
     """
-    return of_steps(program.kernels, device, launches or one_launch)
+    launches = launches or one_launch
+    total = Estimate()
+    for step in program.kernels.steps:
+        if isinstance(step, Region):
+            total += of_region(step, program.bodies[step.name], device, launches)
+        else:
+            total += of_step(step, program.kernels, device, launches(step))
+    return total
 
 
-def launches_of(module: Any) -> Launches:
-    """As many as a module of CUDA C++ has for a step; of calls that it has none for, one."""
-    return lambda step: len(module.launches[id(step)]) if id(step) in module.launches else one_launch(step)
+def launches_of(text: Any) -> Launches | None:
+    """As many as a program's CUDA C++ has for a kernel or a call; None for code of another kind."""
+    if not hasattr(text, "calls"):
+        return None
+    found = {key: len(launches) for key, launches in text.module.launches.items()}
+    found |= {key: len(plan.work) for key, plan in text.calls.items()}
+    return lambda step: found.get(id(step), one_launch(step))
 
 
 def one_launch(step: Step) -> int:
     return 0 if isinstance(step, Call) and step.name == "empty" else 1
 
 
-def of_steps(program: KernelProgram, device: Device, launches: Launches) -> Estimate:
-    total = Estimate()
-    for step in program.steps:
-        if isinstance(step, Region):
-            total += of_region(step, device, launches)
-        else:
-            total += of_step(step, program, device, launches(step))
-    return total
-
-
-def of_region(region: Region, device: Device, launches: Launches) -> Estimate:
+def of_region(region: Region, plans: Sequence[Program], device: Device, launches: Launches) -> Estimate:
     """The larger branch, or all iterations with what the host does for each."""
-    bodies = [of_steps(body, device, launches) for body in region.bodies]
+    bodies = [estimate(body, device, launches) for body in plans]
     trip = Estimate(seconds=HOST_TRIP, bound={"host": HOST_TRIP})
     if region.kind == "cond":
         return trip + max(bodies, key=lambda body: body.seconds)
@@ -220,7 +221,7 @@ def subjects(elements: int = 1 << 26) -> Iterator[Subject]:
 
 def figures_of(lowered: Any) -> dict[str, Any]:
     """The model of a lowered program on each device, for a table."""
-    launches = launches_of(lowered.module) if hasattr(lowered.module, "launches") else None
+    launches = launches_of(lowered.module)
     found: dict[str, Any] = {}
     for device in (H100, H200):
         one = estimate(lowered.program, device, launches)

@@ -33,6 +33,7 @@ class Cost:
     Args:
         memory_bandwidth, cache_bandwidth: bytes a nanosecond of one core, beyond what is close and within it.
         close_bytes: of memory that is close to one core, its own cache, say.
+        sharers: rows of an array that are worked on at once, and share that memory.
         flops: simple vector operations (f64) a nanosecond of one core.
         matrix_flops: operations a nanosecond of one core inside the library's products, a multiply-add counting two.
         parallel_ns: the least serial work, in ns, for which a second thread pays.
@@ -45,6 +46,7 @@ class Cost:
     memory_bandwidth: float = 15.0
     cache_bandwidth: float = 60.0
     close_bytes: int = 1 << 20
+    sharers: int = 1
     flops: float = 8.0
     matrix_flops: float = 50.0
     parallel_ns: float = 50_000.0

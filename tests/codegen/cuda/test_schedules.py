@@ -232,3 +232,8 @@ def test_no_thread_adds_up_many_numbers_one_by_one(shape: str, n: int) -> None:
 def test_what_holds_no_loop_is_left_to_one_thread() -> None:
     _, kernel = first("graph(x: f32[]) { t: f32[] = exp x; return t }")
     assert not any(isinstance(stmt, Loop) for stmt in walk(kernel.body))
+
+
+@pytest.mark.parametrize(("n", "k", "kernels"), [(1000, 16384, 1), (1000, 32768, 3), (2, 4096, 1), (2, 65536, 3)])
+def test_rows_that_are_too_much_for_a_block_are_no_reason_to_fuse(n: int, k: int, kernels: int) -> None:
+    assert sum(isinstance(step, Kernel) for step in fused(parse(softmax("f32", n, k))).steps) == kernels

@@ -28,6 +28,7 @@ def cuda_target() -> Target:
         memory_bandwidth=3000.0,
         cache_bandwidth=5500.0,
         close_bytes=32 << 20,  # of the second cache, which all blocks share
+        sharers=256,  # blocks that are resident, each with a row
         flops=17_000.0,
         matrix_flops=50_000.0,
         parallel_ns=0.0,

@@ -79,7 +79,7 @@ def rows_stay_in_cache(node: Node, g: Group, index: Index, target: Target) -> bo
     row = operand.capacity // max(1, value.capacity)
     share = 2 if value.capacity >= 4 * target.limits.cores else 8
     trailing = axes == tuple(range(operand.ndim - len(axes), operand.ndim))
-    return trailing and target.cost.fits_close(row * operand.dtype.itemsize, share)
+    return trailing and target.cost.fits_close(row * operand.dtype.itemsize, share * target.cost.sharers)
 
 
 def homes(value: Value, users: list[Group]) -> Iterator[tuple[Group, Index]]:
