@@ -69,6 +69,11 @@ def change(x: Any) -> Any:
     return x[1:], x.T, x.sum()
 
 
+def add_into(x: Any, total: Any) -> Any:
+    total += x.sum(axis=0)
+    return x[0] - total
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "pointwise": (lambda x, s: np.exp(-x) * s, (x, 2.0)),
     "product": (lambda x, y: x @ y, (x, x.T)),
@@ -85,6 +90,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sorted": (lambda x: (np.sort(x, axis=0)[::-1], np.argsort(-x[0])), (x,)),
     "rows": (lambda x: [row.sum() for row in x], (x,)),
     "mixed": (lambda x, y: x + y, (x, np.arange(6.0))),
+    "mixed, written": (add_into, (x, np.arange(6.0))),
     "strided": (lambda x: x.sum(0), (x[::2, ::-1],)),
     "empty": (lambda x: x.sum(), (x[:0],)),
     "gradient": (jitml.value_and_grad(lambda v: np.sin(v).sum()), (x,)),
@@ -95,10 +101,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_answers_and_changes_are_numpys(device: ArrayDevice, name: str) -> None:
     function, args = CASES[name]
-    given, expected = on_device(list(args)), [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
+    expected = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
+    is_mixed = name.startswith("mixed")
+    given = [on_device(args[0]), args[1].copy()] if is_mixed else on_device(list(args))
     result, wanted = on_host(jitml.jit(function, verify="always")(*given)), function(*expected)
     _require_same(result, wanted)
-    _require_same([on_host(g) for g in given if isinstance(g, jitml.Array)], [e for e in expected if isinstance(e, np.ndarray)])
+    _require_same(
+        [on_host(g) for g in given if isinstance(g, (np.ndarray, jitml.Array))],
+        [e for e in expected if isinstance(e, np.ndarray)],
+    )
 
 
 def _require_same(got: Any, wanted: Any) -> None:

@@ -7,7 +7,7 @@ for these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -71,6 +71,7 @@ class ArrayDevice:
         dlpack_type: DLPack's number for devices of its kind.
         memory: what does the work.
         backend: what compiles for it (`config.BACKENDS`).
+        call: calls a compiled program with a list of inputs.
         given: what its programs take for a view of its memory.
         taken: the view of what they return: new memory.
     """
@@ -79,6 +80,7 @@ class ArrayDevice:
     dlpack_type: int
     memory: DeviceMemory = field(repr=False)
     backend: str = field(repr=False)
+    call: Callable[[Any, list[Any]], Sequence[Any]] = field(repr=False)
     given: Callable[[Any], Any] = field(repr=False)
     taken: Callable[[ArrayDevice, Any], Any] = field(repr=False)
     copies: CopyCount = field(default_factory=CopyCount, repr=False)

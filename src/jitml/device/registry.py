@@ -31,11 +31,23 @@ def _cuda() -> ArrayDevice:
         strides = tuple(s // view.itemsize for s in view.strides)
         return protocol.DeviceArgument(address(view), view.shape, view.dtype, strides)
 
-    def taken(device: ArrayDevice, result: Any) -> DeviceView:
-        nbytes = result.dtype.itemsize * math.prod(result.shape)
-        return device_view(owned_block(device, result.address, nbytes), result.dtype, result.shape)
+    return ArrayDevice("cuda", _CUDA, runtime.device(), "cuda", _called, given, _taken)
 
-    return ArrayDevice("cuda", _CUDA, runtime.device(), "cuda", given, taken)
+
+def _called(executable: Any, inputs: list[Any]) -> Any:
+    return executable.call_on_device(inputs)
+
+
+def _taken(device: ArrayDevice, result: Any) -> DeviceView:
+    """A program's result, in memory that is ours from now on."""
+    size, strides, offset = result.dtype.itemsize, None, result.address - result.owned
+    if result.strides is not None:
+        strides = tuple(size * step for step in result.strides)
+    highest = size * math.prod(result.shape)
+    if strides is not None and highest:
+        highest = size + sum(max(0, (n - 1) * step) for n, step in zip(result.shape, strides))
+    block = owned_block(device, result.owned, offset + highest if highest else 0)
+    return device_view(block, result.dtype, result.shape, strides, offset)
 
 
 _OWN: dict[str, Callable[[], ArrayDevice]] = {"cuda": _cuda}

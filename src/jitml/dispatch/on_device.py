@@ -6,11 +6,12 @@ Python numbers among the results, and truths and sizes by which results are chos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
+from jitml.device.array import to_device
 from jitml.device.memory import ArrayDevice, CopyCount
 from jitml.device.registry import CPU, device_named
 from jitml.device.view import DeviceView, fetch
@@ -50,16 +51,21 @@ def compiled_for_device(traced: Traced) -> Execute:
 def on_device(traced: Traced, device: ArrayDevice, executable: Callable[..., Sequence[Any]]) -> Execute:
     """A compiled program as a function of views of the device's memory, host arrays and numbers; results are such views."""
     needed = sorted(_needed_on_host(traced))
-    given, taken, aliases, count = device.given, device.taken, dict(traced.aliases), device.copies
-    written = {*traced.aliases.values()}
+    call, given, taken, aliases, count = device.call, device.given, device.taken, dict(traced.aliases), device.copies
     returned = [k for k in range(len(traced.graph.outputs)) if k not in aliases]
 
     def execute(*inputs: Any) -> Sequence[Any]:
-        outputs: list[Any] = [*executable(*[given(x) if type(x) is DeviceView else x for x in inputs])]
-        _count(inputs, written, count)
+        there: list[Any] = [*inputs]
+        for entry in aliases.values():
+            if type(inputs[entry]) is not DeviceView:  # the host's: it changes when all has gone well
+                there[entry] = to_device(inputs[entry], device)._view
+        outputs: list[Any] = [*call(executable, [given(x) if type(x) is DeviceView else x for x in there])]
+        _count(there, (), count)
         for k in returned:
             outputs[k] = taken(device, outputs[k])
         for k, entry in aliases.items():
+            if there[entry] is not inputs[entry]:
+                np.copyto(inputs[entry], fetch(there[entry]))
             outputs[k] = inputs[entry]
         for k in needed:
             outputs[k] = fetch(outputs[k])
@@ -82,7 +88,7 @@ def counted(traced: Traced, device: ArrayDevice, executable: Callable[..., Seque
     return execute
 
 
-def _count(inputs: Sequence[Any], written: set[int], count: CopyCount) -> None:
+def _count(inputs: Sequence[Any], written: Collection[int], count: CopyCount) -> None:
     for n, x in enumerate(inputs):
         if isinstance(x, np.ndarray) and type(x) is not DeviceView:
             count.to_device += 1
