@@ -17,7 +17,7 @@ import jitml
 from jitml.kernels.metrics import USUAL_TRIPS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
-from gpu import account
+from gpu import account, plot
 from gpu.cases import Setting
 from gpu.failures import Mismatch, around, describe, named_line, require_same, with_texts
 from gpu.memory_bound import KERNELS
@@ -160,6 +160,19 @@ def test_memory_bound_kernels_move_what_they_say(name: str) -> None:
         least = kernel.least_bytes(20_000, dtype, written)
         assert least == sum(a.nbytes for a in args) + sum(np.asarray(r).nbytes for r in results)
         assert 15_000 < sum(np.size(a) for a in args) <= 80_000
+
+
+def test_the_plot_shows_what_was_measured(tmp_path: Path) -> None:
+    programs = [{"case": "a", "status": "passed", "figures": {"jitml us": 4.0, "jax / ours": 2.0, plot.MODEL: 2.0}}]
+    kernels = [{"case": n, "status": "passed", "figures": {plot.SHARE: x}} for n, x in (("sum", 95.5), ("scan", 40.0))]
+    results = [PartResult("kernels", "?", kernels), PartResult("everyday", "?", programs)]
+    account.write("gpu-measure", "title", {}, results, tmp_path, "gpu-measure.svg")
+    assert "](gpu-measure.svg)" in (tmp_path / "gpu-measure.md").read_text()
+    data = json.loads((tmp_path / "gpu-measure.json").read_text())
+    assert plot.bars_of(data) == ([("scan", 40.0), ("sum", 95.5)], [("a", {"jax": 2.0, "model": 0.5})])
+    pytest.importorskip("matplotlib")
+    plot.draw(data, tmp_path / "plot.svg")
+    assert "<svg" in (tmp_path / "plot.svg").read_text()
 
 
 def test_geometric_means_are_of_what_both_run() -> None:

@@ -43,7 +43,7 @@ def without_repeated_texts(result: PartResult) -> dict[str, Any]:
     data = asdict(result)
     seen: Counter[str] = Counter()
     for row in data["rows"]:
-        if row["status"] in ("passed", "skipped"):
+        if row["status"] in ("passed", "skipped", "unfinished"):
             continue
         seen[kind_of(row)] += 1
         if seen[kind_of(row)] > _WHOLE:
@@ -82,9 +82,10 @@ def shown(row: Row, *, texts: int) -> str:
     return "\n".join(parts)
 
 
-def page(title: str, facts: Mapping[str, Any], results: Sequence[PartResult], body: str = "") -> str:
-    """The Markdown page."""
-    lines = [f"# {title}", "", machine_line(facts), "", *(f"* {headline(result)}" for result in results), "", body]
+def page(title: str, facts: Mapping[str, Any], results: Sequence[PartResult], plot: str = "") -> str:
+    """The Markdown page; `plot` is the name of a picture beside it."""
+    lines = [f"# {title}", "", machine_line(facts), "", *(f"* {headline(result)}" for result in results), ""]
+    lines += [f"![{title}]({plot})", ""] if plot else []
     for result in results:
         figures = [row for row in result.rows if row["status"] == "passed" and row.get("figures")]
         if figures:
@@ -180,11 +181,11 @@ def summary(title: str, facts: Mapping[str, Any], results: Sequence[PartResult],
     )
 
 
-def write(name: str, title: str, facts: Mapping[str, Any], results: Sequence[PartResult], folder: Path, body: str = "") -> None:
+def write(name: str, title: str, facts: Mapping[str, Any], results: Sequence[PartResult], folder: Path, plot: str = "") -> None:
     """The page and the data, each by way of a file beside it: whoever reads meanwhile, or kills this, finds a whole one."""
     folder.mkdir(parents=True, exist_ok=True)
     data = {"environment": dict(facts), "results": [without_repeated_texts(result) for result in results]}
-    for suffix, text in (("json", json.dumps(data, indent=1, default=str)), ("md", page(title, facts, results, body))):
+    for suffix, text in (("json", json.dumps(data, indent=1, default=str)), ("md", page(title, facts, results, plot))):
         beside = folder / f"{name}.{suffix}.part"
         beside.write_text(text + "\n")
         beside.replace(folder / f"{name}.{suffix}")

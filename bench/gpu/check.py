@@ -67,8 +67,26 @@ def run(options: argparse.Namespace) -> int:
         print(account.headline(result), flush=True)
         note(result)
         results.append(result)
+    if options.mode == "measure" and (plot := drawn(options.results)):
+        account.write(name, title, facts, results, options.results, plot)
     print("\n" + account.summary(title, facts, results, tables=True), flush=True)
     return int(any(result.failed or result.broken for result in results))
+
+
+def drawn(folder: Path, seconds: float = 20) -> str:
+    """The name of the plot, if it could be drawn; if not, the output says why."""
+    command = [sys.executable, "-m", "gpu.plot", str(folder.resolve())]
+    try:
+        done = subprocess.run(
+            command, env=environment(""), cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        print(f"no plot within {seconds:g} seconds")
+        return ""
+    if done.returncode:
+        print("no plot:", (done.stderr.strip().splitlines() or ["?"])[-1])
+        return ""
+    return "gpu-measure.svg"
 
 
 def chosen(parts: Sequence[Part], names: Sequence[str] | None) -> list[Part]:

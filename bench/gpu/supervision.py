@@ -62,7 +62,7 @@ class PartResult:
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        return [row for row in self.rows if row["status"] not in ("passed", "skipped")]
+        return [row for row in self.rows if row["status"] not in ("passed", "skipped", "unfinished")]
 
 
 def environment(backend: str, verifies: bool = True) -> dict[str, str]:
