@@ -76,7 +76,6 @@ class BlockStatements(SerialStatements):
         super().__init__(module)
         self.has_barriers = has_barriers
         self.is_alone = True  # whether what is being written is one thread's own
-        self.is_single = False  # whether there is but one thread at all
         self.pending = Touched()
         self.shared: list[tuple[str, str, int, int]] = []  # type, name, elements, bytes
         self.needs_parts = False

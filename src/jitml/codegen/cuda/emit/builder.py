@@ -305,8 +305,7 @@ class CudaBuilder:
         return self._float(template, *args)
 
     def where_rare(self, mask: CudaValue, fast: CudaValue, function: str, *args: CudaArg) -> CudaValue:
-        """The device's function of that name, which as a whole is a branch that is almost never taken."""
+        """The device's function of that name, called in a branch that is almost never taken (the prelude's `ji_rare_...`)."""
         *xs, fast = self.operands(*args, fast)
-        letter = "f" if fast.dtype == F32 else ""
-        call = f"{function}{letter}({', '.join(x.text for x in xs)})"
+        call = f"ji_rare_{function}({', '.join(x.text for x in xs)})"
         return self.define(fast.dtype, f"{mask.text} ? {call} : {fast.text}")

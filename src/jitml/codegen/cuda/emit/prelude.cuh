@@ -80,6 +80,18 @@ JI_INLINE i64 ji_least(i64 x, i64 y) { return x < y ? x : y; }
 JI_INLINE i32 ji_most(i32 x, i32 y) { return x > y ? x : y; }
 JI_INLINE i64 ji_most(i64 x, i64 y) { return x > y ? x : y; }
 
+// ------------------------------------------------------------------------------- functions for a few difficult operands
+// Called, and not written into each kernel: they are long.
+
+__device__ __noinline__ float ji_rare_sin(float x) { return sinf(x); }
+__device__ __noinline__ double ji_rare_sin(double x) { return sin(x); }
+__device__ __noinline__ float ji_rare_cos(float x) { return cosf(x); }
+__device__ __noinline__ double ji_rare_cos(double x) { return cos(x); }
+__device__ __noinline__ float ji_rare_tan(float x) { return tanf(x); }
+__device__ __noinline__ double ji_rare_tan(double x) { return tan(x); }
+__device__ __noinline__ float ji_rare_fmod(float x, float y) { return fmodf(x, y); }
+__device__ __noinline__ double ji_rare_fmod(double x, double y) { return fmod(x, y); }
+
 // --------------------------------------------------------------------------------------------------------------- checks
 
 // Whether this thread is the first of the program whose check has failed: it then writes the values behind the number.

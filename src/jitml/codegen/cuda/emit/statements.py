@@ -43,6 +43,7 @@ from jitml.kernels.ir import (
 
 _FAR = 1 << 30  # an `int` that counts up to here, in steps of up to half of it, does not wrap around
 MOST_UNROLLED = 256  # statements that a loop may become
+MOST_ALONE = 32  # where one thread does all, and nothing is won by long code that takes seconds to compile
 
 
 @dataclass
@@ -79,6 +80,7 @@ class SerialStatements(ScalarText):
         self.lines: list[str] = []
         self.depth = 1
         self.cells: set[str] = set()
+        self.is_single = False  # whether there is but one thread at all
         self.leave = "return;"  # what a thread does whose check has failed
 
     # --------------------------------------------------------------------------------------------------- text
@@ -233,8 +235,11 @@ class SerialStatements(ScalarText):
             return
         if loop.kind == "vector" and self.wide_loop(loop):
             return
-        if trips is not None and loop.kind in ("vector", "unroll") and _unrolled_size(loop) <= MOST_UNROLLED:
+        size = _unrolled_size(loop)
+        if loop.kind in ("vector", "unroll") and size <= MOST_UNROLLED and not self.is_single:
             self.emit("#pragma unroll")
+        elif size > (MOST_ALONE if self.is_single else MOST_UNROLLED):
+            self.emit("#pragma unroll 1")
         self.counted(loop, "", "1", 1)
 
     def wide_loop(self, loop: Loop) -> bool:
