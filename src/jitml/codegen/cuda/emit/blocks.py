@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
+from jitml.codegen.cuda.emit.barriers import SinceBarrier, Touched
 from jitml.codegen.cuda.emit.builder import CudaValue
 from jitml.codegen.cuda.emit.expressions import CudaBuffer, bare
 from jitml.codegen.cuda.emit.functions import COMBINES, identity_of
 from jitml.codegen.cuda.emit.spelling import memory_type_of, type_of
-from jitml.codegen.cuda.emit.statements import ModuleText, SerialStatements, updated_outside
+from jitml.codegen.cuda.emit.statements import ModuleText, SerialStatements, known_trips, most_trips, updated_outside
 from jitml.kernels.ir import (
     Alloc,
     Cell,
@@ -39,26 +39,8 @@ from jitml.kernels.ir import (
     walk_expressions,
 )
 
-THREADS = "blockDim.x"
+MOST_ROUNDS = 8  # of a thread loop, that are written one after the other
 SPREAD = ("block", "parallel")  # loops whose iterations are independent
-
-
-@dataclass
-class Touched:
-    """Memory that threads have read and written since the last barrier, by its groups."""
-
-    reads: set[str] = field(default_factory=set)
-    writes: set[str] = field(default_factory=set)
-
-    def conflicts(self, other: Touched) -> bool:
-        return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
-
-    def add(self, other: Touched) -> None:
-        self.reads |= other.reads
-        self.writes |= other.writes
-
-    def copy(self) -> Touched:
-        return Touched(set(self.reads), set(self.writes))
 
 
 def has_thread_loop(stmt: Stmt) -> bool:
@@ -76,10 +58,13 @@ class BlockStatements(SerialStatements):
         super().__init__(module)
         self.has_barriers = has_barriers
         self.is_alone = True  # whether what is being written is one thread's own
-        self.pending = Touched()
+        self.threads = 1  # of the block
+        self.pending = SinceBarrier()
         self.shared: list[tuple[str, str, int, int]] = []  # type, name, elements, bytes
-        self.needs_parts = False
+        self.parts = [0, 0]  # rows of shared memory, of a number for each warp, that reductions use in turn
+        self._turn = 0
         self._labels = 0
+        self._end_of_solo = -1  # the line after what thread 0 has done alone
 
     # --------------------------------------------------------------------------------------------- statements
 
@@ -109,21 +94,41 @@ class BlockStatements(SerialStatements):
                     super().statement(stmt)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        self.is_alone = True
+    def alone(self, *, is_single: bool = False) -> Iterator[None]:
+        self.is_alone, self.is_single = True, is_single
         yield
-        self.is_alone = False
+        self.is_alone = self.is_single = False
 
     def solo(self, stmt: Stmt) -> None:
         """What thread 0 does for all."""
-        self.meet(self.touched((stmt,)))
-        has_checks = any(isinstance(s, Check) for s in walk((stmt,)))
-        with self.checked(has_checks), self.braces("if (threadIdx.x == 0)"), self.alone():
-            super().statement(stmt)
-        for cell in map(self.variable, updated_outside((stmt,), self.scope)):
-            self.needs_parts = True
-            self.emit(f"{cell.text} = ji_share({cell.text}, parts);")
-            self.pending = Touched()
+        if any(isinstance(s, Check) for s in walk((stmt,))):
+            self.meet(self.touched((stmt,)), is_first=True)
+            with self.checked(True), self.braces("if (threadIdx.x == 0)"), self.alone(is_single=True):
+                super().statement(stmt)
+        else:
+            self.meet(self.touched((stmt,)), is_first=True)
+            if self._end_of_solo == len(self.lines):  # it goes on
+                self.lines.pop()
+                self.depth += 1
+            else:
+                self.emit("if (threadIdx.x == 0) {")
+                self.depth += 1
+            with self.alone(is_single=True):
+                super().statement(stmt)
+            self.close()
+            self._end_of_solo = len(self.lines)
+        self.hand_out([self.variable(name) for name in updated_outside((stmt,), self.scope)])
+
+    def hand_out(self, cells: Sequence[CudaValue]) -> None:
+        """Give all threads the values that thread 0 has."""
+        if not cells:
+            return
+        rows = self.take_parts(len(cells))
+        for cell, row in zip(cells, rows):
+            self.emit(f"ji_put<{type_of(cell.dtype)}>({cell.text}, {row});")
+        self.wait_for_parts()
+        for cell, row in zip(cells, rows):
+            self.emit(f"{cell.text} = ji_get<{type_of(cell.dtype)}>({row}, 0);")
 
     @contextmanager
     def checked(self, has_checks: bool) -> Iterator[None]:
@@ -139,7 +144,7 @@ class BlockStatements(SerialStatements):
         self.leave = saved
         self.emit(f"{label}:")
         self.emit(f"if (__syncthreads_or({flag})) return;")
-        self.pending = Touched()
+        self.pending = SinceBarrier()
 
     # ------------------------------------------------------------------------------------------------- memory
 
@@ -152,16 +157,31 @@ class BlockStatements(SerialStatements):
     def _groups(self, names: Iterable[str]) -> set[str]:
         return {self.buffers[name].group for name in names if name in self.buffers}
 
-    def meet(self, touched: Touched) -> None:
-        """A barrier, if threads could get into each other's way at what comes next."""
-        if self.pending.conflicts(touched):
+    def meet(self, touched: Touched, *, is_first: bool = False) -> None:
+        """A barrier, if threads could get into each other's way at what comes next.
+
+        Args:
+            is_first: only thread 0 does it.
+        """
+        if self.pending.conflicts(touched, is_first=is_first):
             self.barrier()
-        self.pending.add(touched)
+        self.pending.add(touched, is_first=is_first)
 
     def barrier(self) -> None:
         if self.has_barriers:
             self.emit("__syncthreads();")
-        self.pending = Touched()
+        self.pending = SinceBarrier()
+
+    def take_parts(self, count: int) -> list[str]:
+        """Rows of shared memory that nobody reads any more: the other ones than last time, so that this needs no barrier."""
+        self._turn = 1 - self._turn
+        self.meet(Touched(writes={f"parts {self._turn}"}))
+        self.parts[self._turn] = max(self.parts[self._turn], count)
+        return [f"parts[{self._turn}][{n}]" if n else f"parts[{self._turn}][0]" for n in range(count)]
+
+    def wait_for_parts(self) -> None:
+        self.barrier()
+        self.pending.add(Touched(reads={f"parts {self._turn}"}), is_first=False)
 
     def alloc_shared(self, stmt: Alloc) -> None:
         """Scratch of the block."""
@@ -206,15 +226,57 @@ class BlockStatements(SerialStatements):
             self.emit(f"{type_of(total.dtype)} {word} = {identity_of(combines[name], total.dtype)};")
             self.bind_cell(name, CudaValue(total.dtype, word))
         with self.checked(any(isinstance(s, Check) for s in walk(loop.body))), self.alone():
-            self.counted(loop, "(int)threadIdx.x", f"(int){THREADS}", 1024)
-        for name, total in totals.items():
-            own, self.scope[name] = self.variable(name), cells[name]
-            self.needs_parts = True
-            reduce = self.functions.reduction(combines[name], total.dtype)
-            part = CudaValue(total.dtype, f"{reduce}({own.text}, parts)")
-            combined = self.functions.apply(COMBINES[combines[name]], (total, part), total.dtype)
-            self.emit(f"{total.text} = {bare(combined.text)};")
-            self.pending = Touched()
+            self.dealt_out(loop)
+        own = {name: self.variable(name) for name in cells}
+        self.scope |= cells
+        self.combine_all([(combines[name], total, own[name]) for name, total in totals.items()])
+
+    def dealt_out(self, loop: Loop) -> None:
+        """The iterations of one thread; if they are few, written one after the other, so that all their loads are under way."""
+        most = most_trips(loop)
+        rounds = None if most is None else -(-most // self.threads)
+        if rounds is None or rounds > MOST_ROUNDS:
+            self.counted(loop, "(int)threadIdx.x", str(self.threads), self.threads)
+            return
+        index, start = self.limits(loop, loop.step * self.threads * MOST_ROUNDS), self.index(loop.start)
+        narrow = index.is_narrow
+        place = "(int)threadIdx.x"
+        if rounds > 1:
+            counter = self.name("round")
+            place = f"({counter} * {self.threads} + {place})"
+            self.emit("#pragma unroll")
+            self.emit(f"for (int {counter} = 0; {counter} < {rounds}; {counter} += 1) {{")
+            self.depth += 1
+        first = bare(place) if loop.step == 1 else f"{place} * {loop.step}"
+        begin = first if start.text == "0" else f"{start.at(narrow=narrow)} + {first}"
+        self.emit(f"const {'int' if narrow else 'i64'} {index.text} = {begin};")
+        if known_trips(loop) == rounds * self.threads:
+            self.iteration(loop, index)
+        else:
+            with self.braces(f"if ({index.text} < {self.stop(loop, index)})"):
+                self.iteration(loop, index)
+        if rounds > 1:
+            self.close()
+
+    def combine_all(self, sums: Sequence[tuple[Combine, CudaValue, CudaValue]]) -> None:
+        """Combine into each total what every thread has of its own: lanes of a warp in a tree, then the warps in order."""
+        if not sums:
+            return
+        parts = []
+        for combine, _, own in sums:
+            parts.append(f"{self.functions.across_lanes(combine, own.dtype)}({own.text})")
+        warps = self.threads // 32
+        if warps > 1:
+            rows = self.take_parts(len(sums))
+            for (_, _, own), part, row in zip(sums, parts, rows):
+                self.emit(f"ji_put<{type_of(own.dtype)}>({part}, {row});")
+            self.wait_for_parts()
+            parts = [
+                f"{self.functions.across_warps(combine, own.dtype)}<{warps}>({row})" for (combine, _, own), row in zip(sums, rows)
+            ]
+        for (combine, total, own), part in zip(sums, parts):
+            value = self.functions.apply(COMBINES[combine], (total, CudaValue(own.dtype, part)), total.dtype)
+            self.emit(f"{total.text} = {bare(value.text)};")
 
     # ------------------------------------------------------------------------------------------- uniform flow
 
@@ -229,13 +291,14 @@ class BlockStatements(SerialStatements):
         with self.braces(f"for ({kind} {index.text} = {start}; {index.text} < {stop}; {index.text} += {loop.step})"):
             self.iteration(loop, index)
             self.end_iteration(loop.body)
-        self.pending.add(before)
+        self.pending.merge(before)
 
     def end_iteration(self, body: Sequence[Stmt]) -> None:
         """A barrier, if the next iteration could get into this one's way."""
         touched = self.touched(body)
         touched.add(self._scratch_of(body))
-        if touched.conflicts(touched):
+        in_turn = self.pending.several.reads & {"parts 0", "parts 1"}
+        if in_turn or touched.conflicts(touched):
             self.barrier()
 
     def _scratch_of(self, body: Sequence[Stmt]) -> Touched:
@@ -259,8 +322,8 @@ class BlockStatements(SerialStatements):
             self.otherwise()
             self.block(stmt.orelse)
             self.close()
-        self.pending.add(after)
-        self.pending.add(before)
+        self.pending.merge(after)
+        self.pending.merge(before)
 
     def uniform_while(self, stmt: While) -> None:
         before = self.pending.copy()
@@ -270,7 +333,8 @@ class BlockStatements(SerialStatements):
                 self.statement(part)
             self.meet(self._asked(stmt))
             self.emit(f"if (!{self.value(stmt.condition).text}) break;")
+            before.merge(self.pending)
             self.block(stmt.body)
             self.end_iteration(stmt.test + stmt.body)
         self.scope, self.buffers = scope, buffers
-        self.pending.add(before)
+        self.pending.merge(before)

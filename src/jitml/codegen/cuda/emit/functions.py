@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jitml.codegen.cuda.emit.builder import CudaBuilder, CudaValue
-from jitml.codegen.cuda.emit.spelling import literal, memory_type_of, type_of
+from jitml.codegen.cuda.emit.spelling import literal, type_of
 from jitml.codegen.scalar_math import emit
 from jitml.ir.types import BOOL, DType, dtype_name
 from jitml.kernels.ir import Combine
@@ -106,33 +106,39 @@ class ScalarFunctions:
 
     # ----------------------------------------------------------------------------------------------- reductions
 
-    def reduction(self, combine: Combine, dtype: DType) -> str:
-        """The function that combines a value of each thread of a block: `(value, parts)`, where `parts` is shared memory.
+    def across_lanes(self, combine: Combine, dtype: DType) -> str:
+        """The function that combines a value of each lane of a whole warp, in a tree; every lane gets the bits of lane 0."""
+        name, kind = f"ji_warp_{combine}_{dtype_name(dtype)}", type_of(dtype)
+        carried = kind if dtype.itemsize >= 4 else "i32"
+        other = CudaValue(dtype, f"({kind})__shfl_xor_sync(0xffffffffu, ({carried})x, step)")
+        both = self.apply(COMBINES[combine], (CudaValue(dtype, "x"), other), dtype).text
+        return self._define(
+            name,
+            f"""JI_INLINE {kind} {name}({kind} x) {{
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) x = {both};
+  return ({kind})__shfl_sync(0xffffffffu, ({carried})x, 0);
+}}""",
+        )
 
-        Lanes of a warp exchange theirs in a tree, and every thread combines what the warps have found, in order: all get the
-        same bits. All warps of the block are full.
-        """
-        name = f"ji_block_{combine}_{dtype_name(dtype)}"
+    def across_warps(self, combine: Combine, dtype: DType) -> str:
+        """The function that combines a value of each warp of a block, in order, from a row of shared memory."""
+        name, kind = f"ji_block_{combine}_{dtype_name(dtype)}", type_of(dtype)
+        both = self.apply(COMBINES[combine], (CudaValue(dtype, "x"), CudaValue(dtype, f"ji_get<{kind}>(row, k)")), dtype).text
+        return self._define(
+            name,
+            f"""template <int warps> JI_INLINE {kind} {name}(const u64* row) {{
+  {kind} x = ji_get<{kind}>(row, 0);
+#pragma unroll
+  for (int k = 1; k < warps; k += 1) x = {both};
+  return x;
+}}""",
+        )
+
+    def _define(self, name: str, text: str) -> str:
         if name not in self.names:
             self.names.add(name)
-            kind, stored = type_of(dtype), memory_type_of(dtype)
-            carried = kind if dtype.itemsize >= 4 else "i32"
-            x, other = CudaValue(dtype, "x"), CudaValue(dtype, f"({kind})__shfl_xor_sync(0xffffffffu, ({carried})x, step)")
-            part = CudaValue(dtype, "(here[k] != 0)" if dtype == BOOL else "here[k]")
-            across, along = (self.apply(COMBINES[combine], (x, y), dtype).text for y in (other, part))
-            self.definitions.append(
-                f"""JI_INLINE {kind} {name}({kind} x, u64* parts) {{
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) x = {across};
-  {stored}* here = ({stored}*)parts;
-  if (threadIdx.x % 32 == 0) here[threadIdx.x / 32] = x;
-  __syncthreads();
-  x = {"here[0] != 0" if dtype == BOOL else "here[0]"};
-  for (int k = 1; k < blockDim.x / 32; k += 1) x = {along};
-  __syncthreads();
-  return x;
-}}"""
-            )
+            self.definitions.append(text)
         return name
 
 

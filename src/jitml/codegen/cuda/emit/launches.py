@@ -15,7 +15,7 @@ from math import prod
 from jitml.codegen.cuda.emit.blocks import SPREAD, has_thread_loop
 from jitml.codegen.cuda.emit.expressions import CudaBuffer, CudaIndex, bare
 from jitml.codegen.cuda.emit.spelling import identifier, literal, memory_type_of
-from jitml.codegen.cuda.emit.statements import ModuleText, known_trips
+from jitml.codegen.cuda.emit.statements import ModuleText, known_trips, most_trips
 from jitml.codegen.cuda.emit.wide import WideStatements
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS, WARP
@@ -185,16 +185,18 @@ class _LaunchWriter:
             assert isinstance(last, Loop)
             if self.looks:
                 self._look(is_together=is_together)
+            self.text.threads = _threads_for(_nest(last)[1])
             for stmt in ahead:
                 self.text.statement(stmt)
             return self._grid(last, is_together=is_together)
         is_together = is_together or any(isinstance(s, Loop) and s.kind in SPREAD for s in walk(body))
         if self.looks:
             self._look(is_together=is_together)
+        self.text.threads = _threads_for(body) if is_together else 1
         self.text.is_alone, self.text.is_single = not is_together, not is_together
         for stmt in body:
             self.text.statement(stmt)
-        return _threads_for(body) if is_together else 1
+        return self.text.threads
 
     def _look(self, *, is_together: bool) -> None:
         if is_together:
@@ -208,7 +210,7 @@ class _LaunchWriter:
         counts = [self._count(x) for x in loops]
         known = [known_trips(x) for x in loops]
         total = None if None in known else prod(n for n in known if n is not None)
-        threads = _threads_for(body) if is_together else self._threads_alone(total, body)
+        threads = self.text.threads if is_together else self._threads_alone(total, body)
         per_block = 1 if is_together else threads
         self.blocks = max(1, min(MOST_BLOCKS, -(-total // per_block))) if total is not None else BLOCKS_OF_OPEN_LOOPS
         if is_together and sum(s.buffer.nbytes for s in walk(body) if isinstance(s, Alloc)) > _MOST_SHARED:
@@ -307,7 +309,9 @@ class _LaunchWriter:
         return sum(n for *_, n in self.text.shared) > STATIC_BYTES - 256
 
     def _shared_lines(self) -> list[str]:
-        lines = ["  __shared__ u64 parts[32];"] if self.text.needs_parts else []
+        rows, lines = max(self.text.parts), []
+        if rows:
+            lines.append(f"  __shared__ u64 parts[2][{rows}][{self.text.threads // WARP}];")
         if not self._is_dynamic:
             return lines + [f"  __shared__ __align__(16) {kind} {word}[{n}];" for kind, word, n, _ in self.text.shared]
         lines.append("  extern __shared__ __align__(16) u8 scratch[];")
@@ -362,10 +366,8 @@ def _threads_for(body: Sequence[Stmt]) -> int:
     most = WARP
     for loop in walk(tuple(body)):
         if isinstance(loop, Loop) and loop.kind in ("thread", *SPREAD):
-            trips = known_trips(loop)
-            most = max(
-                most, THREADS if trips is None else _whole_warps(-(-trips // max(1, loop.grain if loop.kind == "thread" else 1)))
-            )
+            trips, grain = most_trips(loop), loop.grain if loop.kind == "thread" else 1
+            most = max(most, THREADS if trips is None else _whole_warps(-(-trips // max(1, grain))))
     return min(THREADS, most)
 
 

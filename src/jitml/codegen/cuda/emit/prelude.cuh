@@ -144,12 +144,8 @@ JI_INLINE bool ji_aligned(const void* x) { return ((u64)x & 15) == 0; }
 
 // --------------------------------------------------------------------------------------------------------------- blocks
 
-// What thread 0 has, to all threads of its block. `parts` is shared memory that nobody else uses meanwhile.
-template <class T> JI_INLINE T ji_share(T x, u64* parts) {
-  T* here = (T*)parts;
-  if (threadIdx.x == 0) here[0] = x;
-  __syncthreads();
-  x = here[0];
-  __syncthreads();
-  return x;
+// Rows of shared memory with a number for each warp of a block: what lane 0 has, and what warp `k` has put there.
+template <class T> JI_INLINE void ji_put(T x, u64* row) {
+  if (threadIdx.x % 32 == 0) *(T*)(row + threadIdx.x / 32) = x;
 }
+template <class T> JI_INLINE T ji_get(const u64* row, int k) { return *(const T*)(row + k); }

@@ -21,6 +21,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.types import I64
 from jitml.kernels.ir import (
     Alloc,
+    Apply,
     Cell,
     Check,
     Const,
@@ -36,7 +37,9 @@ from jitml.kernels.ir import (
     Update,
     Var,
     While,
+    affine,
     children,
+    sub,
     walk,
     walk_expression,
 )
@@ -293,6 +296,16 @@ def known_trips(loop: Loop) -> int | None:
     if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
         return max(0, -(-int(loop.stop.value - loop.start.value) // loop.step))
     return None
+
+
+def most_trips(loop: Loop) -> int | None:
+    """The most iterations of a loop; known too if it ends at `minimum(start + n, ...)`."""
+    if (trips := known_trips(loop)) is not None:
+        return trips
+    stops = loop.stop.args if isinstance(loop.stop, Apply) and loop.stop.fn == "minimum" else (loop.stop,)
+    spans = [affine(sub(stop, loop.start)) for stop in stops]
+    known = [span[""] for span in spans if span is not None and span.keys() == {""}]
+    return max(0, -(-min(known) // loop.step)) if known else None
 
 
 def _unrolled_size(stmt: Stmt) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from jitml.codegen.cuda.emit.blocks import BlockStatements
 from jitml.codegen.cuda.emit.expressions import CudaIndex, bare
 from jitml.codegen.cuda.emit.spelling import memory_type_of
-from jitml.codegen.cuda.emit.statements import known_trips
+from jitml.codegen.cuda.emit.statements import ModuleText, known_trips, most_trips
 from jitml.kernels.ir import (
     Apply,
     Cell,
@@ -50,8 +50,8 @@ class _WidePiece:
 class WideStatements(BlockStatements):
     """Statements whose vector loops are accesses of several elements where they can be."""
 
-    def __init__(self, module: object, *, has_barriers: bool = True) -> None:
-        super().__init__(module, has_barriers=has_barriers)  # type: ignore[arg-type]
+    def __init__(self, module: ModuleText, *, has_barriers: bool = True) -> None:
+        super().__init__(module, has_barriers=has_barriers)
         self.unproven: dict[str, None] = {}  # pointers whose alignment the kernel has to look at
         self.sunk: dict[int, str] = {}  # stores whose values wait in registers
 
@@ -197,16 +197,8 @@ def _asked(stmt: object, text: WideStatements) -> list[Expr]:
 
 def _width(loop: Loop) -> int | None:
     """The iterations of a loop that has a few, at the most."""
-    if loop.step != 1:
-        return None
-    stops = [loop.stop]
-    if isinstance(loop.stop, Apply) and loop.stop.fn == "minimum":
-        stops += loop.stop.args
-    for stop in stops:
-        distance = affine(sub(stop, loop.start))
-        if distance is not None and not distance.keys() - {""} and distance.get("", 0) in WIDTHS:
-            return distance[""]
-    return None
+    most = most_trips(loop) if loop.step == 1 else None
+    return most if most in WIDTHS else None
 
 
 def _end(loop: Loop) -> Expr:
