@@ -18,6 +18,7 @@ from jitml.codegen.cuda.emit.spelling import memory_type_of, type_of
 from jitml.codegen.cuda.emit.statements import ModuleText, SerialStatements, known_trips, most_trips, updated_outside
 from jitml.kernels.ir import (
     Alloc,
+    Apply,
     Cell,
     Check,
     Combine,
@@ -32,15 +33,28 @@ from jitml.kernels.ir import (
     Update,
     Var,
     While,
+    children,
     expressions,
     is_ordered,
     walk,
     walk_expression,
     walk_expressions,
 )
+from jitml.kernels.target import WORK
 
+MOST_WEIGHT = 160  # operations that rounds may come to, to be written side by side: more code takes long to compile
+SIDE_BY_SIDE = "#pragma unroll  // rounds"
 MOST_ROUNDS = 8  # of a thread loop, that are written one after the other
 SPREAD = ("block", "parallel")  # loops whose iterations are independent
+
+
+def _weight(body: Sequence[Stmt]) -> float:
+    """About how much code statements are, in operations."""
+    own = sum(WORK.get(e.fn, 1.0) for s in body for x in expressions(s) for e in walk_expression(x) if isinstance(e, Apply))
+    for stmt in body:
+        times = most_trips(stmt) if isinstance(stmt, Loop) else 1
+        own += _weight(children(stmt)) * (4 if times is None else times)
+    return own + len(body)
 
 
 def has_thread_loop(stmt: Stmt) -> bool:
@@ -244,7 +258,7 @@ class BlockStatements(SerialStatements):
         if rounds > 1:
             counter = self.name("round")
             place = f"({counter} * {self.threads} + {place})"
-            self.emit("#pragma unroll")
+            self.emit(SIDE_BY_SIDE if rounds * _weight(loop.body) <= MOST_WEIGHT else "#pragma unroll 1")
             self.emit(f"for (int {counter} = 0; {counter} < {rounds}; {counter} += 1) {{")
             self.depth += 1
         first = bare(place) if loop.step == 1 else f"{place} * {loop.step}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from jitml.codegen.cuda.emit.blocks import SPREAD, has_thread_loop
+from jitml.codegen.cuda.emit.blocks import SIDE_BY_SIDE, SPREAD, has_thread_loop
 from jitml.codegen.cuda.emit.expressions import CudaBuffer, CudaIndex, bare
 from jitml.codegen.cuda.emit.spelling import identifier, literal, memory_type_of
 from jitml.codegen.cuda.emit.statements import ModuleText, known_trips, most_trips
@@ -328,7 +328,7 @@ class _LaunchWriter:
             return lines
         test = " && ".join(f"ji_aligned({name})" for name in text.unproven)
         inner = [line if line.startswith("#") else f"  {line}" for line in lines]
-        other = [re.sub(r"\bleft_(\d+)\b", r"left_other_\1", line) for line in inner]
+        other = [re.sub(r"\bleft_(\d+)\b", r"left_other_\1", line).replace(SIDE_BY_SIDE, "#pragma unroll 1") for line in inner]
         return [
             *(f"  if ({test}) {{", "    constexpr bool wide = true;", *inner),
             *("  } else {", "    constexpr bool wide = false;", *other, "  }"),

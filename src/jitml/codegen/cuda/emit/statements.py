@@ -292,10 +292,15 @@ class SerialStatements(ScalarText):
 
 
 def known_trips(loop: Loop) -> int | None:
-    """Number of iterations of a loop whose limits are constants."""
+    """Number of iterations of a loop whose limits are a known distance apart."""
     if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
-        return max(0, -(-int(loop.stop.value - loop.start.value) // loop.step))
-    return None
+        distance = int(loop.stop.value - loop.start.value)
+    else:
+        span = affine(sub(loop.stop, loop.start))
+        if span is None or span.keys() != {""}:
+            return None
+        distance = span[""]
+    return max(0, -(-distance // loop.step))
 
 
 def most_trips(loop: Loop) -> int | None:
