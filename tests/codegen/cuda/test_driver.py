@@ -192,6 +192,11 @@ def test_contexts_of_others_are_put_back(driver: dict[str, str]) -> None:
 def other():
     library.fake_push_context(ctypes.c_void_p(0x77))
     device.free(device.allocate(8))
+    with device.together():
+        at = device.allocate(8)
+        with device.together():
+            device.launch(device.load("")["add_one"], 1, 32, 0, [at, 1])
+        device.free(at)
     now = ctypes.c_void_p()
     library.fake_context(ctypes.byref(now))
     assert now.value == 0x77

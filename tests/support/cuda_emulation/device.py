@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -122,6 +122,9 @@ class EmulatedDevice:
         assert isinstance(function, EmulatedFunction)
         given = [np.uint64(address) for address in addresses]
         self._do(lambda: self._launch(function, blocks, threads, shared, given))
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def synchronize(self) -> None:
         self._look()

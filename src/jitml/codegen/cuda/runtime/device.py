@@ -8,6 +8,7 @@ after the launches before it, so nobody waits for the GPU but `copy_out` and `sy
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -139,6 +140,9 @@ class Device(Protocol):
             shared: bytes of dynamic shared memory for each block.
             addresses: its parameters: pointers, and integers of 64 bits.
         """
+
+    def together(self) -> AbstractContextManager[None]:
+        """What this thread asks for inside comes one after the other, and takes less time to ask for."""
 
     def synchronize(self) -> None:
         """Wait until all is done.

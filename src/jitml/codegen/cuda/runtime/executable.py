@@ -63,6 +63,8 @@ class LoadedProgram:
         self.bound = BoundProgram(program, text, device.load(text.source))
         self.words = text.module.error_words if text.module.checks else 0
         self.constants, constants = _upload(device, list(program.kernels.constants.values()))
+        kernels = program.kernels
+        self._parts = list(kernels.table().values())[: len(kernels.inputs) + len(kernels.outputs)]
         self._layouts: dict[tuple[int, ...], CallLayout] = {}
         self._kept: list[CallMemory] = []
         self._graphs: OrderedDict[tuple[int, ...], DeviceGraph | None] = OrderedDict()
@@ -95,18 +97,15 @@ class LoadedProgram:
         Args:
             inputs, outputs: of the caller's arrays; of those that an alias stands for, whatever.
         """
-        layout, kernels = block.layout, self.program.kernels
-        bases = [block.at(layout.arena), block.at(layout.scratch)]
-        for ports, addresses in ((kernels.ports(kernels.inputs), inputs), (kernels.ports(kernels.outputs), outputs)):
-            for port, address in zip(ports, addresses, strict=True):
-                bases += [address + n * kernels.buffers[name].dtype.itemsize for n, name in enumerate(port.parts)]
-        bases += self.constants
+        given = (*inputs, *outputs)
+        own = [block.at(block.layout.arena), block.at(block.layout.scratch)]
+        bases = [*own, *(given[n] + offset for n, offset in self._parts), *self.constants]
         run = Run(self.device, block.address if self.words else 0)
         graph = self._graph(bases, run)
         if graph is not None:
             graph.replay()
             return
-        with suppress(RunStopped):  # the error record says why
+        with self.device.together(), suppress(RunStopped):  # the error record says why
             self.bound.run(bases, run)
 
     def _graph(self, bases: Sequence[int], run: Run) -> DeviceGraph | None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import atexit
 import ctypes
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from threading import get_ident
 from types import TracebackType
 from typing import Any
 
@@ -69,7 +71,7 @@ class CudaCode:
     def __getitem__(self, entry: str) -> CudaFunction:
         if entry not in self._functions:
             gpu = self._gpu
-            with gpu.lock, gpu.context:
+            with gpu.lock, gpu.turn:
                 status, handle = gpu.driver.cuModuleGetFunction(self._module, entry.encode())
                 if status == gpu.driver.CUresult.CUDA_ERROR_NOT_FOUND:
                     raise KeyError(entry)
@@ -89,31 +91,45 @@ class CudaGraph:
 
     def replay(self) -> None:
         gpu = self._gpu
-        with gpu.lock, gpu.context:
+        with gpu.lock, gpu.turn:
             gpu.calls(gpu.driver.cuGraphLaunch, self._executable, gpu.handle)
 
     def __del__(self) -> None:
         self._gpu.later(self._gpu.driver.cuGraphExecDestroy, self._executable)
 
 
-class _Current:
-    """Makes the GPU's context the calling thread's, and puts another one back."""
+class _Turn:
+    """What a thread that holds the device's lock works in: the GPU's context; after it another's is put back.
+
+    Inside of a turn the thread is not looked at again: the context is asked for once.
+    """
 
     def __init__(self, calls: Calls, context: Any) -> None:
         self._calls, self._context, self._address = calls, context, int(context)
-        self._pushed: list[bool] = []  # guarded by the device's lock
+        self._depth = 0
+        self._has_pushed = False
+        self.owner = 0  # the thread
 
     def __enter__(self) -> None:
+        if not self._depth or self.owner != get_ident():  # an exception from outside may have left a turn without its end
+            self._begin()
+        self._depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self.owner = 0
+            if self._has_pushed and not self._calls.is_dead:
+                self._calls(self._calls.driver.cuCtxPopCurrent)
+
+    def _begin(self) -> None:
         calls = self._calls
         found = int(calls(calls.driver.cuCtxGetCurrent))
         if found != self._address:
             # A thread that has none keeps ours: then there is nothing to put back.
             calls(calls.driver.cuCtxPushCurrent if found else calls.driver.cuCtxSetCurrent, self._context)
-        self._pushed.append(found not in (0, self._address))
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._pushed.pop() and not self._calls.is_dead:
-            self._calls(self._calls.driver.cuCtxPopCurrent)
+        self._has_pushed = found not in (0, self._address)
+        self._depth, self.owner = 0, get_ident()
 
 
 class Gpu:
@@ -144,11 +160,11 @@ class Gpu:
         self.multiprocessors = self._attribute("MULTIPROCESSOR_COUNT")
         self._most_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self.lock = lock()
-        self.context = _Current(calls, calls(driver.cuDevicePrimaryCtxRetain, self._device))
+        self.turn = _Turn(calls, calls(driver.cuDevicePrimaryCtxRetain, self._device))
         # What objects that nobody holds any more leave behind; `__del__` may come in the midst of anything.
         self._left: deque[tuple[Callable[..., Any], Any]] = deque()
         self._is_recording = False
-        with self.lock, self.context:
+        with self.lock, self.turn:
             self.handle = calls(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
             self._pool = self._make_pool()
             self._staging = Staging(calls, self.handle)
@@ -165,7 +181,7 @@ class Gpu:
 
     def memory(self) -> tuple[int, int]:
         driver = self.driver
-        with self.lock, self.context:
+        with self.lock, self.turn:
             status, free, total = driver.cuMemGetInfo()
             self.calls(lambda: (status,))
             held = self._pool_size("RESERVED_MEM_CURRENT") - self._pool_size("USED_MEM_CURRENT")
@@ -175,7 +191,7 @@ class Gpu:
         if not nbytes:
             return 0
         driver, calls = self.driver, self.calls
-        with self.lock, self.context:
+        with self.lock, self.turn:
             self._clear()
             try:
                 return int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle))
@@ -196,26 +212,26 @@ class Gpu:
             self.later(self._free_now, address)
 
     def copy_in(self, address: int, host: Array) -> None:
-        with self.lock, self.context:
+        with self.lock, self.turn:
             self._staging.copy_in(address, host)
 
     def copy_out(self, *pairs: tuple[Array, int]) -> None:
-        with self.lock, self.context:
+        with self.lock, self.turn:
             self._staging.copy_out(pairs)
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         if nbytes and target != source:
-            with self.lock, self.context:
+            with self.lock, self.turn:
                 self.calls(self.driver.cuMemcpyDtoDAsync, target, source, nbytes, self.handle)
 
     def fill(self, address: int, byte: int, nbytes: int) -> None:
         if nbytes:
-            with self.lock, self.context:
+            with self.lock, self.turn:
                 self.calls(self.driver.cuMemsetD8Async, address, byte, nbytes, self.handle)
 
     def load(self, source: str) -> DeviceCode:
         cubin = compile_cubin(source, self.arch)
-        with self.lock, self.context:
+        with self.lock, self.turn:
             self._clear()
             return CudaCode(self, cubin.code)
 
@@ -223,20 +239,31 @@ class Gpu:
         assert isinstance(function, CudaFunction)
         if not blocks:
             return
-        with self.lock, self.context:
-            if shared > function.shared:
-                self._let_share(function, shared)
-            place = function.parameters(addresses)
-            self.calls(self.driver.cuLaunchKernel, function.handle, blocks, 1, 1, threads, 1, 1, shared, self.handle, place, 0)
+        if self.turn.owner == get_ident():
+            self._launch(function, blocks, threads, shared, addresses)
+            return
+        with self.lock, self.turn:
+            self._launch(function, blocks, threads, shared, addresses)
+
+    def _launch(self, function: CudaFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
+        if shared > function.shared:
+            self._let_share(function, shared)
+        place = function.parameters(addresses)
+        self.calls(self.driver.cuLaunchKernel, function.handle, blocks, 1, 1, threads, 1, 1, shared, self.handle, place, 0)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self.lock, self.turn:
+            yield
 
     def synchronize(self) -> None:
-        with self.lock, self.context:
+        with self.lock, self.turn:
             self._clear()
             self.calls(self.driver.cuStreamSynchronize, self.handle)
 
     def record(self, work: Callable[[], None]) -> DeviceGraph:
         driver, calls = self.driver, self.calls
-        with self.lock, self.context:
+        with self.lock, self.turn:
             self._clear()
             # Relaxed: what other threads of other libraries do meanwhile neither fails nor breaks this.
             calls(driver.cuStreamBeginCapture, self.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -268,26 +295,23 @@ class Gpu:
         if self.calls.is_dead:
             return
         self._left.append((function, subject))
-        if not self._is_recording and self.lock.acquire():
-            try:
-                with self.context:
-                    self._clear()
-            finally:
-                self.lock.release()
+        if not self._is_recording:
+            with self.lock, self.turn:
+                self._clear()
 
     def close(self) -> None:
         """At the end of the interpreter: wait for what is under way, and give everything back. Later calls do nothing."""
+        if self.calls.is_dead:
+            return
         driver = self.driver
-        with self.lock:
-            if not self.calls.is_dead:
-                with self.context:
-                    self._clear()
-                    driver.cuStreamSynchronize(self.handle)  # what it says nobody could hear of any more
-                    self._staging.free()
-                    driver.cuMemPoolDestroy(self._pool)
-                    driver.cuStreamDestroy(self.handle)
-                driver.cuDevicePrimaryCtxRelease(self._device)
-            self.calls.end()
+        with self.lock, self.turn:
+            self._clear()
+            driver.cuStreamSynchronize(self.handle)  # what it says nobody could hear of any more
+            self._staging.free()
+            driver.cuMemPoolDestroy(self._pool)
+            driver.cuStreamDestroy(self.handle)
+        driver.cuDevicePrimaryCtxRelease(self._device)
+        self.calls.end()
 
     def _clear(self) -> None:
         """Do what `later` has been asked for; nothing while a graph is recorded, whose part it would be."""
@@ -300,7 +324,7 @@ class Gpu:
 
     def _order(self, first: Any, then: Any) -> None:
         driver, calls = self.driver, self.calls
-        with self.lock, self.context:
+        with self.lock, self.turn:
             event = calls(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
             calls(driver.cuEventRecord, event, first)
             calls(driver.cuStreamWaitEvent, then, event, 0)

@@ -1,13 +1,18 @@
 """Staging buffers: copies between NumPy's arrays and a GPU's memory through memory that the driver has pinned.
 
 From pinned memory the GPU copies by itself while the host goes on; and when a piece is in it, the caller's array may change.
-Where a copy is longer than one piece, the GPU copies one while the host copies another.
+Where a copy is longer than one piece, the GPU copies one while the host copies another; several threads share a piece, since one
+does not copy as fast as the GPU.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +21,9 @@ from jitml.codegen.cuda.runtime.driver import Calls
 
 Array = np.ndarray[Any, Any]
 
-PIECE = 4 << 20  # bytes
+PIECE = 8 << 20  # bytes
+_SHARE = 1 << 20  # bytes that are worth a thread
+_THREADS = min(4, os.cpu_count() or 1)
 _ALIGNMENT = 64
 
 
@@ -69,7 +76,7 @@ class Staging:
         while start < contents.size:
             piece = self._piece_with_room()
             taken = min(contents.size - start, PIECE - piece.used)
-            np.copyto(piece.bytes[piece.used : piece.used + taken], contents[start : start + taken])
+            _copy(piece.bytes[piece.used : piece.used + taken], contents[start : start + taken])
             self._calls(self._calls.driver.cuMemcpyHtoDAsync, address + start, piece.address + piece.used, taken, self._stream)
             piece.used += -(-taken // _ALIGNMENT) * _ALIGNMENT
             start += taken
@@ -111,7 +118,27 @@ class Staging:
 def _fill(piece: _Piece, parts: list[tuple[Array, int]]) -> None:
     piece.wait()
     for part, place in parts:
-        np.copyto(part, piece.bytes[place : place + part.size])
+        _copy(part, piece.bytes[place : place + part.size])
+
+
+def _copy(target: Array, source: Array) -> None:
+    """Copy bytes, by several threads if there are many: NumPy lets go of the interpreter's lock meanwhile."""
+    shares = min(_THREADS, target.size // _SHARE)
+    if shares < 2:
+        np.copyto(target, source)
+        return
+    ends = [target.size * n // shares for n in range(shares + 1)]
+    parts = [slice(start, end) for start, end in pairwise(ends)]
+    under_way = [_threads().submit(np.copyto, target[part], source[part]) for part in parts[1:]]
+    try:
+        np.copyto(target[parts[0]], source[parts[0]])
+    finally:
+        wait(under_way)  # whatever happens: nobody writes to memory that is used again
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS - 1, "jitml-copies")
 
 
 def _batches(pairs: Sequence[tuple[Array, int]]) -> Iterator[list[tuple[Array, int, int]]]:
