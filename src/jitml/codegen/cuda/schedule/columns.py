@@ -5,17 +5,17 @@ Where there are too few columns to fill the device, chunks of rows are summed si
 
 from __future__ import annotations
 
-from jitml.codegen.cuda.schedule.spread import Span, spans, spread
+from jitml.codegen.cuda.schedule.spread import Span, lanes, spans, spread
 from jitml.codegen.cuda.target import PROCESSORS, THREADS, WARP
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.passes import in_order, passes_of
-from jitml.kernels.schedule import BindLoop, Primitive, RFactor, Unroll
+from jitml.kernels.schedule import BindLoop, Primitive, RFactor, Split, Unroll, Vector
 
 ROWS = 32  # that are summed one after the other before their sum joins a longer one
 MOST_ROWS = 4096  # of one chunk
 FEW_COLUMNS = 8  # a warp that reads so few columns leaves the rest of each line to others
 BUSY = PROCESSORS * 1024  # threads that keep the device busy
-SHORT_ROW = 32  # elements of a row that one thread takes
+SHORT_ROW = 128  # bytes of a row that one thread takes
 WRITTEN_OUT = 16  # elements of a row that is written out, so that what several passes need stays in registers
 
 
@@ -31,7 +31,8 @@ def runs_down_columns(nest: GroupNest) -> bool:
 
 def _is_short(nest: GroupNest) -> bool:
     """Whether rows are so short that a thread takes each."""
-    return nest.size(nest.inner) <= SHORT_ROW and nest.size(nest.outer) >= THREADS
+    widest = max((s.dtype.itemsize for s in nest.loads), default=1)
+    return nest.size(nest.inner) * widest <= SHORT_ROW and nest.size(nest.outer) >= THREADS
 
 
 def schedule_columns(nest: GroupNest) -> list[Primitive]:
@@ -45,8 +46,7 @@ def schedule_columns(nest: GroupNest) -> list[Primitive]:
     ordered = any(map(in_order, nest.points.reductions))
     first, size = nest.inner[0], nest.size(nest.inner)
     if ordered or len(passes) > 1 or size <= ROWS:
-        written_out = [Unroll(axis.name) for axis in nest.inner if isinstance(axis.size, int)] if size <= WRITTEN_OUT else []
-        return [*_sums_of_sums(nest, nest.extent(first)), *spread(outer), *written_out]
+        return [*_sums_of_sums(nest, nest.extent(first)), *spread(outer), *_written_out(nest)]
     columns, rows = nest.size(nest.outer), nest.extent(first)
     chunks = max(BUSY // columns, -(-rows // MOST_ROWS))
     chunk = max(1, -(-rows // max(1, chunks) // ROWS) * ROWS if rows > ROWS else 1)
@@ -58,6 +58,18 @@ def schedule_columns(nest: GroupNest) -> list[Primitive]:
     chunked = RFactor(first.name, chunk, "c0", scope="memory")
     # Loops of the second nest come first: those of the first one may be fused, and names count the loops that are left.
     return [chunked, *totals(nest, most), *_sums_of_sums(nest, chunk), *spread(across)]
+
+
+def _written_out(nest: GroupNest) -> list[Primitive]:
+    """Short rows without a loop, in whole vectors where they are made of such."""
+    if not all(isinstance(axis.size, int) for axis in nest.inner):
+        return []
+    last, size = nest.inner[-1], nest.size(nest.inner)
+    width = lanes(nest, last, alone=False)
+    if len(nest.inner) == 1 and width > 1 and _is_short(nest) and not any(map(in_order, nest.points.reductions)):
+        piece = f"{last.name}v"
+        return [Split(last.name, width, piece), Unroll(piece), Vector(last.name)]
+    return [Unroll(axis.name) for axis in nest.inner] if size <= WRITTEN_OUT else []
 
 
 def _sums_of_sums(nest: GroupNest, rows: int) -> list[Primitive]:

@@ -15,12 +15,14 @@ from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.passes import in_order, passes_of
 from jitml.fusion.schedule.staging import Plan, staged
-from jitml.kernels.schedule import BindLoop, Fuse, Primitive, Reorder, RFactor, Split, Stage, Vector
+from jitml.kernels.schedule import BindLoop, Fuse, Jam, Primitive, Reorder, RFactor, Split, Stage, Vector
 
 TRIPS = 4  # iterations of a thread: a shorter row has a smaller block
 STRAIGHT = 64  # elements that a thread adds up one after the other
 LEAST_CHUNK = 4096
 MOST_ROW = 1 << 22  # elements that one block adds up
+TOGETHER = 4  # rows that a block takes side by side
+JAMMED_BYTES = 2048  # of such a row, at most
 COSTLY = 8.0  # work that is worth a place in shared memory
 WIDE = 128  # elements of a last axis that is long enough for the threads of a block
 
@@ -40,7 +42,23 @@ def schedule_rows(nest: GroupNest) -> list[Primitive]:
         blocks = [BindLoop("c0.0", "block"), *(BindLoop(f"{axis.name}.0", "block") for axis in nest.outer)]
         most = -(-nest.extent(first) // chunk)
         return [chunked, *totals(nest, most), *blocks, *_threads(nest, is_chunk=True)]
-    return [*_staged(nest), *(BindLoop(axis.name, "block") for axis in nest.outer), *_threads(nest)]
+    blocks = [BindLoop(axis.name, "block") for axis in nest.outer]
+    if _are_jammed(nest, len(passes)):
+        return [*blocks, *_threads(nest), Jam(nest.outer[-1].name, TOGETHER)]
+    return [*_staged(nest), *blocks, *_threads(nest)]
+
+
+def _are_jammed(nest: GroupNest, passes: int) -> bool:
+    """Whether a block takes several rows side by side: of short ones a thread has too little to wait for otherwise.
+
+    What several passes over them read stays in the first cache, without scratch.
+    """
+    nbytes = nest.size(nest.inner) * max((s.dtype.itemsize for s in nest.loads), default=1)
+    if not nest.outer or nbytes > (JAMMED_BYTES if passes == 1 else JAMMED_BYTES // 4):
+        return False
+    rows = nest.outer[-1]
+    is_whole = isinstance(rows.size, int) and nest.extent(rows) % TOGETHER == 0
+    return is_whole and nest.size(nest.outer) >= 32 * TOGETHER * PROCESSORS
 
 
 def _power_of_two(n: int) -> int:

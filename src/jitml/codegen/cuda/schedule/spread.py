@@ -112,4 +112,4 @@ def lanes(nest: GroupNest, axis: Axis, *, alone: bool) -> int:
     return width if width <= nest.extent(axis) else 1
 
 
-MOST_LANES = 8
+MOST_LANES = 16
