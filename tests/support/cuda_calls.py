@@ -39,7 +39,7 @@ def run_plan(module: EmulatedModule | None, plan: CallPlan, memory: Mapping[str,
     for work in plan.work:
         match work:
             case Launch():
-                pointers = [held[name] for name in work.buffers]
+                pointers = [*(held[name] for name in work.buffers), *([0] if work.has_error else [])]
                 assert module is not None
                 module.launch(work.entry, work.blocks, work.threads, *pointers, shared=work.shared, order=order)
             case HostWork():

@@ -47,10 +47,10 @@ def plan_copy(call: Call, program: KernelProgram, name: str) -> CallPlan:
     else:
         body, kind, count = _in_order(axes, target, index_type(axes, target, source))
     parameters = [written(kind, "y"), read(kind, "x"), *read_sizes(sizes)]
-    text = entry(name, parameters, [*lets, *body], f"{target.name} = {whole.name}")
+    text = entry(name, parameters, [*lets, *body], f"{target.name} = {whole.name}", has_error=bool(sizes))
     if sizes:
         count = min(count, MOST_BLOCKS)  # there may be much less to do
-    launch = Launch(name, count, THREADS, 0, (target.name, whole.name, *sizes))
+    launch = Launch(name, count, THREADS, 0, (target.name, whole.name, *sizes), bool(sizes))
     return CallPlan(text, (template("common"), template("copy")), (launch,))
 
 

@@ -68,16 +68,22 @@ def plan_gemm(call: Call, program: KernelProgram, name: str) -> CallPlan:
     kind, z = number_type(p.z.buffer.dtype), p.z.buffer.name
     reads = [p.x.buffer.name, p.y.buffer.name, *([p.values] if p.values is not None else [])]
     parameters = [f"{kind}* z", read(kind, "x"), read(kind, "y"), *([read("long long", "values")] if p.values else [])]
+    has_error = p.values is not None
     comment = f"{z} {'+' if p.adds else ''}= {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
     if cut.parts == 1:
-        text = entry(name, parameters, [*_extents(p), *body], comment)
-        return CallPlan(text, _templates(), (Launch(name, blocks, THREADS, 0, (z, *reads)),))
+        text = entry(name, parameters, [*_extents(p), *body], comment, has_error=has_error)
+        return CallPlan(text, _templates(), (Launch(name, blocks, THREADS, 0, (z, *reads), has_error),))
     scratch = Buffer(f"{name}_parts", p.z.buffer.dtype, (cut.parts, p.stacks, p.m, p.n))
-    sums = entry(name, [f"{kind}* parts", *parameters[1:]], [*_extents(p), *body], comment)
-    sums += entry(f"{name}_sum", [*parameters[:1], read(kind, "parts"), *parameters[3:]], [*_extents(p), *_summing(p, cut)])
+    sums = entry(name, [f"{kind}* parts", *parameters[1:]], [*_extents(p), *body], comment, has_error=has_error)
+    sums += entry(
+        f"{name}_sum",
+        [*parameters[:1], read(kind, "parts"), *parameters[3:]],
+        [*_extents(p), *_summing(p, cut)],
+        has_error=has_error,
+    )
     work = (
-        Launch(name, blocks, THREADS, 0, (scratch.name, *reads)),
-        Launch(f"{name}_sum", blocks_for(p.stacks * p.m * p.n), THREADS, 0, (z, scratch.name, *reads[2:])),
+        Launch(name, blocks, THREADS, 0, (scratch.name, *reads), has_error),
+        Launch(f"{name}_sum", blocks_for(p.stacks * p.m * p.n), THREADS, 0, (z, scratch.name, *reads[2:]), has_error),
     )
     return CallPlan(sums, _templates(), work, (scratch,))
 

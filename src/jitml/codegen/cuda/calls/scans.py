@@ -173,8 +173,11 @@ class _ScanPlanner:
         element = number_type(self.y.dtype)
         types = {"y": f"{element}* y", "x": f"const {element}* x", "parts": f"{self.kind}* parts"}
         buffers = {"y": self.y.name, "x": self.x.name, "parts": parts.name if parts else ""}
-        text = entry(symbol, [*(types[n] for n in names), *read_sizes(self.sizes)], [*self.lets, *body])
-        return text, Launch(symbol, blocks_for(count, each), THREADS, 0, (*(buffers[n] for n in names), *self.sizes))
+        text = entry(
+            symbol, [*(types[n] for n in names), *read_sizes(self.sizes)], [*self.lets, *body], has_error=bool(self.sizes)
+        )
+        buffers_in_order = (*(buffers[n] for n in names), *self.sizes)
+        return text, Launch(symbol, blocks_for(count, each), THREADS, 0, buffers_in_order, bool(self.sizes))
 
 
 def _without(buffer: Buffer, axis: int) -> Buffer:

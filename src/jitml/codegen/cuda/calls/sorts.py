@@ -44,6 +44,7 @@ class _SortPlanner:
 
     def __init__(self, call: Call, x: Buffer, y: Buffer, name: str, n: int, rows: int) -> None:
         self.call, self.x, self.y, self.name, self.n, self.rows = call, x, y, name, n, rows
+        self.is_sized = bool(call.reads[1:])
         self.carries = call.name == "argsort"
         self.key = "ji_f16_bits" if x.dtype == np.float16 else number_type(x.dtype)
         self.span = _LEAST_SPAN
@@ -90,9 +91,9 @@ class _SortPlanner:
             f"    [=](long long at) {{ return x[at]; }}, {self._taking(put)});",
         ]
         parameters += [f"const {self.key}* x", *self._lengths()]
-        text = entry(self.name, parameters, body, f"{self.y.name} = {self.call.name} of {self.x.name}")
+        text = entry(self.name, parameters, body, f"{self.y.name} = {self.call.name} of {self.x.name}", has_error=self.is_sized)
         blocks = blocks_for(self.rows * -(-self.n // self.span) * self.span, _TILE)
-        return text, Launch(self.name, blocks, THREADS, 0, (*self._target(0), *self.call.reads))
+        return text, Launch(self.name, blocks, THREADS, 0, (*self._target(0), *self.call.reads), self.is_sized)
 
     def _merging(self, stage: int) -> tuple[str, Launch]:
         """Runs of the stage before, merged in pairs."""
@@ -108,7 +109,8 @@ class _SortPlanner:
         parameters += [read(self.key, "x"), *([read("unsigned int", "from")] if self.carries else []), *self._lengths()]
         blocks = blocks_for(self.rows * -(-self.n // _TILE), 1)
         buffers = (*self._target(stage), *self._target(stage - 1), *self.call.reads[1:])
-        return entry(symbol, parameters, body), Launch(symbol, blocks, THREADS, 0, buffers)
+        text = entry(symbol, parameters, body, has_error=self.is_sized)
+        return text, Launch(symbol, blocks, THREADS, 0, buffers, self.is_sized)
 
     @property
     def _flag(self) -> str:
@@ -118,12 +120,12 @@ class _SortPlanner:
         return f"[=](long long at, {self.key} key, unsigned int place) {{ {put} }}"
 
     def _lengths(self) -> list[str]:
-        return [read("long long", "lengths")] if self.call.reads[1:] else []
+        return [read("long long", "lengths")] if self.is_sized else []
 
     def _head(self) -> list[str]:
         places = f"__shared__ unsigned int places[{_TILE}];" if self.carries else "unsigned int* const places = 0;"
         lines = [f"__shared__ {self.key} tile[{_TILE}];", places]
-        if not self.call.reads[1:]:
+        if not self.is_sized:
             return [*lines, f"const long long n = {self.n}, rows = {self.rows};"]
         limits = zip(("n", "rows"), (self.n, self.rows))
         return [

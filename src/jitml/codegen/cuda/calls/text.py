@@ -79,10 +79,16 @@ def size_lets(exprs: Sequence[Expr], sizes: Mapping[str, SizeSource]) -> tuple[l
     return lines, buffers
 
 
-def entry(name: str, parameters: Sequence[str], body: Sequence[str], comment: str = "", threads: int = THREADS) -> str:
-    """A function that is launched."""
+def entry(name: str, parameters: Sequence[str], body: Sequence[str], comment: str = "", *, has_error: bool = False) -> str:
+    """A function that is launched.
+
+    Args:
+        has_error: whether it looks for a check that has failed: for functions whose sizes are then nothing to go by.
+    """
     head = [f"// {comment}"] if comment else []
-    first = f'extern "C" __global__ void __launch_bounds__({threads}) {name}({", ".join(parameters)}) {{'
+    if has_error:
+        parameters, body = [*parameters, "const long long* error"], ["if (error && *error) return;", *body]
+    first = f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{'
     return "\n".join([*head, first, *(f"  {line}" for line in body), "}", ""])
 
 
