@@ -232,6 +232,27 @@ def _scan(call: Call, memory: _ProgramMemory) -> None:
     target[...] = ufunc.accumulate(source, axis=0, dtype=source.dtype)
 
 
+def _scatter(call: Call, memory: _ProgramMemory) -> None:
+    p, target = call.params, memory.whole(call.writes[0])
+    operands = call.reads[:-1] if p["sized"] else call.reads
+    seen = [seen_as(memory.buffers[name], shape) for name, shape in zip(operands, p["shapes"], strict=True)]
+    values, *indices = (memory.view(b.name, b) for b in seen)
+    axis, k = p["axis"], len(indices)
+    if p["sized"]:
+        extents = memory.whole(call.reads[-1]).tolist()
+        rank, shape = target.ndim, extents[target.ndim :]
+        target = target[tuple(map(slice, extents[:rank]))]
+        indices = [x[tuple(map(slice, shape))] for x in indices]
+        values = values[tuple(map(slice, (*extents[:axis], *shape, *extents[axis + k : rank])))]
+    limits = target.shape[axis : axis + k]
+    places = [np.clip(np.where(x < 0, x.astype(np.int64) + n, x), 0, max(n - 1, 0)) for x, n in zip(indices, limits)]
+    at = (slice(None),) * axis
+    for place in np.ndindex(*indices[0].shape):
+        one = (*at, *(int(x[place]) for x in places))
+        new = values[(*at, *place)]
+        target[one] = new if p["combine"] == "set" else _UFUNCS[p["combine"]](target[one], new)
+
+
 def _random(call: Call, memory: _ProgramMemory) -> None:
     numbers = memory.whole(call.writes[1])
     legacy, dtype = call.params["routine"].startswith("jitml_legacy_"), numbers.dtype
@@ -276,6 +297,7 @@ _CALLS = {
     "argsort": _argsort,
     "random": _random,
     "scan": _scan,
+    "scatter": _scatter,
     "host": _host,
     "empty": _empty,
     "zeros": _zeros,

@@ -38,6 +38,9 @@ class Call:
     `zeros`: writes[0] is all zeros; where the system can promise them, they are not written before they are touched.
     `scan`: writes[0] = reads[0] combined (`combine`) along `axis` with all that come before, or behind with `reverse`; both have
     strides of their own.
+    `scatter`: writes[0] with reads[0] combined (`combine`, or `set`) into it, in the order of the indices, at the places that the
+    index arrays reads[1:] name from `axis` on: from either end, and clamped. `shapes` are those in which it gets what it reads.
+    If it is `sized`, a last read, i64[], holds the extents of the result's axes and of the indices'.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
 
     updates: result -> the buffer whose contents it must hold when the step starts (as in `Kernel.updates`).

@@ -19,6 +19,7 @@ SHARED_BYTES = 40 << 10  # of scratch for the threads of a block, so that some b
 # Our own functions take matrices of any strides.
 _GEMM = Accepts(dtypes=frozenset((F32, F64)), small=8, epilogues=frozenset(("add",)))
 _SCAN = Accepts(dtypes=frozenset(d for d in DTYPES.values() if d.kind in "biuf" and d != F16))
+_SCATTER = Accepts(dtypes=_SCAN.dtypes, small=64)
 
 
 @cache
@@ -42,5 +43,5 @@ def cuda_target() -> Target:
         limits,
         Blocks(reduction=1024, chunk=32768),
         frozenset(("serial", "vector", "unroll", "block", "thread")),
-        {"gemm": _GEMM, "scan": _SCAN, **dict.fromkeys(("sort", "argsort", "random"), Accepts())},
+        {"gemm": _GEMM, "scan": _SCAN, "scatter": _SCATTER, **dict.fromkeys(("sort", "argsort", "random"), Accepts())},
     )

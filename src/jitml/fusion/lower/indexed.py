@@ -110,6 +110,9 @@ def lower_scatter(site: NestSite) -> None:
     """In the order of the indices, in place; leading and trailing axes run as plain loops around and inside."""
     (x, v, *indices), out = site.reads, site.out
     axis, depth = site.node.params["axis"], len(indices[0].shape)
+    if _is_for_the_library(site):
+        _call_library(site)
+        return
     shape = site.node.inputs[0].shape
     place = tuple(Var(f"k{d}") for d in range(depth))
     at: list[Expr] = [Var(f"i{a}") for a in range(len(x.shape))]
@@ -135,6 +138,32 @@ def lower_scatter(site: NestSite) -> None:
         site.steps.append(Call("copy", (x.name,), (out.name,), {}))
     else:
         site.emit(nest, out, v, *indices, updates={out.name: x.name})
+
+
+def _is_for_the_library(site: NestSite) -> bool:
+    """Whether the target scatters by a call: where there are too many indices for one to come after the other."""
+    scatter, (x, v, index, *_) = site.target.calls.get("scatter"), site.reads
+    dtypes = scatter is not None and (site.node.params["combine"] == "set" or scatter.takes(x.dtype))
+    return scatter is not None and dtypes and index.size > scatter.small and v.size > 0 and x.size > 0
+
+
+def _call_library(site: NestSite) -> None:
+    (x, v, *indices), out, axis = site.reads, site.out, site.node.params["axis"]
+    is_sized = not all(value.aval.is_static for value in site.node.inputs)
+    lengths: tuple[str, ...] = ()
+    if is_sized:
+        extents = [site.extent(0, a) for a in range(len(x.shape))] + [site.extent(2, d) for d in range(len(indices[0].shape))]
+        held = site.new_buffer(I64, (len(extents),))
+        site.emit(tuple(Store(held.name, (Const(k),), n) for k, n in enumerate(extents)), held)
+        lengths = (held.name,)
+    params = {
+        "axis": axis,
+        "combine": site.node.params["combine"],
+        "shapes": tuple(b.shape for b in (v, *indices)),
+        "sized": is_sized,
+    }
+    reads = (v.name, *(b.name for b in indices), *lengths)
+    site.steps.append(Call("scatter", reads, (out.name,), params, site.sources, {out.name: x.name}))
 
 
 def write_check(site: NestSite, checks: Mapping[int, int]) -> None:

@@ -10,6 +10,7 @@ from jitml.codegen.cuda.calls.plan import CallPlan
 from jitml.codegen.cuda.calls.products import plan_gemm
 from jitml.codegen.cuda.calls.random import plan_random
 from jitml.codegen.cuda.calls.scans import plan_scan
+from jitml.codegen.cuda.calls.scatters import plan_scatter
 from jitml.codegen.cuda.calls.sorts import plan_sort
 from jitml.errors import UnsupportedError
 from jitml.kernels.program import Call, KernelProgram
@@ -42,6 +43,7 @@ _PLANS: Mapping[str, Callable[[Call, KernelProgram, str], CallPlan]] = {
     "host": plan_host,
     "random": plan_random,
     "scan": plan_scan,
+    "scatter": plan_scatter,
     "sort": plan_sort,
     "zeros": plan_zeros,
 }

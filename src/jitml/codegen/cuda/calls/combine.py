@@ -10,9 +10,15 @@ _INFINITY = {"f32": "__int_as_float(0x7f800000)", "f64": "__longlong_as_double(0
 
 
 def combine_struct(name: str, combine: Combine, dtype: DType) -> str:
-    """`name::type`, `name::combine(a, b)` and `name::identity()`, for numbers of 32 or 64 bits; narrower integers are `int`."""
+    """`name::type`, `name::combine(a, b)` and `name::identity()`, for numbers of 32 or 64 bits; narrower integers are `int`.
+
+    Truth values are added up to whether one is true, and multiplied to whether all are.
+    """
     kind = wide_type(dtype)
     is_float = dtype.kind == "f"
+    if dtype.kind == "b":
+        logical: dict[Combine, Combine] = {"add": "or", "max": "or", "mul": "and", "min": "and"}
+        combine = logical.get(combine, combine)
     unsigned = kind if is_float else {"int": "unsigned int", "long long": "unsigned long long"}.get(kind, kind)
     match combine:
         case "add" | "mul":

@@ -36,6 +36,12 @@ def plan_sort(call: Call, program: KernelProgram, name: str) -> CallPlan:
     return _SortPlanner(call, x, y, name, n, y.size // n).plan()
 
 
+def sorted_rows(keys: Buffer, order: Buffer, lengths: Buffer, name: str) -> CallPlan:
+    """order = where the elements of a row of keys stand in a sort; `lengths` are those of `argsort`."""
+    call = Call("argsort", (keys.name, lengths.name), (order.name,), {})
+    return _SortPlanner(call, keys, order, name, keys.size, 1).plan()
+
+
 class _SortPlanner:
     """
     Args:
