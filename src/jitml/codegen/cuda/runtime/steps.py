@@ -254,11 +254,12 @@ def _worked_on_host(work: HostWork, slots: Mapping[str, Slot], bases: Sequence[i
         return bases[base] + offset
 
     reads, writes = [_HostBuffer(b) for b in work.reads], [_HostBuffer(b) for b in work.writes]
-    wanted = [(host.memory, address(host.buffer) - host.first) for host in (*reads, *writes) if host.memory.size]
-    run.read(*wanted)  # what is written too: between its elements there may be those of others
-    work.run([host.array for host in reads], [host.array for host in writes])
+    apart = [host for host in writes if not host.buffer.is_c_contiguous]  # between whose elements there may be those of others
+    wanted = [(host.memory, address(host.buffer) - host.first) for host in (*reads, *apart) if host.memory.size]
+    run.read(*wanted)
+    filled = work.run([host.array for host in reads], [host.array for host in writes])
     for host in writes:
-        if host.memory.size:
+        if host.memory.size and host.buffer.name in filled:
             run.device.copy_in(address(host.buffer) - host.first, host.memory)
 
 

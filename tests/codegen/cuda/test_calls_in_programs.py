@@ -1,0 +1,93 @@
+"""Functions whose steps are library calls, under `jit` on an emulated device: NumPy's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.config import CONFIG
+from support.cuda_emulation import ORDERS, has_compiler
+from support.cuda_emulation.device import EmulatedDevice, emulated
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="kernels are emulated by g++")
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDevice]:
+    monkeypatch.setattr("jitml.codegen.backend.CONFIG", replace(CONFIG, backend="cuda"))
+    with emulated() as device:
+        yield device
+
+
+def _add_at(x: Any, k: Any, v: Any) -> Any:
+    x = x.copy()
+    np.add.at(x, k, v)
+    return x
+
+
+def _put(x: Any, k: Any, v: Any) -> Any:
+    x = x.copy()
+    x[k] = v
+    return x
+
+
+RNG = np.random.default_rng(0)
+F32 = RNG.standard_normal((70, 90), np.float32)
+F64 = RNG.standard_normal((90, 40))
+K = RNG.integers(-70, 70, 300)
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "product": (lambda x, y: x @ y, (F32, F64.astype(np.float32))),
+    "product of a transposed matrix": (lambda x, y: x.T @ y.T + 1, (F64, F32.astype(np.float64))),
+    "product with a vector": (lambda x, y: x @ y[:, 0] - y[0, 0], (F32.astype(np.float64), F64)),
+    "batch": (lambda x, y: np.einsum("bij,bjk->bik", x, y), (RNG.random((3, 20, 30)), RNG.random((3, 30, 17)))),
+    "sort": (lambda x: np.sort(x, axis=0), (F32,)),
+    "argsort": (lambda x: np.argsort(x, axis=1, kind="stable"), (np.round(F32),)),
+    "cumsum": (lambda x: np.cumsum(x, axis=0), (F64,)),
+    "cumsum of a row": (lambda x: np.cumsum(x.astype(np.int64)), (K,)),
+    "cumprod": (lambda x: np.cumprod(1 + x / 100, axis=1), (F64,)),
+    "extremes": (lambda x: np.maximum.accumulate(x, axis=1), (F32,)),
+    "add.at": (_add_at, (F64[:70], K, RNG.random((300, 40)))),
+    "add.at of integers": (_add_at, (np.zeros(70, np.int64), K, np.arange(300))),
+    "put": (_put, (F32[:, 0].copy(), K, np.arange(300, dtype=np.float32))),
+    "bincount": (lambda k: np.bincount(k) + 1, (abs(K),)),
+    "weighted": (lambda k, w: np.bincount(k, w, 100), (abs(K), RNG.random(300))),
+    "histogram": (lambda x: np.histogram(x, 10)[0], (F32,)),
+    "mask": (lambda x: np.sort(x[x > 0]), (F32,)),
+    "unique": (lambda k: np.unique(k) + 1, (K,)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_calls_give_numpys_answers(name: str, device: EmulatedDevice) -> None:
+    function, arguments = PROGRAMS[name]
+    jitted, expected = jitml.jit(function, verify="never", host_calls="error"), function(*arguments)
+    for device.order in ORDERS:
+        got = jitted(*arguments)
+        assert got.dtype == expected.dtype
+        np.testing.assert_allclose(got, expected, rtol=2e-5 if expected.dtype == np.float32 else 1e-12, atol=1e-5)
+    (variant,) = jitted.variants
+    assert not variant.replays and device.launches
+
+
+def test_generators_go_on_as_numpys(device: EmulatedDevice) -> None:
+    def program(rng: Any) -> Any:
+        return rng.random(500), rng.random((3, 5), np.float32), rng.standard_normal(4), rng.integers(0, 10, 20)
+
+    ours, numpys = np.random.default_rng(3), np.random.default_rng(3)
+    jitted = jitml.jit(program, verify="never", host_calls="error")
+    for _ in range(2):
+        for got, expected in zip(jitted(ours), program(numpys), strict=True):
+            np.testing.assert_array_equal(got, expected)
+    assert ours.bit_generator.state == numpys.bit_generator.state
+    assert device.launches
+
+
+def test_an_index_out_of_bounds_is_numpys_error(device: EmulatedDevice) -> None:
+    with pytest.raises(IndexError, match="index 70 is out of bounds"):
+        jitml.jit(_add_at, verify="never")(np.zeros(70, np.int64), np.full(300, 70), np.arange(300))
