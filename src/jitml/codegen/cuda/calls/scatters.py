@@ -32,7 +32,7 @@ _KEYS = np.dtype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
-class _Extents:
+class _PlacedExtents:
     """Extents of axes, of which those that only the run knows are `x` and a number."""
 
     most: tuple[int, ...]
@@ -73,8 +73,8 @@ class _ScatterPlanner:
         runs = iter(range(len(self.out.shape) + depth))
         shape = self.out.shape
 
-        def extents(most: Sequence[int]) -> _Extents:
-            return _Extents(tuple(most), tuple(f"x{next(runs)}" if self.is_sized else f"{n}LL" for n in most))
+        def extents(most: Sequence[int]) -> _PlacedExtents:
+            return _PlacedExtents(tuple(most), tuple(f"x{next(runs)}" if self.is_sized else f"{n}LL" for n in most))
 
         self.lead, self.places, self.trail = extents(shape[:axis]), extents(shape[axis : axis + k]), extents(shape[axis + k :])
         self.index = extents(self.indices[0].shape)
@@ -189,7 +189,7 @@ class _ScatterPlanner:
         """A pointer to an element of the result."""
         first, end, _ = self.split
         steps = self.out.element_strides
-        places = _Extents(self.places.most, tuple(f"{n}LL" for n in self.places.most))  # as keys count them
+        places = _PlacedExtents(self.places.most, tuple(f"{n}LL" for n in self.places.most))  # as keys count them
         lead, trail = self.lead.place(l, steps[:first]), self.trail.place(t, steps[end:])
         return f"(out + ({lead}) + ({places.place(f'({key})', steps[first:end])}) + ({trail}))"
 
