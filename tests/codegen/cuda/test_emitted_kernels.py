@@ -116,6 +116,31 @@ kernel nested(x: i32[12, 9], y: i32[12, 9]) {
     }
   }
 }""",
+    # Loops that never run: what is added up is nothing, and nothing is stored.
+    "empty": """\
+kernel empty(x: f64[8], y: f64[8], s: f64[3]) {
+  for i in 3:3 block {
+    for j in 0:8 thread {
+      y[j] = 0.0
+    }
+  }
+  for i in 0:3 block {
+    cell t: f64 = 1.0
+    for j in 5:5 thread {
+      t add= x[j]
+      y[j] = 0.0
+    }
+    for jo in 0:0:4 thread {
+      for j in jo:jo + 4 vector {
+        y[j] = 0.0
+      }
+    }
+    s[i] = t
+  }
+  for i in 2:2 block {
+    y[i] = 0.0
+  }
+}""",
     # Limits that memory holds, of a loop for many blocks, and of one for the threads of one.
     "open": """\
 kernel open(n: i64[], x: f64[50], y: f64[50]) {

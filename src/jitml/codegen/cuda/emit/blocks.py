@@ -229,6 +229,8 @@ class BlockStatements(SerialStatements):
 
     def shared_loop(self, loop: Loop) -> None:
         """Thread t of T takes iterations t, t + T, ...; what they add up is combined afterwards."""
+        if most_trips(loop) == 0:
+            return
         self.meet(self.touched((loop,)))
         cells = {name: self.scope[name] for name in updated_outside(loop.body, self.scope)}
         combines: dict[str, Combine] = {

@@ -210,6 +210,8 @@ class _LaunchWriter:
         counts = [self._count(x) for x in loops]
         known = [known_trips(x) for x in loops]
         total = None if None in known else prod(n for n in known if n is not None)
+        if total == 0:
+            return WARP
         threads = self.text.threads if is_together else self._threads_alone(total, body)
         per_block = 1 if is_together else threads
         self.blocks = max(1, min(MOST_BLOCKS, -(-total // per_block))) if total is not None else BLOCKS_OF_OPEN_LOOPS
