@@ -6,10 +6,10 @@ import gc
 from collections.abc import Iterator
 
 import pytest
-from tests.support.host_device import host_device
 
 from jitml.device import dlpack
 from jitml.device.memory import ArrayDevice
+from support.host_device import host_device
 
 
 @pytest.fixture

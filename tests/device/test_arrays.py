@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.host_device import host_device
 
 import jitml
 from jitml.device.memory import ArrayDevice
 from jitml.device.view import DeviceView
 from jitml.errors import CompilerError
+from support.host_device import host_device
 
 x = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -33,7 +33,7 @@ def test_has_the_metadata_of_numpys_array(clean_device: ArrayDevice) -> None:
 
 VIEWS: list[Callable[[Any], Any]] = [
     lambda a: a[1],
-    lambda a: a[1, 2],
+    lambda a: a[1, 2, ...],
     lambda a: a[..., 0],
     lambda a: a[::-2, 1:5:2],
     lambda a: a[None, 1:, np.int64(3)],
@@ -61,6 +61,13 @@ def test_basic_views_show_what_numpys_show_and_copy_nothing(clean_device: ArrayD
     np.testing.assert_array_equal(np.asarray(shown), expected)
     if expected.size and isinstance(expected, np.ndarray):
         assert shown.strides == expected.strides
+
+
+def test_an_element_is_a_copy_as_in_numpy(clean_device: ArrayDevice) -> None:
+    a = on_device()
+    element, shown = a[1, 2], a[1, 2, ...]
+    a[1] = 0
+    assert (element.shape, float(element), float(shown)) == ((), x[1, 2], 0.0)
 
 
 def test_memory_lives_as_long_as_its_last_view(clean_device: ArrayDevice) -> None:

@@ -42,7 +42,7 @@ class Numba:
         return self.array.__cuda_array_interface__ | self.changed
 
 
-PARTS = [np.s_[:], np.s_[1:, ::2], np.s_[::-1, ::-2], np.s_[2, 3], np.s_[0:0], np.s_[:, None]]
+PARTS = [np.s_[:], np.s_[1:, ::2], np.s_[::-1, ::-2], np.s_[2, 3, ...], np.s_[0:0], np.s_[:, None]]
 
 
 @pytest.mark.parametrize("part", PARTS)

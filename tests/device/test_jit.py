@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.host_device import host_device
 
 import jitml
 from jitml.device.memory import ArrayDevice
+from support.host_device import host_device
 
 x = np.arange(24, dtype=np.float64).reshape(4, 6) / 7 + 0.1
 

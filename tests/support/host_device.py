@@ -51,6 +51,9 @@ class HostMemory:
             assert host.flags.c_contiguous
             ctypes.memmove(host.ctypes.data, source - APART, host.nbytes)
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        ctypes.memmove(target - APART, source - APART, nbytes)
+
     def synchronize(self) -> None:
         self.synchronized += 1
 

@@ -17,7 +17,7 @@ from jitml.device.dlpack import export
 from jitml.device.memory import ArrayDevice, HostArray, MemoryBlock, new_block
 from jitml.device.operations import apply, install, namespace
 from jitml.device.registry import CPU, device_named
-from jitml.device.view import DeviceView, address, block_of, device_view, fetch, store
+from jitml.device.view import DeviceView, address, block_of, device_of, device_view, fetch, store
 
 _BASIC = (int, np.integer, slice, EllipsisType, type(None))
 _SMALL = 100  # elements that are shown
@@ -133,10 +133,11 @@ class Array:
         return self.reshape(-1, order=order)
 
     def __getitem__(self, key: Any) -> Any:
-        """A view for basic indices; of shape () where NumPy would give a scalar. What arrays index is a copy."""
+        """A view for basic indices; one element, which is a scalar in NumPy, and what arrays index are copies."""
         items = key if isinstance(key, tuple) else (key,)
         if all(isinstance(item, _BASIC) and not isinstance(item, bool) for item in items):
-            return array_of(self._view[key])
+            view = self._view[key]
+            return array_of(view if view.ndim or any(item is ... for item in items) else _copied_element(view))
         return apply(operator.getitem, self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -313,6 +314,12 @@ def array_of(view: Any) -> Array:
     array._device = block_of(view).device
     view.owner = weakref.ref(array)
     return array
+
+
+def _copied_element(view: Any) -> DeviceView:
+    copy = new_view(device_of(view), view.dtype, ())
+    device_of(view).memory.copy(address(copy), address(view), view.itemsize)
+    return copy
 
 
 def new_view(device: ArrayDevice, dtype: Any, shape: tuple[int, ...]) -> DeviceView:

@@ -42,6 +42,9 @@ class DeviceMemory(Protocol):
     def copy_out(self, *pairs: tuple[HostArray, int]) -> None:
         """Copy from addresses to dense arrays, and wait for it."""
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy on the device."""
+
     def synchronize(self) -> None:
         """Wait for all that has been asked for; raise what has gone wrong there."""
 

@@ -62,6 +62,11 @@ def apply(function: Function, *args: Any, **kwargs: Any) -> Any:
         _running.reset(token)
 
 
+def forget_operations() -> None:
+    """Let all that has been compiled go, with the memory that programs keep for their next call."""
+    _OPERATIONS.known.clear()
+
+
 def compiled_alone(function: Function) -> Function:
     """A function compiled for whoever keeps it."""
     assert _OPERATIONS.compile is not None

@@ -31,7 +31,10 @@ def _cuda() -> ArrayDevice:
         strides = tuple(s // view.itemsize for s in view.strides)
         return protocol.DeviceArgument(address(view), view.shape, view.dtype, strides)
 
-    return ArrayDevice("cuda", _CUDA, runtime.device(), "cuda", _called, given, _taken)
+    memory, known = runtime.device(), _made.get("cuda")
+    if known is not None and known.memory is memory:
+        return known
+    return ArrayDevice("cuda", _CUDA, memory, "cuda", _called, given, _taken)
 
 
 def _called(executable: Any, inputs: list[Any]) -> Any:
@@ -78,7 +81,7 @@ def device_named(name: str) -> ArrayDevice:
     """
     require_known(name)
     with _making:
-        if name not in _made:
+        if name not in _made or _MAKERS[name] is _OWN.get(name):  # whose runtime knows whether it is the same GPU
             _made[name] = _MAKERS[name]()
         return _made[name]
 
