@@ -36,9 +36,9 @@ CHECK = (
 _measured = partial(Part, verifies=False)
 MEASURE = (
     _measured("limits", "What can this device do?", "gpu.speed.limits", 25, 1, 20, _GPU | {"nvrtc"}),
-    _measured("kernels", "How near do memory-bound kernels come to a copy?", "gpu.speed.kernels", 90, 8, 60, _PROGRAMS),
+    _measured("kernels", "How near do memory-bound kernels come to a copy?", "gpu.speed.kernels", 90, 8, 60, _PROGRAMS, True),
     _measured("products", "How near are products to cuBLAS? Launches?", "gpu.speed.products", 60, 1, 30, _PROGRAMS | {"torch"}),
-    _measured("everyday", "Who is ahead on everyday programs?", "gpu.speed.everyday", 120, 12, 110, _PROGRAMS),
-    _measured("gradients", "Who is ahead on derivatives?", "gpu.speed.gradients", 90, 8, 80, _PROGRAMS),
+    _measured("everyday", "Who is ahead on everyday programs?", "gpu.speed.everyday", 120, 12, 110, _PROGRAMS, True),
+    _measured("gradients", "Who is ahead on derivatives?", "gpu.speed.gradients", 90, 8, 80, _PROGRAMS, True),
 )
 PARTS: Mapping[str, Sequence[Part]] = {"check": CHECK, "measure": MEASURE}

@@ -35,6 +35,7 @@ class Raw:
         self.stream = ask(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
         major, minor = (self.attribute(f"COMPUTE_CAPABILITY_{name}") for name in ("MAJOR", "MINOR"))
         self.arch = f"sm_{major}{minor}"
+        self._modules: dict[tuple[str, str], Any] = {}
 
     def attribute(self, name: str) -> int:
         return int(
@@ -43,8 +44,10 @@ class Raw:
 
     def function(self, source: str, name: str, arch: str | None = None) -> Any:
         """A kernel of a text, loaded; the module stays."""
-        module = ask(driver.cuModuleLoadData, cubin(source, arch or self.arch))
-        return ask(driver.cuModuleGetFunction, module, name.encode())
+        key = source, arch or self.arch
+        if key not in self._modules:
+            self._modules[key] = ask(driver.cuModuleLoadData, cubin(*key))
+        return ask(driver.cuModuleGetFunction, self._modules[key], name.encode())
 
     def array(self, x: Array) -> int:
         """Memory on the device with the contents of an array; for the life of the process."""
@@ -62,7 +65,8 @@ class Raw:
         return result
 
     def launch(self, function: Any, blocks: int, threads: int, args: Sequence[Any], shared: int = 0) -> None:
-        ask(driver.cuLaunchKernel, function, blocks, 1, 1, threads, 1, 1, shared, self.stream, Packed(args).address, 0)
+        packed = Packed(args)  # it has to live until the driver has copied it
+        ask(driver.cuLaunchKernel, function, blocks, 1, 1, threads, 1, 1, shared, self.stream, packed.address, 0)
 
     def wait(self) -> None:
         ask(driver.cuStreamSynchronize, self.stream)

@@ -70,7 +70,7 @@ def environment(backend: str, verifies: bool = True) -> dict[str, str]:
     paths = [str(ROOT / "src"), str(ROOT / "bench"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
     own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "JITML_VERIFY": "never", "JITML_CHECK": str(int(verifies))}
     # Every framework of the measurements would take most of the memory for itself, and as many threads as there are cores.
-    own |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONFAULTHANDLER": "1"}
+    own |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
     return dict(os.environ) | own | {"JITML_BACKEND": backend}
 
 

@@ -29,7 +29,8 @@ def cases(setting: Setting) -> Cases:
     yield "arguments changed in place", changed_in_place
     yield "torch's arrays to a compiled function", torch_arguments
     yield "a gradient", gradient
-    yield "the time of a call", time_of_a_call
+    if setting.device == "real":
+        yield "the time of a call", time_of_a_call
 
 
 def on_device(x: Any) -> Any:

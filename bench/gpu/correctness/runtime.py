@@ -238,7 +238,7 @@ def forks() -> Outcome:
 
 
 def _said(program: str, wanted: str) -> Outcome:
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-W", "ignore", "-c", program]  # Python warns of forks where there are threads
     done = subprocess.run(command, capture_output=True, text=True, env=environment(""), timeout=25, check=False)
     said = done.stdout.strip() + (f" (stderr: {done.stderr[-800:]})" if done.stderr.strip() else "")
     if done.returncode or wanted not in said or "no error" in said or done.stderr.strip():

@@ -8,14 +8,15 @@ from workloads import WORKLOADS, Workload
 
 
 def cases(setting: Setting) -> Cases:
-    return suite_cases([program(workload) for workload in WORKLOADS.values()], setting)
+    return suite_cases([program(workload, setting) for workload in WORKLOADS.values()], setting)
 
 
-def program(workload: Workload) -> Program:
+def program(workload: Workload, setting: Setting) -> Program:
+    size = workload.small if setting.device == "emulated" else workload.full
     return Program(
         workload.name,
         workload.function,
-        lambda seed: workload.make_inputs(seed=seed),
+        lambda seed: workload.make_inputs(size, seed),
         workload.loss,
         workload.argnums,
         workload.mutates,

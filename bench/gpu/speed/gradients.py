@@ -17,14 +17,15 @@ _LOOPS = ("leapfrog", "jacobi", "lstm")
 
 
 def cases(setting: Setting) -> Cases:
-    return suite_cases([program(workload) for workload in WORKLOADS.values()], setting, COLUMNS)
+    return suite_cases([program(workload, setting) for workload in WORKLOADS.values()], setting, COLUMNS)
 
 
-def program(workload: Workload) -> Program:
+def program(workload: Workload, setting: Setting) -> Program:
+    size = workload.small if setting.device == "emulated" else workload.full
     return Program(
         workload.name,
         workload.by_hand,
-        lambda seed: workload.make_inputs(seed=seed),
+        lambda seed: workload.make_inputs(size, seed),
         own={
             "jitml": lambda: _ours(workload),
             "stand-in": lambda: _ours(workload),

@@ -12,7 +12,7 @@ from gpu.cases import Cases, Outcome, Setting
 from gpu.failures import Skipped
 from gpu.speed.columns import compiled, to_device, to_host
 from gpu.speed.limits import random
-from gpu.speed.suites import _model, require_near
+from gpu.speed.suites import model_of, require_near
 from gpu.speed.timing import medians, rotating, timings, turn
 
 PRODUCTS = [((n, n), (n, n), dtype) for dtype in ("f4", "f8", "f2") for n in (512, 2048, 4096)]
@@ -91,7 +91,7 @@ def beside_torch(
             wanted = to_host(same(*theirs))
             require_near([mine], [wanted], {2: 2e-2, 4: 1e-4, 8: 1e-10}[mine.dtype.itemsize])
             calls[name] = rotating(same, [theirs])
-        model = dict(_model(jitted, args))
+        model = dict(model_of(jitted, args))
         return medians(timings(calls, rounds=5, batch=8e-3)), model
 
 
@@ -117,7 +117,7 @@ def measure_twenty(n: int, setting: Setting) -> Outcome:
                 own = to_device(column, args)
                 require_near([to_host(function(*own))], [twenty_kernels(*args)], 1e-4)
                 calls[column] = rotating(function, [own])
-                model = model or dict(_model(function, args))
+                model = model or dict(model_of(function, args))
             except Exception as error:  # a column that fails is a result, to be shown
                 failures[column] = f"{type(error).__name__}: {str(error)[:300]}"
         if not calls:

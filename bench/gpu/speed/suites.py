@@ -20,7 +20,7 @@ from gpu.speed.columns import COLUMNS, PACKAGES, compiled, to_device, to_host
 from gpu.speed.timing import medians, rotating, sets_for, timings, turn
 
 Function = Callable[..., Any]
-_MOST_DATA = 1 << 30  # bytes of a column's arguments, all sets together
+RESERVED = 45  # seconds for measurements, in which nothing more is compiled
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Program:
 class Prepared:
     """A program compiled in all columns that can run it."""
 
-    calls: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
     first: dict[str, float] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
@@ -71,6 +71,8 @@ def suite_cases(programs: list[Program], setting: Setting, columns: tuple[str, .
 
 
 def prepare(program: Program, columns: tuple[str, ...], setting: Setting) -> Outcome:
+    if setting.seconds_left < RESERVED:
+        raise Skipped("no time left to compile it: what has been compiled is to be timed")
     with turn(alone=False):
         ready = _prepared[program.name] = _ready(program, columns, setting)
     return {"first": ready.first, "not run": ready.failures}
@@ -78,11 +80,16 @@ def prepare(program: Program, columns: tuple[str, ...], setting: Setting) -> Out
 
 def measure(program: Program, columns: tuple[str, ...], setting: Setting) -> Outcome:
     """Times in microseconds, ours first; how many times ours the others are; what the model says."""
+    ready = _prepared.pop(program.name, None)
+    if ready is None or not ready.functions:
+        raise Skipped(f"no column runs it: {ready.failures}" if ready else "it was not compiled")
+    first = program.make(0)
+    nbytes = sum(x.nbytes for x in first if isinstance(x, np.ndarray))
+    sets = [first, *(program.make(seed) for seed in range(1, sets_for(nbytes) if setting.device == "real" else 2))]
     with turn(alone=True):
-        ready = _prepared.pop(program.name, None) or _ready(program, columns, setting)
-        if not ready.calls:
-            raise Skipped(f"no column runs it: {ready.failures}")
-        samples = timings(ready.calls)
+        calls = {name: rotating(f, [to_device(name, args) for args in sets]) for name, f in ready.functions.items()}
+        samples = timings(calls)
+        del calls
     seconds = medians(samples)
     figures: dict[str, Any] = {f"{column} us": 1e6 * taken for column, taken in seconds.items()}
     ours = seconds.get("jitml", seconds.get("stand-in"))
@@ -96,8 +103,6 @@ def measure(program: Program, columns: tuple[str, ...], setting: Setting) -> Out
 def _ready(program: Program, columns: tuple[str, ...], setting: Setting) -> Prepared:
     ready = Prepared()
     args = program.make(0)
-    nbytes = sum(x.nbytes for x in args if isinstance(x, np.ndarray))
-    count = max(1, min(sets_for(nbytes), _MOST_DATA // max(nbytes, 1)))
     eager = copy.deepcopy(args)
     with np.errstate(all="ignore"):
         result = program.function(*eager)
@@ -117,13 +122,12 @@ def _ready(program: Program, columns: tuple[str, ...], setting: Setting) -> Prep
             leaves = [to_host(x) for x in _leaves(_results(program, column, found, own))]
             ready.first[column] = time.perf_counter() - start
             require_near(leaves, _leaves(expected), program.rtol)
-            others = [to_device(column, program.make(seed)) for seed in range(1, count)]
-            ready.calls[column] = rotating(function, [own, *others])
+            ready.functions[column] = function
         except Exception as error:  # a column that fails is a result, to be shown
             ready.failures[column] = f"{type(error).__name__}: {str(error)[:300]}"
             continue
         if column in ("jitml", "stand-in"):
-            ready.model = _model(function, args)
+            ready.model = model_of(function, args)
     return ready
 
 
@@ -132,7 +136,7 @@ def _results(program: Program, column: str, found: Any, own: tuple[Any, ...]) ->
     return tuple(own[k] for k in program.mutates) if program.mutates and column != "jax" else found
 
 
-def _model(jitted: Any, args: tuple[Any, ...]) -> Mapping[str, Any]:
+def model_of(jitted: Any, args: tuple[Any, ...]) -> Mapping[str, Any]:
     try:
         return figures_of(jitted.lower(*args))
     except Exception as error:  # times are worth having without it

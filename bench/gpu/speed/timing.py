@@ -10,14 +10,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import optree
 
 BATCH = 4e-3  # seconds that a sample should last: the wait at its end costs some microseconds
 ROUNDS = 9
 SLOW = 0.25  # seconds of a call: it is sampled once
 AWAKE = 0.05  # seconds of work before the first sample: clocks of an idle GPU are low
-ROTATED = 160 << 20  # bytes of all sets of arguments together: several times the second cache
+ROTATED = 120 << 20  # bytes of all sets of arguments together: several times the second cache
 _MOST_SETS = 12
 
 
@@ -32,14 +35,36 @@ def turn(alone: bool) -> Iterator[None]:
 
 def synchronize() -> None:
     """Wait until the device has done all that this process has asked for; with no device there is nothing to wait for."""
+    driver = _driver()
+    if driver is None:
+        return
+    (error,) = driver.cuCtxSynchronize()
+    if int(error):
+        raise RuntimeError(f"the device says {error} after a measurement")
+
+
+@cache
+def _driver() -> Any:
+    """The driver, with the context that all libraries share as this thread's; None without a device."""
     try:
         from cuda.bindings import driver
 
-        (error,) = driver.cuCtxSynchronize()
-    except Exception:  # no driver
-        return
-    if int(error):
-        raise RuntimeError(f"the device says {error} after a measurement")
+        if int(driver.cuInit(0)[0]):
+            return None
+    except (ImportError, RuntimeError):  # no bindings, or no driver
+        return None
+    _, device = driver.cuDeviceGet(0)
+    _, context = driver.cuDevicePrimaryCtxRetain(device)
+    driver.cuCtxSetCurrent(context)
+    return driver
+
+
+def finish(result: Any) -> None:
+    """Wait for what a call has given, and all before it: JAX may not have handed it to the device yet."""
+    for leaf in optree.tree_leaves(result):
+        if hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
+    synchronize()
 
 
 def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS, batch: float = BATCH) -> dict[str, list[float]]:
@@ -56,19 +81,18 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS
             continue
         start, n = time.perf_counter(), 0
         while n < 3 or time.perf_counter() - start < AWAKE:
-            call()
+            result = call()
             n += 1
             if n % 16 == 0 or n < 3:
-                synchronize()
-        synchronize()
+                finish(result)
+        finish(result)
         once = _sample(call, 3)
         repeats[name] = max(1, min(2000, math.ceil(batch / max(once, 1e-7))))
     samples: dict[str, list[float]] = {name: [] for name in repeats}
     for _ in range(rounds):
         for name in repeats:
             call = columns[name]
-            call()
-            synchronize()
+            finish(call())
             samples[name].append(_sample(call, repeats[name]))
     return samples | slow
 
@@ -76,8 +100,8 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS
 def _sample(call: Callable[[], object], times: int) -> float:
     start = time.perf_counter()
     for _ in range(times):
-        call()
-    synchronize()
+        result = call()
+    finish(result)
     return (time.perf_counter() - start) / times
 
 
