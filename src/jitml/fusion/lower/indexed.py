@@ -169,7 +169,8 @@ def _call_library(site: NestSite) -> None:
 def write_check(site: NestSite, checks: Mapping[int, int]) -> None:
     """Raise NumPy's IndexError for the first index out of bounds, before anything is written.
 
-    One pass finds the extremes as vectors; only if they are out of bounds is the culprit looked for.
+    One pass finds the extremes as vectors; only if they are out of bounds is the culprit looked for. Threads of blocks look at
+    each index by itself, and the one that comes first names its own.
 
     Args:
         checks: operand -> the axis that it indexes.
@@ -186,11 +187,15 @@ def write_check(site: NestSite, checks: Mapping[int, int]) -> None:
         inside = Apply("bit_and", (Apply("ge", (Var("t0"), 0 - n), BOOL), less(Var("t0"), n)), BOOL)
         message = "index {} is out of bounds for axis {} with size {}"
         check = Check(inside, "IndexError", message, (Var("t0"), Const(axis), n), site.node.source)
+        culprit = _over(shape, (Let("t0", value), check), vector=False)
+        if "block" in site.target.kinds:
+            site.emit(culprit, index)
+            continue
         body: tuple[Stmt, ...] = (
             Cell("s0", Const(0)),
             Cell("s1", Const(-1)),
             *_over(shape, both, vector=True),
-            If(outside, _over(shape, (Let("t0", value), check), vector=False)),
+            If(outside, culprit),
         )
         site.emit(body, index)
 

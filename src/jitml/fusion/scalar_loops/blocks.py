@@ -12,7 +12,24 @@ from dataclasses import replace
 
 from jitml.kernels.analysis.dependence import Accesses, Path, accesses
 from jitml.kernels.analysis.races import loop_races
-from jitml.kernels.ir import Alloc, Apply, Cell, Check, If, Kernel, Loop, Stmt, Update, Var, While, affine, is_ordered, sub, walk
+from jitml.kernels.ir import (
+    Alloc,
+    Apply,
+    Cell,
+    Check,
+    Expr,
+    If,
+    Kernel,
+    Loop,
+    Stmt,
+    Update,
+    Var,
+    While,
+    affine,
+    is_ordered,
+    sub,
+    walk,
+)
 
 THREADS = 256  # of a block
 TILE = 4 * THREADS  # iterations that a block takes of a loop
@@ -60,7 +77,7 @@ class _Binder:
             nest.append(inner)
         if len(nest) > 1 and (_trips(nest[-1]) >= FEW or _trips(stmt) < MANY):
             return self.blocks(nest)
-        if len(nest) == 1 and _trips(stmt) < MANY and self.holds_threads(stmt, path):
+        if len(nest) == 1 and self.pays_inside(stmt, path):
             return replace(stmt, kind="block", body=self.inside(stmt.body, path))
         return self.blocks([stmt])
 
@@ -104,9 +121,11 @@ class _Binder:
                 return replace(stmt, test=self.inside(test, (*path, 0)), body=self.inside(body, (*path, 1)))
         return stmt
 
-    def holds_threads(self, loop: Loop, path: Path) -> bool:
+    def pays_inside(self, loop: Loop, path: Path) -> bool:
+        """Whether the threads of a block find more to do in one iteration than if each had iterations of its own."""
         bound = walk(self.inside(loop.body, path))
-        return any(isinstance(s, Loop) and s.kind == "thread" for s in bound)
+        most = max((_trips(s) for s in bound if isinstance(s, Loop) and s.kind == "thread"), default=0.0)
+        return most > 0 if _trips(loop) < MANY else THREADS <= most < float("inf")
 
     def sums(self, loop: Loop) -> bool:
         """Whether iterations are combined in a cell from outside."""
@@ -123,8 +142,12 @@ class _Binder:
 
 
 def _trips(loop: Loop) -> float:
-    """Iterations; many, if that is not known."""
-    span = affine(sub(loop.stop, loop.start))
-    if span is None or span.keys() != {""}:
-        return float("inf")
-    return max(0, -(-span[""] // loop.step))
+    """The most iterations there are; without an end, if that is not known."""
+    return max(0.0, -(-_length(loop.start, loop.stop) // loop.step))
+
+
+def _length(start: Expr, stop: Expr) -> float:
+    if isinstance(stop, Apply) and stop.fn == "minimum":
+        return min(_length(start, side) for side in stop.args)
+    span = affine(sub(stop, start))
+    return span[""] if span is not None and span.keys() == {""} else float("inf")
