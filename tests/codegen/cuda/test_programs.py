@@ -40,7 +40,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDevice]:
     "name",
     [
         *("attention", "bellman_ford", "bubble_sort", "cavity_flow", "conjugate_gradient", "fft_in_place", "ising", "k_means"),
-        *("lu_pivoted", "mandelbrot_shrinking", "monte_carlo_pi", "n_body", "viterbi", "upwind_advection"),
+        *("lu_pivoted", "mandelbrot_shrinking", "monte_carlo_pi", "n_body", "random_walk", "viterbi", "upwind_advection"),
     ],
 )
 def test_programs_agree_with_numpy(name: str, device: EmulatedDevice) -> None:

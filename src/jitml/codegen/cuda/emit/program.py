@@ -9,7 +9,7 @@ from pathlib import Path
 from jitml.codegen.cuda.emit.launches import KernelMemory, write_kernel
 from jitml.codegen.cuda.emit.statements import ModuleText
 from jitml.codegen.cuda.module import CudaModule, Launch
-from jitml.kernels.ir import Check, Kernel, walk
+from jitml.kernels.ir import Check, Draw, Kernel, walk
 from jitml.kernels.program import Region
 from jitml.memory.aliasing import storages
 from jitml.memory.program import Program
@@ -24,7 +24,7 @@ def prelude() -> str:
 
 
 def emit_program(program: Program, *, has_barriers: bool = True) -> CudaModule:
-    """The kernels of a program; its calls are written by `codegen/cuda/calls`.
+    """The kernels of a program, but for those that the host runs; its calls are written by `codegen/cuda/calls`.
 
     Args:
         has_barriers: False leaves them out, to show that this is noticed.
@@ -37,6 +37,11 @@ def emit_program(program: Program, *, has_barriers: bool = True) -> CudaModule:
 def assembled(module: ModuleText, functions: Sequence[str]) -> str:
     """The whole text of a module whose `__global__` functions are given."""
     return "\n\n".join([prelude(), *module.functions.definitions, *functions]) + "\n"
+
+
+def draws(kernel: Kernel) -> bool:
+    """Whether a kernel draws random numbers one by one: the host has the generators, and runs it."""
+    return any(isinstance(s, Draw) for s in walk(kernel.body))
 
 
 class _ProgramWriter:
@@ -52,6 +57,8 @@ class _ProgramWriter:
         if is_body:  # what has failed in an iteration, the next ones must not go on from
             self.may_have_failed |= _has_check(program)
         for step in program.kernels.steps:
+            if isinstance(step, Kernel) and draws(step):
+                continue
             if isinstance(step, Kernel):
                 names = [b.name for b in step.params]
                 groups = {name: place.group for name, place in storages(program, names).items()}

@@ -86,7 +86,7 @@ class BoundProgram:
         for step in kernels.steps:
             if isinstance(step, Region):
                 self._steps.append(self._region(step))
-            elif isinstance(step, Kernel):
+            elif isinstance(step, Kernel) and id(step) in text.module.launches:
                 self._steps += [self._launch(launch, self._slots) for launch in text.module.launches[id(step)]]
             else:
                 self._steps += self._call(text.calls[id(step)])
@@ -269,6 +269,7 @@ class _HostBuffer:
     def __init__(self, buffer: Buffer) -> None:
         self.buffer, self.first = buffer, first_element(buffer)
         self.memory = np.empty(extent(buffer), np.uint8)
+        self.has_gaps = self.memory.size > buffer.nbytes
         strides = tuple(step * buffer.dtype.itemsize for step in buffer.element_strides)
         self.array: Array = np.ndarray(buffer.shape, buffer.dtype, self.memory, self.first, strides)
 

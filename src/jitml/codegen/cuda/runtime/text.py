@@ -1,14 +1,16 @@
-"""Whole texts of programs: kernels, library calls and what the runtime adds, as one source; and what runs it step by step."""
+"""Whole texts of programs: kernels, library calls and what the runtime adds, as one source; and what the host does meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jitml.codegen.cuda.calls.calls import plan_call
-from jitml.codegen.cuda.calls.plan import CallPlan
-from jitml.codegen.cuda.emit.program import emit_program
+from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
+from jitml.codegen.cuda.emit.program import draws, emit_program
 from jitml.codegen.cuda.module import CudaModule
+from jitml.kernels.interpret import compile_kernel
+from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
 from jitml.memory.program import Program
 
@@ -24,7 +26,8 @@ class CudaText:
     Args:
         source: all of it.
         module: the kernels' part.
-        calls: what becomes of library calls, those of regions included, by their `id`.
+        calls: what becomes of library calls, and of kernels that draw random numbers in loops, by their `id`: the latter run on
+            the host, as Python. Those of regions are included.
     """
 
     source: str
@@ -35,7 +38,10 @@ class CudaText:
 def write_text(program: Program) -> CudaText:
     """The CUDA C++ of a program; no device is needed."""
     module = emit_program(program)
-    calls = {id(call): plan_call(call, around.kernels, name) for name, call, around in calls_in(program, "call")}
+    calls = {
+        id(step): plan_call(step, around.kernels, name) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
+        for name, step, around in _steps_in(program, "call")
+    }
     templates = dict.fromkeys(text for plan in calls.values() for text in plan.templates)
     parts = [module.source, *templates, *(plan.source for plan in calls.values())]
     if _has_index(program):
@@ -43,14 +49,30 @@ def write_text(program: Program) -> CudaText:
     return CudaText("\n".join(part for part in parts if part), module, calls)
 
 
-def calls_in(program: Program, path: str) -> Iterator[tuple[str, Call, Program]]:
-    """Library calls of a program and its regions: a name for each, the call, and the program that it stands in."""
+def _steps_in(program: Program, path: str) -> Iterator[tuple[str, Call | Kernel, Program]]:
+    """What is no launch of a kernel, in a program and its regions: a name for each, the step, and the program around it."""
     for n, step in enumerate(program.kernels.steps):
-        if isinstance(step, Call):
-            yield f"{path}_{n}_{step.name}", step, program
-        elif isinstance(step, Region):
+        if isinstance(step, Region):
             for k, body in enumerate(program.bodies[step.name]):
-                yield from calls_in(body, f"{path}_{n}_{k}")
+                yield from _steps_in(body, f"{path}_{n}_{k}")
+        elif isinstance(step, Call) or draws(step):
+            yield f"{path}_{n}_{step.name}", step, program
+
+
+def _on_host(kernel: Kernel) -> HostWork:
+    """A kernel that the host runs on copies of all that it touches."""
+    function, names = compile_kernel(kernel), kernel.writes
+
+    def run(reads: Sequence[Array], writes: Sequence[Array]) -> Sequence[str]:
+        arrays = {b.name: x for b, x in zip(kernel.params, reads, strict=True)}
+        function(arrays)
+        for name, written in zip(names, writes, strict=True):
+            written[...] = arrays[name]
+        return names
+
+    params = {b.name: b for b in kernel.params}
+    source = kernel.sources[0] if kernel.sources else None
+    return HostWork(kernel.name, kernel.params, tuple(params[name] for name in names), run, source)
 
 
 def _has_index(program: Program) -> bool:
