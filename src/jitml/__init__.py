@@ -15,7 +15,7 @@ from jitml.api import explain, jit
 from jitml.control import cond, fori_loop, scan, while_loop
 from jitml.device.array import Array
 from jitml.device.convert import asarray, from_dlpack
-from jitml.device.registry import devices
+from jitml.device.registry import copies, devices
 from jitml.errors import (
     DerivativeError,
     DeviceFault,
@@ -74,6 +74,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_name",
     "cond",
+    "copies",
     "custom_jvp",
     "custom_vjp",
     "debug_nans",

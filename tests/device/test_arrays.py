@@ -97,6 +97,7 @@ def test_numpy_gets_a_copy_which_is_counted(clean_device: ArrayDevice) -> None:
     assert (copies.to_device, copies.bytes_to_device, copies.to_host) == (1, x.nbytes, 0)
     np.asarray(a)[0] = 7
     assert a[0].tolist() == x[0].tolist()
+    assert jitml.copies("cuda") == copies is not jitml.copies("cuda")
     assert (copies.to_host, copies.bytes_to_host) == (2, x.nbytes + x[0].nbytes)
     assert np.asarray(a, np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="on cuda cannot be a NumPy array without a copy"):

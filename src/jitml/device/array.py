@@ -194,7 +194,7 @@ class Array:
         return self
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> HostArray:
-        """A copy on the host, which `explain` and `jitml.copies` count.
+        """A copy on the host, which `jitml.copies` counts.
 
         Raises:
             ValueError: `copy=False`.

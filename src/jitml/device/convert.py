@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from jitml.device.array import Array, of_block, to_device
 from jitml.device.dlpack import SharedTensor, take
 from jitml.device.memory import ArrayDevice, MemoryBlock
 from jitml.device.registry import CPU, device_named, device_of_kind, require_known
-from jitml.errors import DTypeError
+from jitml.errors import DTypeError, JitmlError
 from jitml.ir.types import is_supported
 
 _HOST_KINDS = (1, 3)  # DLPack's: memory of the host, ordinary or pinned
@@ -165,7 +166,8 @@ def _over(
     size = dtype.itemsize + sum(map(abs, steps)) if 0 not in shape else 0
 
     def give_back() -> None:
-        device.memory.hold_back(_LEGACY_STREAM)
+        with suppress(JitmlError):  # as in `MemoryBlock`
+            device.memory.hold_back(_LEGACY_STREAM)
         release()
 
     return of_block(MemoryBlock(device, low, size, give_back, is_readonly), dtype, shape, strides, address - low)

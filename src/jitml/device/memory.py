@@ -8,10 +8,13 @@ for these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+
+from jitml.errors import JitmlError
 
 HostArray = np.ndarray[Any, Any]
 
@@ -116,9 +119,10 @@ class MemoryBlock:
         """By which NumPy keeps the block alive as the base of a `DeviceView`."""
         return {"data": (self.address, self.readonly), "shape": (self.nbytes,), "typestr": "|u1", "version": 3}
 
-    def __del__(self) -> None:
+    def __del__(self, suppress: Any = suppress, of_ours: Any = JitmlError) -> None:  # names are gone when Python ends
         for stream in self.streams:
-            self.device.memory.wait_for(stream)
+            with suppress(of_ours):  # of a stream or a device that is gone, nobody uses the memory any more
+                self.device.memory.wait_for(stream)
         self._release()
 
 

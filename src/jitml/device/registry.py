@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from jitml.device.memory import ArrayDevice, owned_block
+from jitml.device.memory import ArrayDevice, CopyCount, owned_block
 from jitml.device.view import DeviceView, address, device_view
 from jitml.errors import NoDeviceError, UnsupportedError
 from jitml.forks import lock
@@ -28,8 +29,10 @@ def _cuda() -> ArrayDevice:
         raise NoDeviceError(f"the device cuda cannot be used: {error}", remedy=remedy) from error
 
     def given(view: DeviceView) -> Any:
-        strides = tuple(s // view.itemsize for s in view.strides)
-        return protocol.DeviceArgument(address(view), view.shape, view.dtype, strides)
+        if view.argument is None:
+            strides = tuple(s // view.itemsize for s in view.strides)
+            view.argument = protocol.DeviceArgument(address(view), view.shape, view.dtype, strides)
+        return view.argument
 
     memory, known = runtime.device(), _made.get("cuda")
     if known is not None and known.memory is memory:
@@ -43,14 +46,14 @@ def _called(executable: Any, inputs: list[Any]) -> Any:
 
 def _taken(device: ArrayDevice, result: Any) -> DeviceView:
     """A program's result, in memory that is ours from now on."""
-    size, strides, offset = result.dtype.itemsize, None, result.address - result.owned
+    size, shape, start = result.dtype.itemsize, result.shape, result.owned
+    offset, nbytes, strides = result.address - start, size * math.prod(shape), None
     if result.strides is not None:
         strides = tuple(size * step for step in result.strides)
-    highest = size * math.prod(result.shape)
-    if strides is not None and highest:
-        highest = size + sum(max(0, (n - 1) * step) for n, step in zip(result.shape, strides))
-    block = owned_block(device, result.owned, offset + highest if highest else 0)
-    return device_view(block, result.dtype, result.shape, strides, offset)
+        nbytes = nbytes and offset + size + sum(max(0, (n - 1) * step) for n, step in zip(shape, strides))
+    view = device_view(owned_block(device, start, nbytes), result.dtype, shape, strides, offset)
+    view.argument = result
+    return view
 
 
 _OWN: dict[str, Callable[[], ArrayDevice]] = {"cuda": _cuda}
@@ -105,6 +108,14 @@ def device_of_kind(dlpack: tuple[int, int]) -> ArrayDevice:
         if (name in _made or dlpack[0] == _CUDA) and device_named(name).dlpack == dlpack:
             return device_named(name)
     raise UnsupportedError(f"arrays of DLPack's device {dlpack} are of none of {', '.join(devices())}")
+
+
+def copies(device: str) -> CopyCount:
+    """How many arrays, and bytes, have been copied to a device and to the host since the device was first used.
+
+    `f.explain(x)` says which of them a call makes.
+    """
+    return replace(device_named(device).copies)
 
 
 def devices() -> tuple[str, ...]:

@@ -7,7 +7,6 @@ look at no element, and raises where NumPy would look; code that must see values
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from types import EllipsisType
 from typing import Any, NoReturn, TypeAlias
@@ -46,9 +45,11 @@ class DeviceView(np.ndarray[Any, Any]):
 
     Attributes:
         owner: the weak reference to the `Array` that shows it, if one does.
+        argument: what programs take for it, once one has been called with it.
     """
 
     owner: Callable[[], Any] | None = None
+    argument: Any = None
 
     def __getitem__(self, key: Any) -> Any:
         items = key if isinstance(key, tuple) else (key,)
@@ -107,12 +108,10 @@ def device_view(block: MemoryBlock, dtype: Any, shape: Shape, strides: Shape | N
         strides: in bytes; None for C order.
         offset: of the first element, in bytes.
     """
-    dtype = np.dtype(dtype)
     raw = np.asarray(block)
-    if strides is None or not block.nbytes:
-        stop = offset + math.prod(shape) * dtype.itemsize
-        return raw[offset:stop].view(dtype).reshape(shape).view(DeviceView)
-    return np.ndarray(shape, dtype, raw, offset, strides).view(DeviceView)
+    if not block.nbytes:
+        return raw.view(dtype).reshape(shape).view(DeviceView)
+    return DeviceView(shape, dtype, raw, offset, strides)
 
 
 def address(view: HostArray) -> int:
