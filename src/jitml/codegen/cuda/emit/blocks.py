@@ -15,7 +15,7 @@ from jitml.codegen.cuda.emit.builder import CudaValue
 from jitml.codegen.cuda.emit.expressions import CudaBuffer, bare
 from jitml.codegen.cuda.emit.functions import COMBINES, identity_of
 from jitml.codegen.cuda.emit.spelling import memory_type_of, type_of
-from jitml.codegen.cuda.emit.statements import ModuleText, SerialStatements, known_trips, most_trips, updated_outside
+from jitml.codegen.cuda.emit.statements import ModuleText, SerialStatements, earlier_end, known_trips, most_trips, updated_outside
 from jitml.kernels.ir import (
     Alloc,
     Apply,
@@ -23,6 +23,7 @@ from jitml.kernels.ir import (
     Check,
     Combine,
     Draw,
+    Expr,
     If,
     Let,
     Load,
@@ -33,9 +34,12 @@ from jitml.kernels.ir import (
     Update,
     Var,
     While,
+    add,
     children,
     expressions,
     is_ordered,
+    loaded_by,
+    variables_of,
     walk,
     walk_expression,
     walk_expressions,
@@ -248,30 +252,55 @@ class BlockStatements(SerialStatements):
         self.combine_all([(combines[name], total, own[name]) for name, total in totals.items()])
 
     def dealt_out(self, loop: Loop) -> None:
-        """The iterations of one thread; if they are few, written one after the other, so that all their loads are under way."""
-        most = most_trips(loop)
-        rounds = None if most is None else -(-most // self.threads)
-        if rounds is None or rounds > MOST_ROUNDS:
-            self.counted(loop, "(int)threadIdx.x", str(self.threads), self.threads)
+        """The iterations of one thread; if they are few, written side by side, so that all their loads are under way."""
+        most, threads = most_trips(loop), self.threads
+        rounds = 0 if most is None else -(-most // threads)
+        is_long = rounds > MOST_ROUNDS or (rounds > 1 and rounds * _weight(loop.body) > MOST_WEIGHT)
+        if most is None or is_long or loaded_by(loop.stop) or variables_of(loop.stop) & self.cells:
+            self.emit("#pragma unroll 1")
+            self.counted(loop, "(int)threadIdx.x", str(threads), threads)
             return
+        if known_trips(loop) is not None:
+            whole = most // threads
+            if whole:
+                self.rounds(loop, 0, whole)
+            if most % threads:
+                self.rounds(loop, whole, 1, end=loop.stop)
+            return
+        end = earlier_end(loop)
+        last = self.index(add(loop.start, most * loop.step)), self.index(end)
+        if rounds == 1 or most % threads:
+            self.rounds(loop, 0, rounds, end=end if rounds * threads == most else loop.stop)
+            return
+        narrow = all(x.is_narrow for x in last)
+        with self.braces(f"if ({bare(last[0].at(narrow=narrow))} <= {bare(last[1].at(narrow=narrow))})"):
+            self.rounds(loop, 0, rounds)
+        self.otherwise()
+        self.counted(loop, "(int)threadIdx.x", str(threads), threads)
+        self.close()
+
+    def rounds(self, loop: Loop, first: int, count: int, *, end: Expr | None = None) -> None:
+        """Some rounds, in each of which every thread takes one iteration; where there may be fewer, none from `end` on."""
         index, start = self.limits(loop, loop.step * self.threads * MOST_ROUNDS), self.index(loop.start)
-        narrow = index.is_narrow
-        place = "(int)threadIdx.x"
-        if rounds > 1:
+        narrow, place = index.is_narrow, "(int)threadIdx.x"
+        if count > 1:
             counter = self.name("round")
             place = f"({counter} * {self.threads} + {place})"
-            self.emit(SIDE_BY_SIDE if rounds * _weight(loop.body) <= MOST_WEIGHT else "#pragma unroll 1")
-            self.emit(f"for (int {counter} = 0; {counter} < {rounds}; {counter} += 1) {{")
+            self.emit(SIDE_BY_SIDE)
+            self.emit(f"for (int {counter} = 0; {counter} < {count}; {counter} += 1) {{")
             self.depth += 1
-        first = bare(place) if loop.step == 1 else f"{place} * {loop.step}"
-        begin = first if start.text == "0" else f"{start.at(narrow=narrow)} + {first}"
+        elif first:
+            place = f"({first * self.threads} + {place})"
+        ahead = bare(place) if loop.step == 1 else f"{place} * {loop.step}"
+        begin = ahead if start.text == "0" else f"{start.at(narrow=narrow)} + {ahead}"
         self.emit(f"const {'int' if narrow else 'i64'} {index.text} = {begin};")
-        if known_trips(loop) == rounds * self.threads:
+        if end is None:
             self.iteration(loop, index)
         else:
-            with self.braces(f"if ({index.text} < {self.stop(loop, index)})"):
+            stop = bare(self.index(end).at(narrow=narrow and self.index(end).is_narrow))
+            with self.braces(f"if ({index.text} < {stop})"):
                 self.iteration(loop, index)
-        if rounds > 1:
+        if count > 1:
             self.close()
 
     def combine_all(self, sums: Sequence[tuple[Combine, CudaValue, CudaValue]]) -> None:

@@ -184,25 +184,23 @@ class _LaunchWriter:
         if part.is_grid:
             assert isinstance(last, Loop)
             if self.looks:
-                self._look(is_together=is_together)
+                self._look()
             self.text.threads = _threads_for(_nest(last)[1])
             for stmt in ahead:
                 self.text.statement(stmt)
             return self._grid(last, is_together=is_together)
         is_together = is_together or any(isinstance(s, Loop) and s.kind in SPREAD for s in walk(body))
         if self.looks:
-            self._look(is_together=is_together)
+            self._look()
         self.text.threads = _threads_for(body) if is_together else 1
         self.text.is_alone, self.text.is_single = not is_together, not is_together
         for stmt in body:
             self.text.statement(stmt)
         return self.text.threads
 
-    def _look(self, *, is_together: bool) -> None:
-        if is_together:
-            self.text.emit("if (__syncthreads_or(threadIdx.x == 0 && *error != 0)) return;")
-        else:
-            self.text.emit("if (*error != 0) return;")
+    def _look(self) -> None:
+        """Leave if a check has failed before; how, is known when the rest is written (`_whole`)."""
+        self.text.emit(_LOOK)
 
     def _grid(self, loop: Loop, *, is_together: bool) -> int:
         """The iterations of a block loop, and of those that stand right in it, dealt out."""
@@ -325,7 +323,11 @@ class _LaunchWriter:
 
     def _whole(self, threads: int) -> list[str]:
         """The body; twice, if it depends on where arrays begin."""
-        text, lines = self.text, self.text.lines
+        text = self.text
+        # Threads that meet must not come to see it one by one, while another block is failing.
+        meets = any(word in line for line in text.lines for word in ("__syncthreads", "ji_warp_"))
+        sees = "__syncthreads_or(threadIdx.x == 0 && *error != 0)" if meets else "*error != 0"
+        lines = [line.replace(_LOOK, f"if ({sees}) return;") for line in text.lines]
         if not text.unproven:
             return lines
         test = " && ".join(f"ji_aligned({name})" for name in text.unproven)
@@ -337,6 +339,7 @@ class _LaunchWriter:
         ]
 
 
+_LOOK = "// look"
 _MOST_SHARED = 220 * 1024
 
 

@@ -313,6 +313,16 @@ def most_trips(loop: Loop) -> int | None:
     return max(0, -(-min(known) // loop.step)) if known else None
 
 
+def earlier_end(loop: Loop) -> Expr:
+    """What may end a loop before it has its most iterations: of `minimum(start + n, m)`, m."""
+    if isinstance(loop.stop, Apply) and loop.stop.fn == "minimum":
+        most = most_trips(loop)
+        for end, other in (loop.stop.args, loop.stop.args[::-1]):
+            if most is not None and affine(sub(end, loop.start)) == {"": most * loop.step}:
+                return other
+    return loop.stop
+
+
 def _unrolled_size(stmt: Stmt) -> float:
     trips = known_trips(stmt) if isinstance(stmt, Loop) else 1
     if trips is None or isinstance(stmt, While):

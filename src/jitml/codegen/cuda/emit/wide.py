@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from jitml.codegen.cuda.emit.blocks import BlockStatements
 from jitml.codegen.cuda.emit.expressions import CudaIndex, bare
 from jitml.codegen.cuda.emit.spelling import memory_type_of
-from jitml.codegen.cuda.emit.statements import ModuleText, known_trips, most_trips
+from jitml.codegen.cuda.emit.statements import ModuleText, earlier_end, known_trips, most_trips
 from jitml.kernels.ir import (
     Apply,
     Cell,
@@ -63,7 +63,7 @@ class WideStatements(BlockStatements):
         if not loads and not stores:
             return False
         if known_trips(loop) is None and affine(sub(loop.stop, loop.start)) is None:
-            end = self.index(_end(loop))
+            end = self.index(earlier_end(loop))
             start = self.index(add(loop.start, width))
             narrow = start.is_narrow and end.is_narrow
             with self.braces(f"if ({bare(start.at(narrow=narrow))} <= {bare(end.at(narrow=narrow))})"):
@@ -199,14 +199,6 @@ def _width(loop: Loop) -> int | None:
     """The iterations of a loop that has a few, at the most."""
     most = most_trips(loop) if loop.step == 1 else None
     return most if most in WIDTHS else None
-
-
-def _end(loop: Loop) -> Expr:
-    """What may end a loop early: of `minimum(start + width, n)`, n."""
-    match loop.stop:
-        case Apply("minimum", (x, y)) if affine(sub(x, loop.start)) == {"": _width(loop)}:
-            return y
-    return loop.stop
 
 
 def _along(expr: Expr, index: str) -> tuple[int, Expr] | None:
