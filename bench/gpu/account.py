@@ -139,7 +139,10 @@ def table_of(rows: Sequence[Row]) -> str:
 def compact(result: PartResult) -> list[str]:
     """A part's figures in as few characters as can be read: the columns' names once, then a line for each case."""
     rows = [row for row in result.rows if row.get("figures")]
-    columns = list(dict.fromkeys(name for row in rows for name in row["figures"] if not name.endswith(" / ours")))
+    names = dict.fromkeys(name for row in rows for name in row["figures"])
+    columns = [
+        name for name in names if not name.endswith((" / ours", "MB", ": bound by", ": launches", ": steps", ": Mop", "H200 us"))
+    ]
     if not rows:
         return []
     lines = [f"[{result.part}] " + " | ".join(columns)]
