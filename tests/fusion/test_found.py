@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import jitml
+from jitml.kernels.ir import Check, Kernel, walk
 from programs.small import check
 
 # Name: what `program` does with its arguments; what the arguments are.
@@ -62,3 +65,20 @@ def test_agrees(name: str) -> None:
 @pytest.mark.parametrize("name", RESIZED)
 def test_agrees_on_other_sizes(name: str) -> None:
     check(*RESIZED[name])
+
+
+def test_indices_are_checked_before_they_are_used() -> None:
+    """A row was stored in a result without rows, beyond its memory: what an index out of bounds is clamped to is not there."""
+
+    @jitml.jit
+    def f(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        y = np.sqrt(x)
+        np.maximum.at(y, at, y.max())
+        return y
+
+    steps = f.lower(np.ones((3, 4)), np.array([0, 0, 2])).program.kernels.steps
+    looking = [
+        k for k, step in enumerate(steps) if isinstance(step, Kernel) and any(isinstance(s, Check) for s in walk(step.body))
+    ]
+    scattering = [k for k, step in enumerate(steps) if isinstance(step, Kernel) and step.updates]
+    assert looking and scattering and max(looking) < min(scattering)

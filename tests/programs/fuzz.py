@@ -22,7 +22,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ.setdefault("JITML_CHECK", "1")
@@ -35,6 +36,7 @@ from programs.drawn.shrinking import shrink
 
 _RENEW_AFTER = 250  # programs: compiled code is never given back
 _parsing = threading.Lock()  # Python 3.11 loses count of its own recursion where two threads parse
+_LAST_WORDS = 4000  # bytes of what a crashed process told
 _SMALLEST_OF = 1  # how many failures of one kind are made smaller
 FOOTER = """
 
@@ -66,6 +68,7 @@ class Worker:
     def __init__(self, layer: str, seconds: float) -> None:
         self.layer, self.seconds = layer, seconds
         self.process: subprocess.Popen[str] | None = None
+        self.told: IO[bytes]
         self.judged = 0
 
     def judge(self, program: Drawn) -> Verdict:
@@ -83,29 +86,35 @@ class Worker:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            status = process.wait()
+            status, words = process.wait(), self._last_words()
             self.close()
-            return Verdict("crash", f"the process ended with status {status}")
+            return Verdict("crash", f"the process ended with status {status}{words}")
         return Verdict(**json.loads(answer))
 
     def _ready(self) -> subprocess.Popen[str]:
         if self.judged >= _RENEW_AFTER:
             self.close()
         if self.process is None:
-            command = [sys.executable, __file__, "--worker"]
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
+            command = [sys.executable, "-X", "faulthandler", __file__, "--worker"]
+            self.told = TemporaryFile()  # noqa: SIM115  # open as long as the process
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.told, text=True)
             assert self.process.stdout is not None
             self.process.stdout.readline()  # it says that it is there: what imports take on a busy machine is no program's
             self.judged = 0
         self.judged += 1
         return self.process
 
+    def _last_words(self) -> str:
+        """The end of what the process told on standard error, programs' output included."""
+        self.told.seek(0)
+        words = self.told.read()[-_LAST_WORDS:].decode(errors="replace").strip()
+        return f": {words}" if words else ""
+
     def close(self) -> None:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+            self.told.close()
             self.process = None
 
 

@@ -121,6 +121,7 @@ class _GroupSweep:
         for value in self.graph.inputs:
             if len(self.parts.users.get(value, [])) > 1:
                 self.merge(value, self.parts.users[value])
+        self.parts.look_first()
         self.parts.read_before_updates(self.in_place)
         for g, value in self.parts.read_after_loops(self.target.cost):
             self.decisions += [

@@ -17,9 +17,11 @@ from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import Cost
 
 
-def updated_by(node: Node) -> Iterable[Value]:
-    """The operands in whose memory a node's results are made."""
-    return carried_operands(node) if node.bodies else node.inputs[: node.op in UPDATES]
+def updated_by(g: Group) -> Iterable[Value]:
+    """The operands in whose memory a group makes its node's results."""
+    if g.node is None or g.only_looks:
+        return ()
+    return carried_operands(g.node) if g.node.bodies else g.node.inputs[: g.node.op in UPDATES]
 
 
 class Partition:
@@ -117,16 +119,24 @@ class Partition:
 
     def updaters(self, value: Value) -> list[Group]:
         """The groups made so far that change an array in part."""
-        return [g for g in self.groups if g.node is not None and value in map(self.unchecked, updated_by(g.node))]
+        return [g for g in self.groups if value in map(self.unchecked, updated_by(g))]
 
     def read_before_updates(self, in_place: Mapping[Value, Value]) -> None:
         """Who reads what a group changes in place goes first, wherever the two do not depend on each other."""
         pairs = [(self.stored[out], x) for out, x in in_place.items() if out in self.stored]
         for g in self.groups:
-            if g.node is not None:
-                pairs += [(g, self.unchecked(x)) for x in updated_by(g.node)]
+            pairs += [(g, self.unchecked(x)) for x in updated_by(g)]
         for g, x in pairs:
             g.follows += [h for h in self.users.get(x, []) if h is not g and h not in g.follows and self.connect(h, [g])]
+
+    def look_first(self) -> None:
+        """Let indices be used once they are known to be good: a clamped one reaches beyond an array that is empty."""
+        for look in [g for g in self.groups if g.checks]:
+            assert look.node is not None
+            users = [g for g in self.groups if look.node in g.members and g is not look]
+            for g in users:
+                if self.connect(look, [g]):
+                    g.follows.append(look)
 
     def read_after_loops(self, cost: Cost) -> Iterator[tuple[Group, Value]]:
         """Have products of large arrays that are in no cache wait for loops that read the same ones, where they can.
