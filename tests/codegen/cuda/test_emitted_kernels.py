@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitml
 from jitml.codegen.cuda.compiler import compile_cubin
+from jitml.codegen.cuda.emit.program import emit_program
+from jitml.codegen.cuda.schedule import schedule
+from jitml.codegen.cuda.target import cuda_target
+from jitml.errors import UnsupportedError
+from jitml.fusion.fuse import fuse
 from jitml.kernels.interpret import view_as
 from jitml.kernels.ir import Kernel
 from jitml.kernels.text.parser import parse
+from jitml.memory.plan import plan
 from support.cuda_emulation import KernelFault, build, has_compiler
 from support.emitted_cuda import EmulatedKernel, module_of
 from support.kernel_texts import BLOCK_KERNELS, KERNELS
@@ -113,6 +120,25 @@ kernel nested(x: i32[12, 9], y: i32[12, 9]) {
   for i in 2:12:3 block {
     for k in 1:9:2 block {
       y[i, k] = x[i, k] // 3_i32 + x[i - 1, k - 1] % 5_i32
+    }
+  }
+}""",
+    # More scratch than a kernel has without asking: what it asks for is the launch's.
+    "scratch_of_56_kib": """\
+kernel scratch_of_56_kib(x: f64[2, 7000], y: f64[2, 7000]) {
+  for i in 0:2 block {
+    alloc t: f64[7000] {
+      alloc u: f32[100] {
+        for j in 0:7000 thread {
+          t[j] = x[i, j] + 1.0
+        }
+        for j in 0:100 thread {
+          u[j] = f32(t[j * 70])
+        }
+        for j in 0:7000 thread {
+          y[i, j] = t[6999 - j] + f64(u[j % 100])
+        }
+      }
     }
   }
 }""",
@@ -247,6 +273,27 @@ def test_nvrtc_takes_the_same_text(arch: str) -> None:
     for name in ("blocks", "totals", "wide") if arch == "sm_90" else ("wide",):
         for entry, found in compile_cubin(module_of(parse(TEXTS[name])).source, arch).resources.items():
             assert found.frame == 0, entry  # neither spills nor arrays that no register can hold
+
+
+def test_what_a_block_cannot_have_is_refused() -> None:
+    text = TEXTS["scratch_of_56_kib"].replace("7000", "70000")
+    with pytest.raises(UnsupportedError, match="more scratch than the shared memory of a block has"):
+        module_of(parse(text))
+    (launch,) = (x for launches in module_of(parse(TEXTS["scratch_of_56_kib"])).launches.values() for x in launches)
+    assert launch.shared == 7000 * 8 + 100 * 4
+
+
+def test_kernels_that_differ_in_names_alone_share_their_functions() -> None:
+    def layers(x: Any, y: Any) -> tuple[Any, ...]:
+        return np.exp(x @ y) * 2, np.exp(y @ x) * 2
+
+    graph = jitml.jit(layers).lower(np.ones((30, 30)), np.ones((30, 30))).traced
+    kernels = fuse(graph, scheduler=schedule, target=cuda_target())
+    module = emit_program(plan(kernels))
+    entries = [launch.entry for launches in module.launches.values() for launch in launches]
+    assert len(entries) == 2 and len(set(entries)) == 1 == module.source.count('extern "C"')
+    (first, second) = (launch.buffers for launches in module.launches.values() for launch in launches)
+    assert not {*first} & {*second}
 
 
 def test_the_text_says_what_it_knows() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from jitml.codegen.cuda.emit.statements import ModuleText
 from jitml.codegen.cuda.module import CudaModule, Launch
 from jitml.kernels.ir import Check, Draw, Kernel, walk
 from jitml.kernels.program import Region
+from jitml.kernels.text.nameless import nameless
 from jitml.memory.aliasing import storages
 from jitml.memory.program import Program
 
@@ -51,6 +53,7 @@ class _ProgramWriter:
         self.launches: dict[int, tuple[Launch, ...]] = {}
         self.has_barriers = has_barriers
         self.may_have_failed = False
+        self.known: dict[Hashable, Kernel] = {}
 
     def steps(self, program: Program, path: str, *, is_body: bool) -> None:
         """The steps of a program; `path` leads to it from outside."""
@@ -60,17 +63,32 @@ class _ProgramWriter:
             if isinstance(step, Kernel) and draws(step):
                 continue
             if isinstance(step, Kernel):
-                names = [b.name for b in step.params]
-                groups = {name: place.group for name, place in storages(program, names).items()}
-                memory = KernelMemory(groups, frozenset(filter(lambda name: _is_aligned(program, name), names)))
-                functions, self.launches[id(step)] = write_kernel(
-                    *(self.module, step, f"{path}{step.name}", memory), looks=self.may_have_failed, has_barriers=self.has_barriers
-                )
-                self.functions += functions
-                self.may_have_failed |= any(isinstance(s, Check) for s in walk(step.body))
+                self.kernel(step, program, path)
             elif isinstance(step, Region):
                 for body in program.bodies[step.name]:
                     self.steps(body, f"{path}{step.name}_", is_body=True)
+
+    def kernel(self, kernel: Kernel, program: Program, path: str) -> None:
+        """The functions of a kernel, unless another one has the same."""
+        names = [b.name for b in kernel.params]
+        groups = {name: place.group for name, place in storages(program, names).items()}
+        memory = KernelMemory(groups, frozenset(name for name in names if _is_aligned(program, name)))
+        has_checks = any(isinstance(s, Check) for s in walk(kernel.body))
+        shapes = [(b.dtype, b.shape, b.strides, names.index(groups[b.name]), b.name in memory.aligned) for b in kernel.params]
+        key = (tuple(shapes), self.may_have_failed, nameless(kernel))
+        twin = self.known.get(key)
+        if twin is not None and not has_checks:  # each of those says where it stands
+            renamed = dict(zip((b.name for b in twin.params), names))
+            self.launches[id(kernel)] = tuple(
+                replace(launch, buffers=tuple(renamed[name] for name in launch.buffers)) for launch in self.launches[id(twin)]
+            )
+            return
+        functions, self.launches[id(kernel)] = write_kernel(
+            *(self.module, kernel, f"{path}{kernel.name}", memory), looks=self.may_have_failed, has_barriers=self.has_barriers
+        )
+        self.known.setdefault(key, kernel)
+        self.functions += functions
+        self.may_have_failed |= has_checks
 
 
 def _is_aligned(program: Program, name: str) -> bool:

@@ -5,9 +5,8 @@ Declarations, checks, calls of Python; and the parts that they are written in.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -18,7 +17,7 @@ from jitml.codegen.llvm.ir.declarations import Declarations, mentioned
 from jitml.errors import Source
 from jitml.ir.ops.host import HostFunction
 from jitml.kernels.ir import Buffer, Check, Kernel, walk
-from jitml.kernels.text.printer import show
+from jitml.kernels.text.nameless import nameless
 
 LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
 
@@ -53,9 +52,7 @@ class KnownKernel:
 
     @cached_property
     def text(self) -> str:
-        names = {b.name: f"{position}" for position, b in enumerate(self.kernel.params)}
-        text = show(replace(self.kernel, name="", params=(), updates={}))
-        return re.sub(r"\w+(?=\[)", lambda name: names.get(name[0], name[0]), text)
+        return nameless(self.kernel)
 
 
 @dataclass
