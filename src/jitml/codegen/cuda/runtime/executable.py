@@ -40,6 +40,7 @@ Array = np.ndarray[Any, Any]
 _KEPT_BYTES = 256 << 20  # of a block that is kept for the next call
 _KEPT_BLOCKS = 4
 _FEW = 3  # launches below which a graph gains nothing
+_NOTHING = np.zeros(0, np.int64)
 _GRAPHS = 4  # that a program keeps for arrays of the device
 
 
@@ -53,6 +54,19 @@ class CallMemory:
     def at(self, offset: int | None) -> int:
         assert offset is not None
         return self.address + offset
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRoom:
+    """An output's buffer, the bytes that it takes, and where among them its first element is."""
+
+    buffer: Buffer
+    nbytes: int
+    first: int
+
+
+def _with_rooms(buffers: Sequence[Buffer]) -> list[OutputRoom]:
+    return [OutputRoom(b, extent(b), first_element(b)) for b in buffers]
 
 
 class LoadedProgram:
@@ -129,6 +143,7 @@ class CudaCall(ProgramCall):
         super().__init__(loaded.program)
         self.loaded = loaded
         self._errors = needs.errors or Errors()
+        self._usual = _with_rooms(self.outputs)
         self.surround(self._checked, RunNeeds(None, needs.generators))
 
     def _checked(self, *args: Any) -> Any:
@@ -189,15 +204,15 @@ class CudaExecutable(CudaCall):
 
     def _answer(self, *args: Any) -> Any:
         given = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
-        buffers = exact_buffers(self.kernels, self.outputs, given)
-        sizes = [ELSEWHERE if k in self.aliases else extent(b) for k, b in enumerate(buffers)]
+        buffers = _with_rooms(exact_buffers(self.kernels, self.outputs, given)) if self.kernels.exact else self._usual
+        sizes = [ELSEWHERE if k in self.aliases else b.nbytes for k, b in enumerate(buffers)]
         block = self.loaded.take([_span_bytes(x) for x in given], sizes)
         try:
             return self._run_in(block, given, buffers)
         finally:
             self.loaded.give_back(block)
 
-    def _run_in(self, block: CallMemory, given: Sequence[Array], buffers: Sequence[Buffer]) -> Any:
+    def _run_in(self, block: CallMemory, given: Sequence[Array], buffers: Sequence[OutputRoom]) -> Any:
         layout, device = block.layout, self.loaded.device
         lowest = [block.at(offset) for offset in layout.inputs]
         self._fill_head(block, given)
@@ -206,8 +221,7 @@ class CudaExecutable(CudaCall):
                 device.copy_in(lowest[n], _span(x))
         inputs = [at + _first_byte(x) for at, x in zip(lowest, given)]
         outputs = [
-            inputs[self.aliases[k]] if k in self.aliases else block.at(layout.outputs[k]) + first_element(b)
-            for k, b in enumerate(buffers)
+            inputs[self.aliases[k]] if k in self.aliases else block.at(layout.outputs[k]) + b.first for k, b in enumerate(buffers)
         ]
         self.loaded.run(block, inputs, outputs)
         record, pairs = self._record(), list[tuple[Array, int]]()
@@ -219,7 +233,7 @@ class CudaExecutable(CudaCall):
                 results.append(given[n])
                 pairs.append((changed[n][1], lowest[n]))
             else:
-                array, memory = _empty(buffer)
+                array, memory = _empty(buffer.buffer)
                 results.append(array)
                 pairs.append((memory, block.at(layout.outputs[k])))
         device.copy_out((record, block.address), *pairs)
@@ -243,7 +257,7 @@ class CudaDeviceCall(CudaCall):
         sizes = [ELSEWHERE if isinstance(x, DeviceArgument) else _span_bytes(x) for x in given]
         block = self.loaded.take(sizes, [ELSEWHERE] * len(buffers))
         try:
-            made += (0 if k in self.aliases else device.allocate(extent(b)) for k, b in enumerate(buffers))
+            made += (0 if k in self.aliases else device.allocate(b.nbytes) for k, b in enumerate(buffers))
             result = self._run_in(block, given, buffers, made)
         except BaseException:
             for address in made:
@@ -256,7 +270,7 @@ class CudaDeviceCall(CudaCall):
                 device.free(address)
         return result
 
-    def _run_in(self, block: CallMemory, given: Sequence[Any], buffers: Sequence[Buffer], made: Sequence[int]) -> Any:
+    def _run_in(self, block: CallMemory, given: Sequence[Any], buffers: Sequence[OutputRoom], made: Sequence[int]) -> Any:
         layout, device = block.layout, self.loaded.device
         self._fill_head(block, given)
         inputs: list[int] = []
@@ -267,17 +281,23 @@ class CudaDeviceCall(CudaCall):
             inputs.append(block.at(layout.inputs[n]) + _first_byte(x))
             if n not in layout.in_head and x.size:
                 device.copy_in(block.at(layout.inputs[n]), _span(x))
-        outputs = [inputs[self.aliases[k]] if k in self.aliases else made[k] + first_element(b) for k, b in enumerate(buffers)]
+        outputs = [inputs[self.aliases[k]] if k in self.aliases else made[k] + b.first for k, b in enumerate(buffers)]
         self.loaded.run(block, inputs, outputs)
-        record, extents = self._record(), np.zeros(buffers[-1].shape if self._measured else 0, np.int64)
-        wanted = [(record, block.address)] if record.size else []
-        wanted += [(extents, outputs[-1])] if extents.size else []
+        record, extents, wanted = _NOTHING, _NOTHING, list[tuple[Array, int]]()
+        if self.loaded.words:
+            record = self._record()
+            wanted.append((record, block.address))
+        if self._measured is not None:
+            extents = np.zeros(self.outputs[-1].shape, np.int64)
+            wanted.append((extents, outputs[-1]))
         if wanted:
             device.copy_out(*wanted)
-        if record.size and record[0]:
+        if self.loaded.words and record[0]:
             return (*record.tolist(), 0, 0)
         results = [
-            given[self.aliases[k]] if k in self.aliases else DeviceArgument(at, b.shape, b.dtype, b.strides, owned)
+            given[self.aliases[k]]
+            if k in self.aliases
+            else DeviceArgument(at, b.buffer.shape, b.buffer.dtype, b.buffer.strides, owned)
             for k, (at, b, owned) in enumerate(zip(outputs, buffers, made))
         ]
         if self._measured is None:
@@ -285,10 +305,10 @@ class CudaDeviceCall(CudaCall):
         device.free(made[-1])
         return [_shrunk(x, places, extents) for x, places in zip(results, self._measured)]
 
-    def _true_buffers(self, given: Sequence[Any]) -> list[Buffer]:
+    def _true_buffers(self, given: Sequence[Any]) -> Sequence[OutputRoom]:
         """The outputs' buffers, in their true shapes where inputs tell them."""
         if not self.kernels.exact:
-            return list(self.outputs)
+            return self._usual
         needed = {source.buffer for source in self.kernels.sizes.values()}
         known: list[Any] = []
         for x, buffer in zip(given, self.inputs):
@@ -297,7 +317,7 @@ class CudaDeviceCall(CudaCall):
                 self.loaded.device.copy_out((number, x.address))
                 x = number
             known.append(x)
-        return exact_buffers(self.kernels, self.outputs, known)
+        return _with_rooms(exact_buffers(self.kernels, self.outputs, known))
 
 
 def _shrunk(x: DeviceArgument, places: Sequence[int | None] | None, extents: Array) -> DeviceArgument:
