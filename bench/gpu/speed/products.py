@@ -13,7 +13,7 @@ from gpu.failures import Skipped
 from gpu.speed.columns import compiled, to_device, to_host
 from gpu.speed.limits import random
 from gpu.speed.suites import model_of, require_near
-from gpu.speed.timing import medians, rotating, timings, turn
+from gpu.speed.timing import finish, medians, rotating, timings, turn
 
 PRODUCTS = [((n, n), (n, n), dtype) for dtype in ("f4", "f8", "f2") for n in (512, 2048, 4096)]
 PRODUCTS += [((8192, 8192), (8192, 8192), "f4"), ((4096, 1024), (1024, 50), "f8"), ((64, 512, 64), (64, 64, 512), "f4")]
@@ -32,7 +32,7 @@ def step(x):
     return 0.9 * x - 0.1 * x.max()
 
 
-def twenty_kernels(x):
+def twenty_steps(x):
     """Each step needs the largest element of the one before."""
     x = step(step(step(step(step(x)))))
     x = step(step(step(step(step(x)))))
@@ -40,13 +40,24 @@ def twenty_kernels(x):
     return step(step(step(step(step(x)))))
 
 
+def layer(x, w):
+    return np.tanh(0.1 * (x @ w))
+
+
+def ten_layers(x, w):
+    """Twenty kernels: a product, and what follows it, ten times."""
+    x = layer(layer(layer(layer(layer(x, w), w), w), w), w)
+    return layer(layer(layer(layer(layer(x, w), w), w), w), w)
+
+
 def cases(setting: Setting) -> Cases:
     for left, right, dtype in PRODUCTS:
         yield f"{left} x {right}, {dtype}", partial(measure_product, left, right, dtype, setting)
     for n in (2048, 8192):
         yield f"bias and gelu behind {n} x {n}, f4", partial(measure_epilogue, n, setting)
+    yield "ten small layers", partial(measure_launches, ten_layers, ((64, 64), (64, 64)), setting)
     for n in (1000, 100_000):
-        yield f"twenty kernels on {n}", partial(measure_twenty, n, setting)
+        yield f"twenty steps on {n}", partial(measure_launches, twenty_steps, ((n,),), setting)
 
 
 def ours(setting: Setting) -> str:
@@ -104,18 +115,18 @@ def _torch_gelu(x: Any, y: Any, b: Any) -> Any:
 _TORCH: dict[str, Callable[..., Any]] = {"product": lambda x, y: x @ y, "product_bias_gelu": _torch_gelu}
 
 
-def measure_twenty(n: int, setting: Setting) -> Outcome:
-    """Microseconds of a call, and of what the host does for it."""
-    args = (random((n,), "f4"),)
+def measure_launches(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], setting: Setting) -> Outcome:
+    """Microseconds of a call among others, and of one that is waited for."""
+    plain, args = function, tuple(random(shape, "f4") for shape in shapes)
     calls: dict[str, Callable[[], Any]] = {}
     failures: dict[str, str] = {}
     model: dict[str, Any] = {}
     with turn(alone=True):
         for column in (ours(setting), *(("jax", "torch.compile", "cupy") if setting.device == "real" else ())):
             try:
-                function = compiled(column, twenty_kernels)
+                function = compiled(column, plain)
                 own = to_device(column, args)
-                require_near([to_host(function(*own))], [twenty_kernels(*args)], 1e-4)
+                require_near([to_host(function(*own))], [plain(*args)], 1e-4)
                 calls[column] = rotating(function, [own])
                 model = model or dict(model_of(function, args))
             except Exception as error:  # a column that fails is a result, to be shown
@@ -123,5 +134,12 @@ def measure_twenty(n: int, setting: Setting) -> Outcome:
         if not calls:
             raise Skipped(str(failures))
         seconds = medians(timings(calls))
-    figures = {f"{name} us": 1e6 * taken for name, taken in seconds.items()}
-    return {"figures": figures | {f"model: {k}": v for k, v in model.items()}, "not run": failures}
+        waited = medians(timings({name: waiting(call) for name, call in calls.items()}, rounds=5))
+    figures: dict[str, Any] = {f"{name} us": 1e6 * taken for name, taken in seconds.items()}
+    figures |= {f"{name}, waited for, us": 1e6 * taken for name, taken in waited.items()}
+    return {"figures": {"kernels": model.get("launches", "-")} | figures, "model": model, "not run": failures}
+
+
+def waiting(call: Callable[[], Any]) -> Callable[[], None]:
+    """The call, and a wait for what it gives."""
+    return lambda: finish(call())
