@@ -256,6 +256,9 @@ RAGGED = {  # whose last blocks, chunks and vectors are cut short
     "a few long rows": reduced("f64", "3,40001", "(1,)", "3"),
     "a few long columns": reduced("f32", "9001,5", "(0,)", "5"),
     "a middle axis": reduced("i32", "40,300,31", "(1,)", "40,31", "reduce_max"),
+    "pieces of short rows": "graph(x: f32[1603,20]) { y: f32[1603,20] = neg x; t: f32[1603,40] = concat x y {axis=1}; return t }",
+    "pieces of planes": "graph(x: f32[3,1100,20]) { y: f32[3,1100,20] = neg x;"
+    " t: f32[3,1100,40] = concat x y {axis=2}; u: f32[3,2200,40] = concat t t {axis=1}; return u }",
     "an odd transpose": "graph(x: f32[61,303]) { t: f32[303,61] = transpose x {perm=(1, 0)}; return t }",
 }
 

@@ -42,7 +42,9 @@ def side_by_side(loop: Loop, times: int) -> tuple[Stmt, ...]:
         {loop.index: add(first, n)} | {name: Var(f"{name}_{n}", dtype) for name, dtype in own.items()} for n in range(times)
     ]
     together = Loop(group.name, Const(0), count, 1, loop.kind, _together(loop.body, rows_of), max(1, loop.grain // times))
-    rest = replace(loop, start=add(mul(count, times), loop.start), kind="serial", grain=1)
+    rest = replace(
+        loop, start=add(mul(count, times), loop.start), kind="serial" if loop.kind == "parallel" else loop.kind, grain=1
+    )
     if isinstance(rows, Const) and rows.value % times == 0:
         return (together,)
     return together, rest

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.views import Axis
-from jitml.kernels.schedule import BindLoop, Fuse, Primitive, Split, Vector
+from jitml.kernels.schedule import BindLoop, Fuse, Jam, Primitive, Split, Vector
 
 FULL = 4 * THREADS  # iterations that are work enough for one block, however they are cut
 TRIPS = 4  # iterations of a thread, so that it waits for several loads at once
@@ -71,7 +71,12 @@ def spread(loops: Sequence[Span], width: int = 1, tag: str = "") -> list[Primiti
         found += _tiles(last, width, _size(outer), tag)
     else:
         found += _tiles(Span(thread, count), 1, _size(outer), tag)
-    return found if width == 1 else [*found, Vector(last.name)]
+    found += [] if width == 1 else [Vector(last.name)]
+    if not joins and outer and count < THREADS and outer[-1].extent >= TRIPS * RESIDENT:
+        rows = outer[-1]  # short ones that do not go on in each other: some at a time
+        if len(outer) == 1 or (rows.is_known and rows.extent % TRIPS == 0):
+            found.append(Jam(rows.name, TRIPS))
+    return found
 
 
 def _tiles(loop: Span, width: int, blocks: int, tag: str) -> list[Primitive]:
@@ -108,6 +113,8 @@ def lanes(nest: GroupNest, axis: Axis, *, alone: bool) -> int:
     dense = [dtype.itemsize for steps, dtype in accesses if steps is not None and steps.get(axis.name) == 1]
     width = min(MOST_LANES, nest.target.limits.vector_bytes // max(dense, default=nest.target.limits.vector_bytes))
     while width > 1 and not alone and (not isinstance(axis.size, int) or nest.extent(axis) % width):
+        width //= 2
+    while width > 1 and nest.limits(axis)[0] % width:  # the inside of an array, of which no vector is aligned
         width //= 2
     return width if width <= nest.extent(axis) else 1
 
