@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff gpu-check docs clean
+.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff gpu-check gpu-compile docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,9 @@ bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba, JAX and autograd;
 	$(BIN)/python -m bench.overhead
 	$(BIN)/python -m bench.bandwidth
 	$(BIN)/python -m bench.derivatives
+
+gpu-compile: $(VENV)/.dev  ## whole programs through NVRTC for three architectures, with no GPU: spills, registers, seconds (ARGS="--only NAME")
+	$(BIN)/python tests/programs/gpu_compile.py $(ARGS)
 
 # No environment is made: CUDA's packages, and the libraries beside which it is measured, are those of the machine.
 gpu-check:  ## on a machine with an NVIDIA GPU: is the CUDA back end right (MODE=check), how fast is it (MODE=measure)? PYTHON has the packages

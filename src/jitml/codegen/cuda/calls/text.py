@@ -88,7 +88,7 @@ def entry(name: str, parameters: Sequence[str], body: Sequence[str], comment: st
     head = [f"// {comment}"] if comment else []
     if has_error:
         parameters, body = [*parameters, "const long long* error"], ["if (error && *error) return;", *body]
-    first = f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{'
+    first = f'extern "C" __global__ void __launch_bounds__({THREADS}, 1) {name}({", ".join(parameters)}) {{'
     return "\n".join([*head, first, *(f"  {line}" for line in body), "}", ""])
 
 

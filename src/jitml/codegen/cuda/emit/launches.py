@@ -151,7 +151,8 @@ class _LaunchWriter:
         lines = self._whole(threads)
         if has_error:
             heads.append("i64* error")
-        signature = f'extern "C" __global__ void __launch_bounds__({threads}) {entry}({", ".join(heads)}) {{'
+        # One block is all that has to be resident: left alone, the compiler spills registers to make room for more.
+        signature = f'extern "C" __global__ void __launch_bounds__({threads}, 1) {entry}({", ".join(heads)}) {{'
         sources = [f"// {source}: {source.text}".rstrip() for source in self.kernel.sources]
         shared = self._shared_lines()
         text = "\n".join([*sources, signature, *shared, *lines, "}"])
