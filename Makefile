@@ -77,7 +77,7 @@ bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba, JAX and autograd;
 	$(BIN)/python -m bench.derivatives
 
 gpu-compile: $(VENV)/.dev  ## whole programs through NVRTC for three architectures, with no GPU: spills, registers, seconds (ARGS="--only NAME")
-	$(BIN)/python tests/programs/gpu_compile.py $(ARGS)
+	$(BIN)/python tests/tools/gpu_compile.py $(ARGS)
 
 # No environment is made: CUDA's packages, and the libraries beside which it is measured, are those of the machine.
 gpu-check:  ## on a machine with an NVIDIA GPU: is the CUDA back end right (MODE=check), how fast is it (MODE=measure)? PYTHON has the packages

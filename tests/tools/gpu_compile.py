@@ -27,7 +27,7 @@ import autodiff
 import workloads
 from autodiff.columns import ours
 from programs import corpus
-from support.cuda_compile import ARCHS, cuda_text, fresh_reports
+from support.emitted_cuda.compiled import ARCHS, cuda_text, fresh_reports
 
 ROOT = Path(__file__).parents[2]
 Subject = tuple[str, Callable[..., Any], Callable[[], tuple[Any, ...]]]

@@ -18,9 +18,9 @@ from jitml.codegen.cuda.compiler import nvdisasm
 from jitml.errors import UnsupportedError
 
 pytest.importorskip("cuda.bindings.nvrtc")
-from support.cuda_compile import ARCHS, KernelReport, accesses, cuda_text, reports
+from support.emitted_cuda.compiled import ARCHS, KernelReport, accesses, cuda_text, reports
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
+sys.path.insert(0, str(Path(__file__).parents[4] / "bench"))
 from workloads import WORKLOADS
 
 Array = np.ndarray[Any, Any]
