@@ -63,6 +63,7 @@ class EmulatedDevice:
     multiprocessors = 4
     peaks = Peaks()
     stream = 0x57
+    has_libraries = False
 
     def __init__(self, order: int = 0, capacity: int = 1 << 28) -> None:
         self.order, self.capacity = order, capacity

@@ -1,7 +1,7 @@
 """Plans of library calls: what does a `kernels.program.Call` become on a GPU?  Text to compile, and work in order; data.
 
-The work of a call is a sequence: launches of functions in its text, functions of a library that take device pointers and a
-stream, and functions that run on the host between copies out and in. Whoever runs it knows where the buffers are.
+The work of a call is a sequence: launches of functions in its text, and functions that run on the host between copies out and in.
+A library may do it instead, by a function that takes device pointers and a stream. Whoever runs it knows where the buffers are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST_GRID = 1 << 30  # where each block takes one part of the work: for copie
 
 
 class LibraryCall(Protocol):
-    """A function of a library that queues work on a stream."""
+    """A function of one of NVIDIA's libraries that queues work on a stream. The GPU's context is the calling thread's."""
 
     @property
     def library(self) -> str:
@@ -37,6 +37,9 @@ class LibraryCall(Protocol):
     @property
     def workspace(self) -> int:
         """Bytes of device memory that it needs besides, whose address comes last."""
+
+    def is_ready(self) -> bool:
+        """Whether the library is installed and does it."""
 
     def __call__(self, stream: int, addresses: Sequence[int]) -> None: ...
 
@@ -64,7 +67,7 @@ class HostWork:
         return sum(buffer.nbytes for buffer in (*self.reads, *self.writes))
 
 
-Work: TypeAlias = Launch | LibraryCall | HostWork
+Work: TypeAlias = Launch | HostWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,14 @@ class CallPlan:
         templates: texts that calls share, each to stand once in a program's source.
         work: in order.
         scratch: device memory that the call needs while it runs; work names these buffers like those of the program.
+        library: does all of the work in its place, where the device has libraries and it is ready.
     """
 
     source: str = ""
     templates: tuple[str, ...] = ()
     work: tuple[Work, ...] = ()
     scratch: tuple[Buffer, ...] = ()
+    library: LibraryCall | None = None
 
 
 def blocks_for(count: int, each: int = THREADS, most: int = MOST_BLOCKS) -> int:

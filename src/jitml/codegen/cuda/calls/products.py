@@ -4,7 +4,8 @@ In tiles whose sums stay in registers (`gemm.cuh`). With a vector it is as fast 
 row, or by threads that are neighbours along the dense rows (`products.cuh`); very small ones are done an element a thread.
 
 Where tiles are too few to keep the device busy, the sum is cut into parts, which a second function adds up in order. All of this
-depends on the extents alone, so that a program gives the same bits each time. Multiply-adds are fused, as they are in BLAS.
+depends on the extents alone, so that a program gives the same bits each time. Multiply-adds are fused, as they are in BLAS. Where
+cuBLASLt is installed, it does what it takes (`cublaslt.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jitml.codegen.cuda.calls.cublaslt import library_product
 from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, blocks_for
 from jitml.codegen.cuda.calls.text import entry, number_type, read, template
 from jitml.codegen.cuda.module import Launch
@@ -72,7 +74,8 @@ def plan_gemm(call: Call, program: KernelProgram, name: str) -> CallPlan:
     comment = f"{z} {'+' if p.adds else ''}= {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
     if cut.parts == 1:
         text = entry(name, parameters, [*_extents(p), *body], comment, has_error=has_error)
-        return CallPlan(text, _templates(), (Launch(name, blocks, THREADS, 0, (z, *reads), has_error),))
+        launch = Launch(name, blocks, THREADS, 0, (z, *reads), has_error)
+        return CallPlan(text, _templates(), (launch,), library=library_product(p))
     scratch = Buffer(f"{name}_parts", p.z.buffer.dtype, (cut.parts, p.stacks, p.m, p.n))
     sums = entry(name, [f"{kind}* parts", *parameters[1:]], [*_extents(p), *body], comment, has_error=has_error)
     sums += entry(
@@ -85,7 +88,7 @@ def plan_gemm(call: Call, program: KernelProgram, name: str) -> CallPlan:
         Launch(name, blocks, THREADS, 0, (scratch.name, *reads), has_error),
         Launch(f"{name}_sum", blocks_for(p.stacks * p.m * p.n), THREADS, 0, (z, scratch.name, *reads[2:]), has_error),
     )
-    return CallPlan(sums, _templates(), work, (scratch,))
+    return CallPlan(sums, _templates(), work, (scratch,), library_product(p))
 
 
 def _templates() -> tuple[str, ...]:

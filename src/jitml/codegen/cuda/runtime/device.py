@@ -100,6 +100,10 @@ class Device(Protocol):
     @property
     def stream(self) -> int: ...
 
+    @property
+    def has_libraries(self) -> bool:
+        """Whether NVIDIA's libraries can work on its stream."""
+
     def allocate(self, nbytes: int) -> int:
         """New memory, aligned to 256 bytes, with any contents; 0 for none.
 

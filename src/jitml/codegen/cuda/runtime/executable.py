@@ -74,7 +74,8 @@ class LoadedProgram:
 
     def __init__(self, program: Program, text: CudaText, device: Device) -> None:
         self.program, self.text, self.device = program, text, device
-        self.bound = BoundProgram(program, text, device.load(text.source))
+        with device.together():
+            self.bound = BoundProgram(program, text, device.load(text.source), has_libraries=device.has_libraries)
         self.words = text.module.error_words if text.module.checks else 0
         self.constants, constants = _upload(device, list(program.kernels.constants.values()))
         kernels = program.kernels

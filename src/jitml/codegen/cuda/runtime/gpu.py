@@ -142,6 +142,8 @@ class Gpu:
         NoDeviceError: there is no such GPU, or none that is recent enough.
     """
 
+    has_libraries = True
+
     def __init__(self, ordinal: int = 0) -> None:
         driver = self.driver = bindings()
         status, count = driver.cuDeviceGetCount()

@@ -73,8 +73,8 @@ class BoundProgram:
         can_record: whether each run asks the device for the same, without waiting.
     """
 
-    def __init__(self, program: Program, text: CudaText, code: DeviceCode) -> None:
-        self.program, self._text, self._code = program, text, code
+    def __init__(self, program: Program, text: CudaText, code: DeviceCode, *, has_libraries: bool = False) -> None:
+        self.program, self._text, self._code, self._has_libraries = program, text, code, has_libraries
         kernels = program.kernels
         starts = {"arena": _ARENA, "input": _OTHERS, "output": _OTHERS + len(kernels.inputs)}
         starts["constant"] = starts["output"] + len(kernels.outputs)
@@ -107,6 +107,8 @@ class BoundProgram:
         return partial(_launched, self._code[launch.entry], launch, places)
 
     def _call(self, plan: CallPlan) -> list[Step]:
+        if plan.library is not None and self._has_libraries and plan.library.is_ready():
+            return [self._library_call(plan.library)]
         slots, at = dict(self._slots), 0
         for buffer in plan.scratch:
             slots[buffer.name] = (_SCRATCH, at)
@@ -115,22 +117,24 @@ class BoundProgram:
         for work in plan.work:
             if isinstance(work, Launch):
                 steps.append(self._launch(work, slots))
-            elif isinstance(work, HostWork):
+            else:
                 self.can_record = False
                 steps.append(partial(_worked_on_host, work, slots))
-            else:
-                self.launches += 1
-                places = [slots[name] for name in work.buffers]
-                places += [(_SCRATCH, at)] if work.workspace else []
-                self.scratch = max(self.scratch, at + work.workspace)
-                steps.append(partial(_called, work, places))
         self.scratch = max(self.scratch, at)
         return steps
+
+    def _library_call(self, call: LibraryCall) -> Step:
+        self.launches += 1
+        self.scratch = max(self.scratch, call.workspace)
+        return partial(_called, call, [*(self._slots[name] for name in call.buffers), (_SCRATCH, 0)])
 
     # -------------------------------------------------------------------------------------------------------- regions
 
     def _region(self, region: Region) -> Step:
-        bodies = [BoundProgram(body, self._text, self._code) for body in self.program.bodies[region.name]]
+        bodies = [
+            BoundProgram(body, self._text, self._code, has_libraries=self._has_libraries)
+            for body in self.program.bodies[region.name]
+        ]
         self.scratch = max([self.scratch, self._exchanged(region), *(body.scratch for body in bodies)])
         trips = region.control if region.kind == "loop" and isinstance(region.control, int) else None
         own = 1 if region.index is not None else 0
@@ -245,7 +249,8 @@ def _launched(function: DeviceFunction, launch: Launch, places: Sequence[Slot], 
 
 
 def _called(call: LibraryCall, places: Sequence[Slot], bases: Sequence[int], run: Run) -> None:
-    call(run.device.stream, [bases[base] + offset for base, offset in places])
+    with run.device.together():
+        call(run.device.stream, [bases[base] + offset for base, offset in places])
 
 
 def _worked_on_host(work: HostWork, slots: Mapping[str, Slot], bases: Sequence[int], run: Run) -> None:

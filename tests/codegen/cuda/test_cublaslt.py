@@ -1,0 +1,99 @@
+"""Products by cuBLASLt: what the library is told of them, as a strict stand-in for it reads that on the host's memory."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitml.codegen.cuda.calls import cublaslt
+from jitml.codegen.cuda.calls.cublaslt import CublasLt, library_product
+from jitml.codegen.product import Matrix, Product
+from jitml.kernels.ir import Buffer
+from support.cuda_emulation import has_compiler
+
+SOURCE = Path(__file__).parents[2] / "support" / "fake_cublaslt.cpp"
+WORK = cublaslt.LEAST_WORK
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if not has_compiler():
+        pytest.skip("the stand-in is built by g++")
+    library = tmp_path_factory.mktemp("fake") / "libcublasLt.so"
+    subprocess.run(["g++", "-O2", "-fPIC", "-shared", "-o", str(library), str(SOURCE)], check=True)
+    return str(library)
+
+
+@pytest.fixture
+def library(path: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CublasLt]:
+    found = CublasLt(path)
+    found.open()
+    monkeypatch.setattr(cublaslt, "cublaslt", lambda: found)
+    yield found
+
+
+def _matrix(
+    name: str, dtype: str, rows: int, columns: int, batch: tuple[int, ...], turned: bool, offset: int, gap: int
+) -> Matrix:
+    """Rows are dense, or if `turned` columns; `gap` elements lie between them."""
+    row, col = (1, rows + gap) if turned else (columns + gap, 1)
+    size, steps = (columns * col if turned else rows * row), list[int]()
+    for n in reversed(batch):
+        steps.insert(0, size)
+        size *= n
+    return Matrix(Buffer(name, np.dtype(dtype), (offset + size,)), offset, tuple(steps), row, col)
+
+
+def _view(memory: np.ndarray[Any, Any], matrix: Matrix, batch: tuple[int, ...], rows: int, columns: int) -> np.ndarray[Any, Any]:
+    strides = [step * memory.itemsize for step in (*matrix.batch, matrix.row, matrix.col)]
+    return np.lib.stride_tricks.as_strided(memory[matrix.offset :], (*batch, rows, columns), strides)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("turned", ["", "x", "y", "xy"])
+@pytest.mark.parametrize(("batch", "offset", "gap", "adds"), [((), 0, 0, False), ((), 3, 5, True), ((2, 3), 4, 4, False)])
+def test_products_are_told_as_they_are(
+    dtype: str, turned: str, batch: tuple[int, ...], offset: int, gap: int, adds: bool, library: CublasLt
+) -> None:
+    m, n, k = 60, 72, 64
+    extents = {"x": (m, k), "y": (k, n), "z": (m, n)}
+    x, y, z = (_matrix(a, dtype, *extents[a], batch, a in turned, offset, gap) for a in "xyz")
+    p = Product(batch, m, n, k, x, y, z, adds=adds)
+    call = library_product(p)
+    assert call is not None and call.is_ready()
+    rng = np.random.default_rng(0)
+    memory = {a.buffer.name: rng.standard_normal(a.buffer.shape).astype(dtype) for a in (x, y, z)}
+    wanted = memory["z"].copy()
+    left, right, result = (
+        _view(of, a, batch, *extents[a.buffer.name]) for of, a in ((memory["x"], x), (memory["y"], y), (wanted, z))
+    )
+    product = left.astype(np.float64) @ right
+    result[...] = result + product if adds else product
+    space = np.zeros(256, np.uint8)
+    call(0x57, [memory[name].ctypes.data for name in call.buffers] + [space.ctypes.data])
+    np.testing.assert_allclose(memory["z"], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_the_library_does_not_take_is_left_to_functions_of_our_own() -> None:
+    x, y, z = (_matrix(a, "f4", 64, 64, (), False, 0, 0) for a in "xyz")
+    whole = Product((), 64, 64, 64, x, y, z)
+    assert library_product(whole) is not None
+    apart = Matrix(x.buffer, 0, (), 64, 2)
+    assert library_product(Product((), 64, 64, 64, apart, y, z)) is None
+    assert library_product(Product((), 8, 8, 8, x, y, z)) is None
+    assert library_product(Product((), 4096, 1, 4096, x, y, z)) is None
+    assert library_product(Product((), 64, 64, 64, x, y, z, values="n", sizes=(0, 1, 2))) is None
+    uneven = Matrix(x.buffer, 0, (5000, 4096), 64, 1)
+    assert library_product(Product((2, 2), 64, 64, 64, uneven, uneven, uneven)) is None
+
+
+def test_without_a_gpu_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    cublaslt.cublaslt.cache_clear()
+    monkeypatch.setattr(cublaslt, "find_cublaslt", lambda: None)
+    assert cublaslt.cublaslt() is None
+    cublaslt.cublaslt.cache_clear()

@@ -1,0 +1,101 @@
+// cuBLASLt as far as products need it, on the host's memory: attributes are kept as they are given, and read as the header says.
+#include <cstdint>
+#include <cstring>
+#include <map>
+
+namespace {
+struct Object {
+  std::map<int, int64_t> values;
+  int64_t at(int attribute, int64_t otherwise) const {
+    auto found = values.find(attribute);
+    return found == values.end() ? otherwise : found->second;
+  }
+};
+struct Heuristic {
+  uint64_t algorithm[8];
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+enum { OK = 0, INVALID = 7, ROWS = 102, COLUMNS = 103, LEADING = 104, TYPE = 100, COMPUTE = 101 };
+constexpr uint64_t MARK = 0x5eed;
+
+int set(Object* object, int attribute, const void* value, size_t size) {
+  int64_t wide = 0;
+  if (size == 4) {
+    int32_t narrow;
+    std::memcpy(&narrow, value, 4);
+    wide = narrow;
+  } else if (size == 8) {
+    std::memcpy(&wide, value, 8);
+  } else {
+    return INVALID;
+  }
+  object->values[attribute] = wide;
+  return OK;
+}
+
+template <class T>
+int multiply(const Object* d, T alpha, const T* a, const Object* A, const T* b, const Object* B, T beta, T* c, const Object* C) {
+  const bool turns_a = d->at(3, 0), turns_b = d->at(4, 0);
+  const int64_t m = C->at(ROWS, 0), n = C->at(COLUMNS, 0), k = A->at(turns_a ? ROWS : COLUMNS, 0);
+  if (A->at(turns_a ? COLUMNS : ROWS, 0) != m || B->at(turns_b ? ROWS : COLUMNS, 0) != n) return INVALID;
+  if (B->at(turns_b ? COLUMNS : ROWS, 0) != k) return INVALID;
+  for (const Object* x : {A, B, C})
+    if (x->at(LEADING, 0) < x->at(ROWS, 0) || x->at(5, 1) != C->at(5, 1)) return INVALID;
+  for (int64_t s = 0; s < C->at(5, 1); s++)
+    for (int64_t j = 0; j < n; j++)
+      for (int64_t i = 0; i < m; i++) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; p++) {
+          const int64_t x = turns_a ? p + i * A->at(LEADING, 0) : i + p * A->at(LEADING, 0);
+          const int64_t y = turns_b ? j + p * B->at(LEADING, 0) : p + j * B->at(LEADING, 0);
+          sum += double(a[s * A->at(6, 0) + x]) * double(b[s * B->at(6, 0) + y]);
+        }
+        T& z = c[s * C->at(6, 0) + i + j * C->at(LEADING, 0)];
+        z = T(alpha * sum + (beta != 0 ? beta * z : 0));
+      }
+  return OK;
+}
+}  // namespace
+
+extern "C" {
+int cublasLtCreate(void** handle) { return *handle = new Object, OK; }
+int cublasLtMatmulDescCreate(Object** made, int compute, int scale) {
+  *made = new Object;
+  (*made)->values[COMPUTE] = compute, (*made)->values[TYPE] = scale;
+  return (compute == 68 && scale == 0) || (compute == 70 && scale == 1) ? OK : INVALID;
+}
+int cublasLtMatmulDescSetAttribute(Object* d, int attribute, const void* value, size_t size) { return set(d, attribute, value, size); }
+int cublasLtMatrixLayoutCreate(Object** made, int type, uint64_t rows, uint64_t columns, int64_t leading) {
+  *made = new Object;
+  (*made)->values = {{TYPE, type}, {ROWS, (int64_t)rows}, {COLUMNS, (int64_t)columns}, {LEADING, leading}};
+  return OK;
+}
+int cublasLtMatrixLayoutSetAttribute(Object* x, int attribute, const void* value, size_t size) {
+  if (size != (attribute == 5 ? 4 : 8)) return INVALID;
+  return set(x, attribute, value, size);
+}
+int cublasLtMatmulPreferenceCreate(Object** made) { return *made = new Object, OK; }
+int cublasLtMatmulPreferenceSetAttribute(Object* p, int attribute, const void* value, size_t size) {
+  if (size != (attribute == 1 ? 8 : 4)) return INVALID;
+  return set(p, attribute, value, size);
+}
+int cublasLtMatmulPreferenceDestroy(Object* p) { return delete p, OK; }
+int cublasLtMatmulAlgoGetHeuristic(void*, Object*, Object*, Object*, Object* c, Object* d, Object* p, int wanted, Heuristic* found,
+                                   int* count) {
+  if (wanted != 1 || c != d || p->at(1, 0) != 32 << 20) return INVALID;
+  *found = {{MARK, (uint64_t)p->at(8, 0)}, 1 << 20, OK, 1.0f, {}};
+  return *count = 1, OK;
+}
+int cublasLtMatmul(void*, Object* d, const void* alpha, const void* a, Object* A, const void* b, Object* B, const void* beta,
+                   const void* c, Object* C, void* z, Object* Z, const uint64_t* algorithm, void* workspace, size_t size, void* stream) {
+  if (algorithm[0] != MARK || c != z || C != Z || !workspace || size != 32 << 20 || stream != (void*)0x57) return INVALID;
+  for (const void* at : {a, b, c})
+    if ((uint64_t)at % algorithm[1]) return INVALID;
+  if (d->at(TYPE, 0) == 0)
+    return multiply(d, *(const float*)alpha, (const float*)a, A, (const float*)b, B, *(const float*)beta, (float*)z, C);
+  return multiply(d, *(const double*)alpha, (const double*)a, A, (const double*)b, B, *(const double*)beta, (double*)z, C);
+}
+}
