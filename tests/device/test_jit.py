@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,118 +10,13 @@ import pytest
 
 import jitml
 from jitml.device.memory import ArrayDevice
+from support.device_cases import CASES, change, on_device, on_host, require_numpys, require_same, x
 from support.host_device import host_device
-
-x = np.arange(24, dtype=np.float64).reshape(4, 6) / 7 + 0.1
-
-
-def on_device(value: Any) -> Any:
-    """The same with each array on the device, in containers of their own."""
-    if isinstance(value, np.ndarray):
-        return jitml.asarray(value, device="cuda")
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(on_device, value))
-    if isinstance(value, Layer):
-        return Layer(on_device(value.w), on_device(value.b))
-    return {k: on_device(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def on_host(value: Any) -> Any:
-    if isinstance(value, jitml.Array):
-        return np.asarray(value)
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(on_host, value))
-    return {k: on_host(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-@dataclass
-class Layer:
-    w: Any
-    b: Any
-
-
-def branch(x: Any) -> Any:
-    if x.sum() > 10:
-        return x * 2
-    return x
-
-
-def loop(x: Any) -> Any:
-    total = np.zeros(6)
-    for i in range(len(x)):
-        total += x[i]
-    return total
-
-
-def shrink(x: Any) -> Any:
-    steps = 0
-    while x.max() > 1:
-        x = x / 2
-        steps += 1
-    return x, steps
-
-
-def change(x: Any) -> Any:
-    x += 1
-    x[0] = 0
-    return x[1:], x.T, x.sum()
-
-
-def add_into(x: Any, total: Any) -> Any:
-    total += x.sum(axis=0)
-    return x[0] - total
-
-
-CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "pointwise": (lambda x, s: np.exp(-x) * s, (x, 2.0)),
-    "product": (lambda x, y: x @ y, (x, x.T)),
-    "containers": (lambda p, x: {"y": x @ p["w"] + p["b"][0], "p": [p["b"], 3]}, ({"w": x.T, "b": (np.ones(4),)}, x)),
-    "dataclass": (lambda p, x: x @ p.w + p.b, (Layer(x.T, np.ones(4)), x)),
-    "branch": (branch, (x,)),
-    "loop": (loop, (x,)),
-    "while": (shrink, (x,)),
-    "in place": (change, (x,)),
-    "numbers": (lambda x: (float(x.sum()), int(x.argmax()), bool((x > 0).all())), (x,)),
-    "mask": (lambda x: x[x > 1], (x,)),
-    "created": (lambda x: (np.zeros(3), x + np.arange(6)), (x,)),
-    "host call": (lambda x: np.linalg.svd(x, compute_uv=False), (x,)),
-    "sorted": (lambda x: (np.sort(x, axis=0)[::-1], np.argsort(-x[0])), (x,)),
-    "rows": (lambda x: [row.sum() for row in x], (x,)),
-    "mixed": (lambda x, y: x + y, (x, np.arange(6.0))),
-    "mixed, written": (add_into, (x, np.arange(6.0))),
-    "strided": (lambda x: x.sum(0), (x[::2, ::-1],)),
-    "empty": (lambda x: x.sum(), (x[:0],)),
-    "gradient": (jitml.value_and_grad(lambda v: np.sin(v).sum()), (x,)),
-    "batched": (jitml.vmap(lambda row: row.sum() * row), (x,)),
-}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_answers_and_changes_are_numpys(device: ArrayDevice, name: str) -> None:
-    function, args = CASES[name]
-    expected = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
-    is_mixed = name.startswith("mixed")
-    given = [on_device(args[0]), args[1].copy()] if is_mixed else on_device(list(args))
-    result, wanted = on_host(jitml.jit(function, verify="always")(*given)), function(*expected)
-    _require_same(result, wanted)
-    _require_same(
-        [on_host(g) for g in given if isinstance(g, (np.ndarray, jitml.Array))],
-        [e for e in expected if isinstance(e, np.ndarray)],
-    )
-
-
-def _require_same(got: Any, wanted: Any) -> None:
-    if isinstance(wanted, (tuple, list)):
-        assert len(got) == len(wanted)
-        for pair in zip(got, wanted):
-            _require_same(*pair)
-    elif isinstance(wanted, dict):
-        assert got.keys() == wanted.keys()
-        for key in wanted:
-            _require_same(got[key], wanted[key])
-    else:
-        assert np.shape(got) == np.shape(wanted) and np.asarray(got).dtype == np.asarray(wanted).dtype
-        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    require_numpys(name, "always")
 
 
 def test_results_are_on_the_device_and_nothing_is_copied(device: ArrayDevice) -> None:
@@ -179,7 +72,7 @@ def test_numpys_arrays_are_copied_there_and_back(device: ArrayDevice) -> None:
     f = jitml.jit(change, device="cuda", verify="never")
     mine, expected = x.copy(), x.copy()
     result = f(mine)
-    _require_same(result, change(expected))
+    require_same(result, change(expected))
     np.testing.assert_allclose(mine, expected)
     assert [type(r) for r in result] == [np.ndarray, np.ndarray, np.float64]
     copies = device.copies
@@ -267,7 +160,7 @@ def test_arrays_of_other_libraries_are_arguments_without_a_copy(device: ArrayDev
     f = jitml.jit(change)
     before = device.copies.to_device
     result, expected = f(Foreign(a)), x.copy()
-    _require_same(on_host(result), change(expected))
+    require_same(on_host(result), change(expected))
     np.testing.assert_allclose(np.asarray(a), expected)
     f(Foreign(a))
     assert len(f.variants) == 1
