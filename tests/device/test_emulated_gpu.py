@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
+from device.device_cases import CASES, require_numpys
 from jitml.device.operations import forget_operations
 from support.cuda_emulation import has_compiler
 from support.cuda_emulation.device import EmulatedDevice, emulated
@@ -33,8 +34,13 @@ def change(x: Any) -> Any:
     return x[1:], x.T, x.sum(axis=0), float(x.max()), x[x > 3]
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_answers_and_changes_are_numpys_and_are_checked(gpu: EmulatedDevice, name: str) -> None:
+    require_numpys(name, "first")
+
+
 def test_results_and_changes_are_numpys(gpu: EmulatedDevice) -> None:
-    f, a, expected = jitml.jit(change), jitml.asarray(x, device="cuda"), x.copy()
+    f, a, expected = jitml.jit(change, verify="always"), jitml.asarray(x, device="cuda"), x.copy()
     results, wanted = f(a), change(expected)
     for got, want in zip(results, wanted):
         np.testing.assert_allclose(got, want, rtol=1e-12)
@@ -69,7 +75,7 @@ def test_a_check_that_fails_leaves_arguments_to_plain_python(gpu: EmulatedDevice
 
 
 def test_numpys_arrays_go_there_and_back(gpu: EmulatedDevice) -> None:
-    f, mine, expected = jitml.jit(change, device="cuda"), x.copy(), x.copy()
+    f, mine, expected = jitml.jit(change, device="cuda", verify="always"), x.copy(), x.copy()
     for got, want in zip(f(mine), change(expected)):
         np.testing.assert_allclose(got, want, rtol=1e-12)
         assert type(got) is type(want)

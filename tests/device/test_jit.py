@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jitml
+from device.device_cases import CASES, change, on_device, on_host, require_numpys, require_same, x
 from jitml.device.memory import ArrayDevice
-from support.device_cases import CASES, change, on_device, on_host, require_numpys, require_same, x
 from support.host_device import host_device
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from support.device_cases import CASES, on_device, require_numpys, x
+from device.device_cases import CASES, on_device, require_numpys, x
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif("cuda" not in jitml.devices(), reason="there is no GPU")]
 

@@ -205,7 +205,7 @@ class _Comparison:
         elif a is not b:
             mine, theirs = self._values(a, self.got), self._values(b, self.expected)
             yield from self._elements(mine.astype(native[0], copy=False), theirs.astype(native[1], copy=False), where)
-            if type(b) is not np.ndarray:
+            if type(b) not in (np.ndarray, DeviceView):
                 yield from self._attributes(a, b, where)
 
     def _values(self, x: Array, outcome: CallOutcome) -> Array:
