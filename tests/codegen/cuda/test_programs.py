@@ -149,6 +149,14 @@ def test_too_little_memory_is_said_before_anything_changes(device: EmulatedDevic
     assert jitted(small)[0] == 5
 
 
+@needs_compiler
+def test_memory_that_is_kept_is_given_up_for_a_larger_call(device: EmulatedDevice) -> None:
+    device.capacity = 600_000
+    jitted = jitml.jit(lambda x: x * 2 + 1, dynamic=True, verify="never")
+    for length in (10_000, 15_000, 30_000, 100):
+        np.testing.assert_array_equal(jitted(np.ones(length)), np.full(length, 3.0))
+
+
 def _doubled(x: Any) -> Any:
     x *= 2
     return x + 1

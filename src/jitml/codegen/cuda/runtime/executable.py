@@ -28,7 +28,7 @@ from jitml.codegen.cuda.runtime.text import CudaText
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
 from jitml.codegen.run.fp_errors import Errors, may_raise
 from jitml.codegen.run.results import exact_buffers
-from jitml.errors import FailedCheck
+from jitml.errors import DeviceMemoryError, FailedCheck
 from jitml.ir.ops.regions import failed_check
 from jitml.kernels.ir import Buffer, Check
 from jitml.memory.arena import aligned
@@ -98,6 +98,13 @@ class LoadedProgram:
                     return self._kept.pop(n)
                 except IndexError:  # another thread was faster
                     break
+        try:
+            return CallMemory(layout, self.device.allocate(layout.size))
+        except DeviceMemoryError:
+            if not self._kept:
+                raise
+        while self._kept:
+            self.device.free(self._kept.pop().address)
         return CallMemory(layout, self.device.allocate(layout.size))
 
     def give_back(self, block: CallMemory) -> None:
