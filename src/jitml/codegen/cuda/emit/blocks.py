@@ -158,7 +158,10 @@ class BlockStatements(SerialStatements):
         flag, label, saved = self.name("failed"), f"left_{self._labels}", self.leave
         self.emit(f"bool {flag} = false;")
         self.leave = f"{{ {flag} = true; goto {label}; }}"
+        self.emit("{")  # a jump must not pass by declarations
+        self.depth += 1
         yield
+        self.close()
         self.leave = saved
         self.emit(f"{label}:")
         self.emit(f"if (__syncthreads_or({flag})) return;")
