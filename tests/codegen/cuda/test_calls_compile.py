@@ -38,6 +38,17 @@ def _copy(dtype: np.dtype, *strides: tuple[int, ...] | None) -> KernelProgram:  
     return program_of(buffers, Call("copy", ("x",), ("y",), {}))
 
 
+def _scan(dtype: np.dtype, shape: tuple[int, ...], axis: int) -> KernelProgram:  # type: ignore[type-arg]
+    buffers = [Buffer("x", dtype, shape), Buffer("y", dtype, shape)]
+    return program_of(buffers, Call("scan", ("x",), ("y",), {"axis": axis, "combine": "add", "reverse": False}))
+
+
+def _scatter(dtype: np.dtype, count: int, combine: str) -> KernelProgram:  # type: ignore[type-arg]
+    buffers = [Buffer("v", dtype, (count,)), Buffer("i", I64, (count,)), Buffer("y", dtype, (100,))]
+    params = {"axis": 0, "combine": combine, "sized": False, "shapes": ((count,), (count,))}
+    return program_of(buffers, Call("scatter", ("v", "i"), ("y",), params))
+
+
 def _programs() -> Iterator[KernelProgram]:
     yield _product(F32, 4096, 4096, 512, "b")
     yield _product(F64, 512, 512, 512, "a")
@@ -49,6 +60,11 @@ def _programs() -> Iterator[KernelProgram]:
     yield _sort("argsort", F64, 9000)
     yield _copy(F32, None, None)
     yield _copy(F64, None, (1, 64))
+    yield _scan(F64, (1, 100_000), 1)
+    yield _scan(F32, (300, 20), 0)
+    yield _scatter(I64, 5000, "add")
+    yield _scatter(F32, 5000, "add")
+    yield _scatter(F32, 5000, "set")
     numbers = [Buffer("g", I64, ()), Buffer("g2", I64, ()), Buffer("u", F64, (1 << 20,))]
     yield program_of(numbers, Call("random", ("g",), ("g2", "u"), {"routine": "jitml_uniform_f64", "count": 1 << 20}))
 
