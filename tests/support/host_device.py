@@ -60,6 +60,8 @@ class HostMemory:
     def wait_for(self, stream: int) -> None:
         self.waits.append(("wait_for", stream))
 
+    wait_later = wait_for
+
     def hold_back(self, stream: int) -> None:
         self.waits.append(("hold_back", stream))
 

@@ -54,6 +54,9 @@ class DeviceMemory(Protocol):
     def wait_for(self, stream: int) -> None:
         """Let what is asked for from now on wait for another stream."""
 
+    def wait_later(self, stream: int) -> None:
+        """The same for what is freed from now on; a collector may ask for it, as for `free`, in any thread."""
+
     def hold_back(self, stream: int) -> None:
         """Let another stream wait for what has been asked for here."""
 
@@ -122,7 +125,7 @@ class MemoryBlock:
     def __del__(self, suppress: Any = suppress, of_ours: Any = JitmlError) -> None:  # names are gone when Python ends
         for stream in self.streams:
             with suppress(of_ours):  # of a stream or a device that is gone, nobody uses the memory any more
-                self.device.memory.wait_for(stream)
+                self.device.memory.wait_later(stream)
         self._release()
 
 

@@ -217,6 +217,23 @@ def test_other_streams_are_put_in_order(driver: dict[str, str]) -> None:
     run(driver, _DEVICE + "device.wait_for(1); device.hold_back(2); assert 'events' not in left(), left()")
 
 
+def test_a_collector_waits_for_no_thread(driver: dict[str, str]) -> None:
+    """A thread that helped with a copy, and freed what the collector had found there, waited for the one that waited for it."""
+    code = """
+import threading
+held = device.allocate(8)
+with device.lock:
+    thread = threading.Thread(target=lambda: (device.wait_later(1), device.free(held)), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert "memory" in left()
+device.synchronize()
+assert "memory" not in left() and "events" not in left(), left()
+"""
+    run(driver, _DEVICE + code)
+
+
 def test_all_is_given_back_when_python_ends(driver: dict[str, str]) -> None:
     code = """
 import atexit

@@ -146,6 +146,8 @@ class EmulatedDevice:
     def wait_for(self, stream: int) -> None:
         self.orders.append(("wait for", stream))
 
+    wait_later = wait_for
+
     def hold_back(self, stream: int) -> None:
         self.orders.append(("hold back", stream))
 

@@ -164,5 +164,8 @@ class Device(Protocol):
     def wait_for(self, stream: int) -> None:
         """Let what is asked for from now on wait for what another stream has been asked for."""
 
+    def wait_later(self, stream: int) -> None:
+        """The same for what is freed from now on; a collector may ask for it, as for `free`, in any thread."""
+
     def hold_back(self, stream: int) -> None:
         """Let another stream wait for what has been asked for here."""

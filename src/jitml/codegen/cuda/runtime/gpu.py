@@ -289,17 +289,27 @@ class Gpu:
     def wait_for(self, stream: int) -> None:
         self._order(self.driver.CUstream(stream), self.handle)
 
+    def wait_later(self, stream: int) -> None:
+        self.later(self._wait_now, self.driver.CUstream(stream))
+
     def hold_back(self, stream: int) -> None:
         self._order(self.handle, self.driver.CUstream(stream))
 
     def later(self, function: Callable[..., Any], subject: Any) -> None:
-        """Undo something in the order of the stream, now if that can be."""
+        """Undo something in the order of the stream, now if that can be.
+
+        The collector may ask for it in any thread, one for which the holder of the lock waits included: nothing is waited for.
+        """
         if self.calls.is_dead:
             return
         self._left.append((function, subject))
-        if not self._is_recording:
-            with self.lock, self.turn:
+        if self._is_recording or not self.lock.acquire(blocking=False):
+            return
+        try:
+            with self.turn:
                 self._clear()
+        finally:
+            self.lock.release()
 
     def close(self) -> None:
         """At the end of the interpreter: wait for what is under way, and give everything back. Later calls do nothing."""
@@ -325,12 +335,19 @@ class Gpu:
         return self.driver.cuMemFreeAsync(address, self.handle)
 
     def _order(self, first: Any, then: Any) -> None:
-        driver, calls = self.driver, self.calls
         with self.lock, self.turn:
-            event = calls(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-            calls(driver.cuEventRecord, event, first)
-            calls(driver.cuStreamWaitEvent, then, event, 0)
-            calls(driver.cuEventDestroy, event)
+            self._order_now(first, then)
+
+    def _order_now(self, first: Any, then: Any) -> None:
+        driver, calls = self.driver, self.calls
+        event = calls(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        calls(driver.cuEventRecord, event, first)
+        calls(driver.cuStreamWaitEvent, then, event, 0)
+        calls(driver.cuEventDestroy, event)
+
+    def _wait_now(self, stream: Any) -> tuple[Any, ...]:
+        self._order_now(stream, self.handle)
+        return (self.driver.CUresult.CUDA_SUCCESS,)
 
     def _let_share(self, function: CudaFunction, shared: int) -> None:
         if shared > self._most_shared:
