@@ -38,7 +38,7 @@ def table() -> str:
     REGISTRY.register_imported()
     lines = [_HEAD, "## Supported", "", "| topic | functions |", "| --- | --- |"]
     for topic in TOPICS:
-        functions = [f for f in FUNCTIONS if _topic(f) == topic.__name__]
+        functions = [f for f in FUNCTIONS if _topic(f) == topic.__name__ and not _home(f).startswith("jitml.")]  # NumPy's own
         functions = [f for f in functions if getattr(f, "__name__", "") != "outer" or not hasattr(f, "__self__")]
         if functions:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")

@@ -252,10 +252,9 @@ def test_signature_and_docstring_stay() -> None:
     assert list(inspect.signature(documented).parameters) == ["x", "k"]
 
 
-@pytest.mark.parametrize("option", [{"device": "cuda"}, {"cache": False}])
-def test_options_without_effect_are_refused(option: dict[str, Any]) -> None:
-    with pytest.raises(jitml.errors.UnsupportedError, match=next(iter(option))):
-        jitml.jit(**option)
+def test_an_option_without_effect_is_refused() -> None:
+    with pytest.raises(jitml.errors.UnsupportedError, match="cache"):
+        jitml.jit(cache=False)
 
 
 @pytest.mark.parametrize(
