@@ -20,6 +20,7 @@ from jitml.codegen.run.results import has_failed, shrunk
 from jitml.errors import DeviceMemoryError, FailedCheck
 from jitml.ir.ops.host import HostFunction, postpone, postponing
 from jitml.ir.ops.regions import failed_check
+from jitml.kernels.ir import Check
 from jitml.kernels.program import Call, KernelProgram, Region
 from jitml.memory.program import Program
 
@@ -47,10 +48,14 @@ class ProgramCall:
 
     `executable(*inputs)` takes one ndarray per input, of exactly its dtype, shape and strides, or a Python number for a 0-d
     input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
+
+    Args:
+        checks: what may fail, by the number less 1 that a run gives.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, checks: Sequence[Check] = ()) -> None:
         kernels = self.kernels = program.kernels
+        self.checks = checks
         self.program = program
         self.inputs = [port.buffer for port in kernels.ports(kernels.inputs)]
         self.outputs = [port.buffer for port in kernels.ports(kernels.outputs)]
@@ -105,8 +110,11 @@ class ProgramCall:
         return outputs if self._measured is None else shrunk(outputs, self._measured)
 
     def failure(self, status: int, *values: int) -> BaseException:
-        """What the tuple that a run gave stands for."""
-        raise NotImplementedError
+        """What the tuple that a run gave stands for: a failed check, worded by it and pointing at the user's line."""
+        check = self.checks[status - 1]
+        message = check.message.format(*values[: len(check.values)])
+        failure: FailedCheck = failed_check(check.error)(message, source=check.source)
+        return failure
 
 
 def host_functions(program: KernelProgram) -> Iterator[HostFunction]:

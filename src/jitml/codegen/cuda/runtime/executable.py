@@ -29,8 +29,7 @@ from jitml.codegen.run.calling import ProgramCall, RunNeeds
 from jitml.codegen.run.fp_errors import Errors, may_raise
 from jitml.codegen.run.results import exact_buffers
 from jitml.errors import DeviceMemoryError, FailedCheck
-from jitml.ir.ops.regions import failed_check
-from jitml.kernels.ir import Buffer, Check
+from jitml.kernels.ir import Buffer
 from jitml.memory.arena import aligned
 from jitml.memory.plan import extent, first_element
 from jitml.memory.program import Program
@@ -148,7 +147,7 @@ class CudaCall(ProgramCall):
     """A program on a device, called with arrays of the host or of the device."""
 
     def __init__(self, loaded: LoadedProgram, needs: RunNeeds) -> None:
-        super().__init__(loaded.program)
+        super().__init__(loaded.program, loaded.text.module.checks)
         self.loaded = loaded
         self._errors = needs.errors or Errors()
         self._usual = _with_rooms(self.outputs)
@@ -161,13 +160,6 @@ class CudaCall(ProgramCall):
 
     def _answer(self, *args: Any) -> Any:
         raise NotImplementedError
-
-    def failure(self, status: int, *values: int) -> BaseException:
-        """The exception of a failed check, worded by it and pointing at the user's line."""
-        check: Check = self.loaded.text.module.checks[status - 1]
-        message = check.message.format(*values[: len(check.values)])
-        failure: FailedCheck = failed_check(check.error)(message, source=check.source)
-        return failure
 
     def _fill_head(self, block: CallMemory, given: Sequence[Any]) -> None:
         """Reset the error record, and copy small inputs in, by one copy."""

@@ -36,9 +36,7 @@ from jitml.codegen.llvm.runtime.threads import RUNS, parallel_for_ir, pool
 from jitml.codegen.llvm.shapes import SHAPES
 from jitml.codegen.run.calling import NO_NEEDS, ProgramCall, RunNeeds
 from jitml.codegen.run.results import exact_buffers
-from jitml.errors import FailedCheck
-from jitml.ir.ops.regions import failed_check
-from jitml.kernels.ir import Buffer, Check
+from jitml.kernels.ir import Buffer
 from jitml.kernels.metrics import has_open_end, kernel_flops, matrix_flops
 from jitml.memory.program import Program
 
@@ -79,7 +77,7 @@ class NativeExecutable(ProgramCall):
     def __init__(
         self, program: Program, module: Module, objects: Sequence[bytes], threads: int, needs: RunNeeds = NO_NEEDS
     ) -> None:
-        super().__init__(program)
+        super().__init__(program, module.checks)
         self.module, self.threads = module, threads
         self._constants = [np.require(x, requirements=("C", "A")) for x in self.kernels.constants.values()]
         self._hosts = HostCalls(module.hosts, watches=needs.errors is not None)
@@ -157,13 +155,10 @@ class NativeExecutable(ProgramCall):
         return code
 
     def failure(self, status: int, *values: int) -> BaseException:
-        """The exception of a failed check, worded by it and pointing at the user's line."""
+        """The exception of a failed check, or of scratch for which there is no memory."""
         if status == NO_MEMORY:
             return MemoryError("no memory for the scratch of a compiled program")
-        check: Check = self.module.checks[status - 1]
-        message = check.message.format(*values[: len(check.values)])
-        failure: FailedCheck = failed_check(check.error)(message, source=check.source)
-        return failure
+        return super().failure(status, *values)
 
 
 def error_record() -> ctypes.Array[ctypes.c_int64]:
