@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.config import STAGES, Config, ConfigError, _group_limits, read
+from jitml.config import CONFIG, STAGES, Config, ConfigError, _group_limits, read
 
 
 def test_an_empty_environment_asks_for_nothing() -> None:
@@ -25,7 +25,15 @@ def test_values() -> None:
     assert not read({"JITML_CHECK": "0"}).check
     assert (read({"JITML_VERIFY": "7"}).verify, read({"JITML_VERIFY": "never"}).verify, read({}).verify) == (7, "never", "first")
     assert (read({"JITML_CACHE_DIR": "/tmp/x"}).cache_dir, read({"JITML_CACHE_BYTES": "0"}).cache_bytes) == ("/tmp/x", 0)
+    assert read({"JITML_STRICT": "1"}).strict and not read({}).strict
     assert read({"JITML_DEBUG_NANS": "1"}).debug_nans and not read({"JITML_DEBUG_NANS": "0"}).debug_nans
+
+
+@pytest.mark.parametrize(
+    "is_strict", [True, pytest.param(False, marks=pytest.mark.loose)], ids=["strict", "loose"]
+)  # fmt: skip
+def test_tests_are_strict_unless_marked(is_strict: bool) -> None:
+    assert CONFIG.strict is is_strict
 
 
 @pytest.mark.parametrize(

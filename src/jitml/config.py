@@ -17,6 +17,8 @@ JITML_SAVED_BYTES   bytes that the loops of a derivative may save whose limit is
 JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for new ones: the system takes longer to hand out
                     memory than a kernel to fill it. Default: a thirty-second of that memory, at most 256 MiB; `0`
                     gives all of it back at once.
+JITML_STRICT        `1`: what cannot be captured as a whole is refused, and no part of it runs as Python: `jit(strict=True)`
+                    for all functions, and for transforms.
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each compiled variant; the
                     default), `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it.
@@ -56,7 +58,7 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
+        *("STRICT", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
 )
 # Back ends: where `BACKEND` is, which is imported only if it is asked for and brings its compiler, and the texts that it has.
@@ -140,6 +142,7 @@ class Config:
     max_paths: int = 16
     saved_bytes: int = field(default_factory=_quarter_of_memory)
     debug_nans: bool = False
+    strict: bool = False
     kept_bytes: int = field(default_factory=_some_to_keep)
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
@@ -167,6 +170,7 @@ def read(environment: Mapping[str, str]) -> Config:
         dump=_stages(environment.get("JITML_DUMP", "")),
         check=_switch("JITML_CHECK", environment),
         debug_nans=_switch("JITML_DEBUG_NANS", environment),
+        strict=_switch("JITML_STRICT", environment),
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment, 1000),
         trace_seconds=_count("JITML_TRACE_SECONDS", "seconds", environment, 3),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),
