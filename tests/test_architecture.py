@@ -14,10 +14,11 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent / "src" / "jitml"
 
 # What each part of the package may import; a part may always import itself.
-BASE = {"errors", "config", "forks", "headroom", "interrupts", "process"}
+BASE = {"errors", "config", "disk_cache", "forks", "headroom", "interrupts", "process"}
 ALLOWED = {
     "errors": set(),
     "config": {"errors"},
+    "disk_cache": {"config"},
     "forks": set(),
     "headroom": {"errors", "interrupts"},
     "interrupts": {"forks"},

@@ -1,4 +1,4 @@
-"""`python -m jitml`: `info` shows the machine as jitml sees it, `demo` runs the demonstration."""
+"""`python -m jitml`: `info` shows the machine as jitml sees it, `cache` what is kept on disk, `demo` runs the demonstration."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jitml import demo
 from jitml.codegen.cuda.runtime.inventory import gpu_facts
 from jitml.codegen.llvm.runtime.cpu import host_caches, host_cpu, llvm_binding, processor_name
 from jitml.config import CONFIG
+from jitml.disk_cache import disk_cache
 from jitml.memory.report import bytes_text
 
 
@@ -39,6 +40,24 @@ def info() -> str:
     return "\n".join(f"{name:<{width}}  {fact}" for name, fact in facts.items())
 
 
+def cache(action: str) -> str:
+    """What is kept on disk for later processes: shown, checked (what is damaged is removed) or removed."""
+    kept = disk_cache()
+    if action == "clear":
+        return f"{kept.clear()} files removed from {kept.folder}"
+    if action == "check":
+        whole, removed = kept.remove_damaged()
+        return f"{whole} files are whole; {removed} were damaged or unfinished, and are removed"
+    files = list(kept.files())
+    lines = [f"folder  {kept.folder} (JITML_CACHE_DIR)", f"limit   {bytes_text(kept.limit)} (JITML_CACHE_BYTES)"]
+    if (reason := kept.why_unused()) is not None:
+        lines.append(f"unused  {reason}")
+    for kind in sorted({file.kind for file in files}):
+        sizes = [file.size for file in files if file.kind == kind]
+        lines.append(f"{kind:<7} {len(sizes)} files, {bytes_text(sum(sizes))}")
+    return "\n".join([*lines, f"all     {len(files)} files, {bytes_text(sum(file.size for file in files))}"])
+
+
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -51,11 +70,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m jitml", description="A compiler for NumPy code.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="versions, processor, threads and configuration")
+    keep = commands.add_parser("cache", help="machine code kept on disk for later processes")
+    keep.add_argument(
+        "action", nargs="?", choices=("show", "check", "clear"), default="show", help="check removes what is damaged"
+    )
     run = commands.add_parser("demo", help="three programs on real data, NumPy beside jitml")
     run.add_argument("--picture", type=Path, default=Path("out/photograph.png"), help="where the filtered photograph goes")
     options = parser.parse_args(argv)
     if options.command == "info":
         print(info())
+        return 0
+    if options.command == "cache":
+        print(cache(options.action))
         return 0
     missing = [package for package in ("scikit-learn", "pillow", "rich") if _version(package) == "not installed"]
     if missing:

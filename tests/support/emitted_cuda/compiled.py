@@ -14,9 +14,9 @@ from typing import Any
 import jitml
 from jitml.codegen.cuda.compiler import OPTIONS, compile_cubin, disassemble, nvrtc_version
 from jitml.codegen.cuda.cubin import Cubin, Resources
-from jitml.codegen.cuda.disk_cache import DiskCache, disk_cache
 from jitml.codegen.cuda.runtime.backend import BACKEND
 from jitml.codegen.cuda.target import THREADS
+from jitml.disk_cache import DiskCache, disk_cache
 from jitml.pipeline import lower
 
 ARCHS = ("sm_80", "sm_90", "sm_100")
@@ -58,7 +58,7 @@ def reports(source: str, arch: str) -> dict[str, KernelReport]:
         CompilerError: NVRTC refuses it.
     """
     cache = disk_cache()
-    key = cache.key(["report", source, arch, *_VERBOSE, str(nvrtc_version())])
+    key = cache.key("report", [source, arch, *_VERBOSE, str(nvrtc_version())])
     kept = cache.get(key)
     if kept is not None:
         return {name: KernelReport(Resources(*of[:3], tuple(of[3])), of[4]) for name, of in json.loads(kept).items()}

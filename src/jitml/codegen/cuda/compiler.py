@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from jitml.codegen.cuda.cubin import Cubin
-from jitml.codegen.cuda.disk_cache import DiskCache, disk_cache
+from jitml.disk_cache import DiskCache, disk_cache
 from jitml.errors import CompilerError, NoDeviceError, UnsupportedError
 
 # Products and sums are rounded apart, as NumPy rounds them.
@@ -39,7 +39,7 @@ def compile_cubin(source: str, arch: str, options: Sequence[str] = OPTIONS, *, c
         CompilerError: it refuses the text.
     """
     cache = cache or disk_cache()
-    key = cache.key(["cubin", source, arch, *options, ".".join(map(str, nvrtc_version()))])
+    key = cache.key("cubin", [source, arch, *options, ".".join(map(str, nvrtc_version()))])
     kept = cache.get(key)
     if kept is not None:
         return Cubin(kept, arch)

@@ -9,7 +9,7 @@ import pytest
 from jitml.codegen.cuda import compiler
 from jitml.codegen.cuda.compiler import OPTIONS, compile_cubin, compile_ptx, disassemble, known_archs, nvrtc_version
 from jitml.codegen.cuda.cubin import read_resources
-from jitml.codegen.cuda.disk_cache import DiskCache
+from jitml.disk_cache import DiskCache
 from jitml.errors import CompilerError, NoDeviceError, UnsupportedError
 
 pytest.importorskip("cuda.bindings.nvrtc")

@@ -13,9 +13,9 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from jitml.codegen.cuda.compiler import known_archs, nvdisasm, nvrtc_version
-from jitml.codegen.cuda.disk_cache import disk_cache
 from jitml.codegen.cuda.runtime.driver import bindings
 from jitml.codegen.cuda.runtime.gpu import Gpu
+from jitml.disk_cache import disk_cache
 from jitml.errors import JitmlError
 from jitml.memory.report import bytes_text
 

@@ -173,12 +173,12 @@ _NEVER = ctypes.c_int64(0)
 
 @cache
 def _parallel_for(threads: int) -> bytes:
-    return jit.generate(jit.parse(parallel_for_ir(threads)), host_cpu(), level=1)
+    return jit.object_code(parallel_for_ir(threads), host_cpu())
 
 
 @once
 def _support() -> bytes:
-    return jit.generate(jit.parse(support_ir(host_cpu())), host_cpu(), level=1)
+    return jit.object_code(support_ir(host_cpu()), host_cpu())
 
 
 def _empty(buffer: Buffer) -> Array:

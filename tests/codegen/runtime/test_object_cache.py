@@ -1,0 +1,124 @@
+"""Object code is kept on disk by all that it depends on, and a later process makes none of what an earlier one has made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jitml.codegen.llvm.runtime import jit
+from jitml.codegen.llvm.runtime.cpu import host_cpu, llvm_binding
+from jitml.config import Config
+from jitml.disk_cache import DiskCache
+
+TEXT = "define i64 @one() { ret i64 1 }\n"
+PROGRAM = """
+import sys
+import numpy as np
+import jitml
+from jitml.codegen.llvm.runtime import jit
+made = []
+real = jit.generate
+jit.generate = lambda *args, **options: made.append(1) or real(*args, **options)
+@jitml.jit
+def f(x, y):
+    x[1:] += np.sqrt(y[1:]) * x[:-1]
+    return np.sort(x), x @ y, x.sum()
+x, y = np.arange(50.0), np.arange(50.0)
+results = f(x, y)
+print(len(made), [r.tobytes().hex() for r in (*results, x)])
+"""
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DiskCache]:
+    """A folder of its own, for a process that does not check each stage."""
+    monkeypatch.setattr(jit, "CONFIG", Config())
+    cache = DiskCache(tmp_path, 1 << 20)
+    monkeypatch.setattr(jit, "disk_cache", lambda: cache)
+    yield cache
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The levels at which code has been generated."""
+    levels: list[int] = []
+    generate = jit.generate
+
+    def counted(module: object, cpu: object, *, level: int) -> bytes:
+        levels.append(level)
+        return generate(module, cpu, level=level)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(jit, "generate", counted)
+    return levels
+
+
+def test_code_is_made_once(kept: DiskCache, made: list[int]) -> None:
+    first = jit.object_code(TEXT, host_cpu())
+    assert jit.object_code(TEXT, host_cpu()) == first and made == [1]
+    (path,) = Path(str(kept.folder)).iterdir()
+    path.write_bytes(path.read_bytes()[:-1])
+    assert jit.object_code(TEXT, host_cpu()) == first and made == [1, 1]
+
+
+OTHERS: list[Callable[[], object]] = [
+    lambda: jit.object_code(TEXT + " ", host_cpu()),
+    lambda: jit.object_code(TEXT, host_cpu(), level=0),
+    lambda: jit.object_code(TEXT, host_cpu(), optimized=True),
+    lambda: jit.object_code(TEXT, replace(host_cpu(), features="+sse2" if host_cpu().is_x86 else "+neon")),
+    lambda: jit.object_code(TEXT, replace(host_cpu(), cpu="generic")),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_code_is_made_for_another_text_effort_or_processor(
+    other: Callable[[], object], kept: DiskCache, made: list[int]
+) -> None:
+    jit.object_code(TEXT, host_cpu())
+    other()
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("what", ["version of LLVM", "way to ask it"])
+def test_other_code_is_made_by_another(what: str, kept: DiskCache, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    jit._compiler.cache_clear()
+    jit.object_code(TEXT, host_cpu())
+    if what == "version of LLVM":
+        monkeypatch.setattr(llvm_binding(), "llvm_version_info", (99, 0, 0))
+    else:
+        monkeypatch.setattr(jit, "optimize", lambda module, cpu: module)
+    jit._compiler.cache_clear()
+    jit.object_code(TEXT, host_cpu())
+    assert len(made) == 2
+    monkeypatch.undo()
+    jit._compiler.cache_clear()
+
+
+def test_nothing_is_kept_where_each_stage_is_checked(kept: DiskCache, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "CONFIG", Config(check=True))
+    jit.object_code(TEXT, host_cpu())
+    jit.object_code(TEXT, host_cpu())
+    assert made == [1, 1] and not list(kept.files())
+
+
+def test_a_second_process_makes_no_code(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+
+    def run() -> tuple[int, str]:
+        environment = os.environ | {"JITML_CACHE_DIR": str(tmp_path / "cache"), "JITML_CHECK": "", "JITML_VERIFY": "never"}
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, env=environment)
+        made, results = done.stdout.split(" ", 1)
+        return int(made), results
+
+    first, results = run()
+    assert first > 4
+    assert run() == (0, results)
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:-8])
+    assert run() == (first, results)
