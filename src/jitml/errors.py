@@ -7,7 +7,7 @@ Each type is a built-in exception too, so that `except ValueError` around a NumP
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,31 @@ class Source:
         return linecache.getline(self.file, self.line).strip()
 
 
+@dataclass(frozen=True, slots=True)
+class UserFrame:
+    """Where one of the user's functions was: the code object, by its file, qualified name and first line, and a place in it.
+
+    Lines count from 1; columns are bytes and count from 0, as in syntax trees, and are -1 if they are not known.
+    """
+
+    file: str
+    function: str
+    first_line: int
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+
+_stack: Callable[[], tuple[UserFrame, ...]] = tuple
+
+
+def take_stacks_from(stack: Callable[[], tuple[UserFrame, ...]]) -> None:
+    """What says, from now on, where the user's functions are as an error is made."""
+    global _stack
+    _stack = stack
+
+
 class JitmlError(Exception):
     """Base of all errors that jitml raises on purpose.
 
@@ -48,10 +73,17 @@ class JitmlError(Exception):
         message: what went wrong, with its values, in one line.
         source: where in the user's code, if known.
         remedy: what to do about it, if that follows from what is known.
+
+    Attributes:
+        stack: the user's functions that were being traced, outermost first.
+        argument: a parameter, or an outer name, that holds what a traced function cannot take in or change; else empty.
+        result: a name that holds what it cannot hand out; else empty.
     """
 
     def __init__(self, message: str, *, source: Source | None = None, remedy: str = "") -> None:
         self.message, self.source, self.remedy = message, source, remedy
+        self.stack = _stack()
+        self.argument = self.result = ""
         super().__init__(message)
 
     def __str__(self) -> str:

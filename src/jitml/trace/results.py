@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -104,14 +105,24 @@ class Either:
 Result = FromGraph | FromHost | FixedResult | Either | Repeated
 
 
-def describe(recording: Trace, leaves: Sequence[Any], outputs: list[Value]) -> tuple[Result, ...]:
-    """How each returned leaf is made; fills the graph's outputs. What is returned twice has one recipe."""
+def describe(
+    recording: Trace, leaves: Sequence[Any], outputs: list[Value], refusing: Callable[[int], AbstractContextManager[None]]
+) -> tuple[Result, ...]:
+    """How each returned leaf is made; fills the graph's outputs. What is returned twice has one recipe.
+
+    Args:
+        refusing: goes around what is done for the leaf of this number.
+    """
     distinct = {id(leaf): leaf for leaf in leaves}
+    first = {id(leaf): n for n, leaf in reversed([*enumerate(leaves)])}
     arrays = [leaf for leaf in distinct.values() if type(leaf) is TracedArray]
     bases = {leaf.storage: leaf for leaf in reversed(arrays) if not leaf.steps}
     uses = Counter(id(s) for leaf in arrays for s in storages_of(leaf.storage))
     results = Results(recording, outputs, uses, bases, [leaf for leaf in arrays if not leaf.storage.is_external])
-    made = {key: results.describe(leaf) for key, leaf in distinct.items()}
+    made: dict[int, Result] = {}
+    for key, leaf in distinct.items():
+        with refusing(first[key]):
+            made[key] = results.describe(leaf)
     given = [array for array in recording.call[LiftedArrays].known.values() if id(array) not in distinct]
     objects = [[x, *results.seen.get(id(x), ())] for x in (*arrays, *given) if x.faces is not None or id(x) in results.seen]
     for one, other in itertools.combinations(objects, 2):

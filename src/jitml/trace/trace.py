@@ -19,7 +19,7 @@ import optree
 
 from jitml.device.array import Array
 from jitml.device.memory import ArrayDevice
-from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError
+from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError, take_stacks_from
 from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
 from jitml.ir.capacity import learn
@@ -45,8 +45,10 @@ from jitml.trace.record.fp_errors import recorded_errors, require_left
 from jitml.trace.record.guards import Host, Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
 from jitml.trace.record.recording import Trace, activate, last_user_source, user_source
+from jitml.trace.record.user_code import about, begins_traces, stack_of, user_stack
 from jitml.trace.result_trees import apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
+from jitml.trace.returned_names import ReturnStatement
 from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
 from jitml.trace.speculation.dynamic_shapes import VariantKey
 from jitml.trace.speculation.exceptions import Handler, Handlers, Steps
@@ -190,6 +192,7 @@ def _attempt(
         known.all_plain = known.all_plain or steps.all_plain
         recording.errors.steps, recording.errors.raising, recording.builder.recorded = steps, steps.floating, steps.see
     known.begin(recording.effort)
+    returned = ReturnStatement(function, args)
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():
         tracers = enter_all(recording, leaves, names)
         traced_args, traced_kwargs = unflatten(spec, tracers)
@@ -215,14 +218,17 @@ def _attempt(
             caught = UnsupportedError("an exception that leaves a captured region is caught")
             known.reconsider(recording, caught)
             known.settle_open(recording, caught)
-        require_left(recording)
-        check_sealed(recording)
-        if not rooted:
-            check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
-        return _finish(recording, key, spec, result)
+        with returned.part():
+            require_left(recording)
+            check_sealed(recording)
+            if not rooted:
+                check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
+            return _finish(recording, key, spec, result, returned)
 
 
 ATTEMPT = _attempt.__code__  # the frame where a function begins to be traced
+begins_traces(ATTEMPT)
+take_stacks_from(user_stack)
 
 
 def _end_generators(error: BaseException) -> None:
@@ -245,19 +251,25 @@ def _explained(recording: Trace) -> Iterator[None]:
         yield
     except JitmlError as error:
         error.source = error.source or last_user_source(error)
+        error.stack = error.stack or stack_of(error)
         raise
 
 
-def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, result: Any) -> Traced:
+def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, result: Any, returned: ReturnStatement) -> Traced:
     require_unread(recording)
     changes, changed = changes_of(recording)
     require_apart((result, changed), partial(parts_of_made, recording))
-    whole = (result, changed) if changes else result
-    tree, repeated = apart(settled(recording, with_rows_themselves(whole)))
+    whole = with_rows_themselves((result, changed) if changes else result)
+    known: dict[int, tuple[Any, Any]] = {}
+    for n, part in enumerate(result if type(result) is tuple else ()):
+        with returned.part(n):
+            settled(recording, part, known)
+    tree, repeated = apart(settled(recording, whole, known))
     parts = [flatten(part) for part in (*repeated, tree)]
+    specs = tuple(spec for _, spec in parts)
     leaves = [lift(leaf) if _is_concrete_array(leaf) else leaf for part, _ in parts for leaf in part]
     outputs: list[Value] = []
-    results = describe(recording, leaves, outputs)
+    results = describe(recording, leaves, outputs, partial(returned.leaf, recording, specs, changes))
     host = recording.host
     require_never_changed(recording)
     require_all_different(recording)
@@ -279,7 +291,7 @@ def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, resul
     copied = tuple((slot, storage.entry) for slot, storage in mutated if storage.entry != slot)
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.inputs.origins), aliases, strides, copied, numbers, in_spec,
-        tuple(spec for _, spec in parts), results, tuple(changes), replace(key, path=path_of(recording)),
+        specs, results, tuple(changes), replace(key, path=path_of(recording)),
         tuple(recording.call[Handlers].found), recording.call[ProgramDevice].device,
     )  # fmt: skip
 
@@ -299,20 +311,22 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
     written = [slot for slot, (_, tracer) in arrays.items() if slot in itself or tracer.storage in recording.call[LentStorages]]
     for slot in written:
         if slot in itself and meets_itself(arrays[slot][0]):
-            raise UnsupportedError(
-                f"{host.name(slot)} is written, and one element of its memory stands in several places of it",
-                source=user_source(),
-                remedy="Pass a copy.",
-            )
+            with about(host.name(slot)):
+                raise UnsupportedError(
+                    f"{host.name(slot)} is written, and one element of its memory stands in several places of it",
+                    source=user_source(),
+                    remedy="Pass a copy.",
+                )
         for other, (array, _) in arrays.items():
             if other != slot and not disjoint(arrays[slot][0], array):
                 see_parts(recording, arrays[slot][0], array)
                 first, second = host.name(slot), host.name(other)
-                raise UnsupportedError(
-                    f"{first} is written and overlaps {second} in memory",
-                    source=user_source(),
-                    remedy=f"Pass {second}.copy(), or one array of which the function takes both parts.",
-                )
+                with about(first):
+                    raise UnsupportedError(
+                        f"{first} is written and overlaps {second} in memory",
+                        source=user_source(),
+                        remedy=f"Pass {second}.copy(), or one array of which the function takes both parts.",
+                    )
     others = [slot for slot in arrays if slot not in written]
     if written and len(arrays) > 1:
         host.require_disjoint(written, others, all_disjoint)

@@ -20,6 +20,7 @@ from jitml.trace.environment.unseen_reads import UnseenReads, is_read_unseen
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, is_users_class, unsupported
+from jitml.trace.record.user_code import user_stack
 from jitml.trace.values.boxing import TracedArray
 
 GONE = object()  # stands for an attribute that was deleted
@@ -68,6 +69,7 @@ def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool
         if stored.get(key) is GONE:
             del stored[key]  # it comes after the others again
         stored[key] = value
+        trace.changes.stacks[key] = user_stack()
 
 
 def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -> None:

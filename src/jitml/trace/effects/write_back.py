@@ -18,7 +18,7 @@ from functools import partial
 from operator import getitem
 from typing import Any
 
-from jitml.errors import UnsupportedError
+from jitml.errors import UnsupportedError, UserFrame
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import GONE
 from jitml.trace.effects.queues import ChangedQueues, wake
@@ -35,6 +35,7 @@ from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_own_kind, is_record
 from jitml.trace.record.recording import Trace, user_source
 from jitml.trace.record.state import TrackedContainer
+from jitml.trace.record.user_code import about, base_name
 from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.text import plain_key
@@ -64,9 +65,9 @@ def watch_arguments(trace: Trace, root: Slot, given: Any, copied: Any, names: Se
         find = partial(load, trace, getitem, root, which, "arguments")
         for key, original in entries(given[which]):
             name = names[key] if which == 0 and key < len(names) else str(key)
-            copies[which][key] = _watch(
-                trace, partial(_part, trace, find, getitem, key, name), original, copied[which][key], name
-            )
+            find_part = partial(_part, trace, find, getitem, key, name)
+            with about(name):
+                copies[which][key] = _watch(trace, find_part, original, copied[which][key], name)
     return (*copies[0].values(),), copies[1]
 
 
@@ -83,7 +84,9 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     if not (is_record(original) or isinstance(original, (list, dict, deque, tuple))) or type(original) is not type(copied):
         message = f"the function changes an argument, a {type(copied).__qualname__}"
         # Of a kind of the user's, which only its own functions know.
-        trace.call[SealedCopies].append(Sealed(UnsupportedError(message, source=user_source(), remedy=_INSTEAD), copied, leaves))
+        error = UnsupportedError(message, source=user_source(), remedy=_INSTEAD)
+        error.argument = base_name(name)
+        trace.call[SealedCopies].append(Sealed(error, copied, leaves))
         return copied
     require_class(trace, type(original))
     if isinstance(original, dict):
@@ -143,8 +146,9 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     moving: set[str] = set()
     changed: list[TrackedContainer] = []
     for watched in list(trace.copies.watched.values()):
-        _require_same_state(watched)
-        found = _difference(watched)
+        with about(watched.name):
+            _require_same_state(watched)
+            found = _difference(watched)
         if found is not None:
             put, new, numbers = found
             changed.append(watched)
@@ -178,6 +182,13 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         trace.call[Decisions].moving |= moving
         trace.call[Decisions].again()
     return changes, values
+
+
+def stack_of_change(trace: Trace, change: Change, n: int) -> tuple[UserFrame, ...]:
+    """Where the value was stored that is the one of this number in a change, if it is an attribute's or a global name's."""
+    names = change.put.names if isinstance(change.put, (_SetAttributes, SetNames)) else ()
+    found = ((owner, names[n]) for owner, slot in trace.outside.places.items() if slot == change.slot and n < len(names))
+    return next((trace.changes.stacks[key] for key in found if key in trace.changes.stacks), ())
 
 
 def _require_same_state(watched: TrackedContainer) -> None:
@@ -296,11 +307,12 @@ def require_alone(trace: Trace, changed: Sequence[TrackedContainer]) -> None:
     others = [watched for watched in trace.copies.watched.values() if mine.get(id(watched.original)) is not watched]
     for other in others:
         if (known := mine.get(id(other.original))) is not None:
-            raise UnsupportedError(
-                f"{known.name} is changed, and {other.name} is the same {type(known.original).__name__}",
-                source=user_source(),
-                remedy=_INSTEAD,
-            )
+            with about(known.name):
+                raise UnsupportedError(
+                    f"{known.name} is changed, and {other.name} is the same {type(known.original).__name__}",
+                    source=user_source(),
+                    remedy=_INSTEAD,
+                )
     for kind in dict.fromkeys(type(watched.original) for watched in changed):
         alike = [[x.find() for x in some if type(x.original) is kind] for some in (changed, others)]
         trace.host.require_alone(*alike)

@@ -30,6 +30,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import count_leaves, flatten
 from jitml.trace.record.recording import Trace, user_source
+from jitml.trace.record.user_code import about
 from jitml.trace.values.boxing import LiftedArrays, is_traced, lift, refuse_dtype, scalar
 from jitml.trace.values.numbers import TracedNumber
 
@@ -121,9 +122,10 @@ def _refuse_many(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     name, count = max(((name, count_leaves(x, _MOST_WORK)) for name, x in named), key=lambda pair: pair[1])
     items = f"more than {_MOST_WORK}" if count > _MOST_WORK else f"{count}"
     what = f"argument {name} holds {items} items" if count > len(named) else f"there are {len(named)} arguments"
-    raise UnsupportedError(
-        f"{what}, too many to be checked at each call", source=user_source(), remedy=f"Make it an array: np.asarray({name})."
-    )
+    with about(name):
+        raise UnsupportedError(
+            f"{what}, too many to be checked at each call", source=user_source(), remedy=f"Make it an array: np.asarray({name})."
+        )
 
 
 def _work_of(leaves: Sequence[Any], spec: optree.PyTreeSpec) -> int:
@@ -145,8 +147,11 @@ def enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) -> 
     for group in groups(arrays) if len(arrays) > 1 else ():
         enter_together(recording, group)
     typed = _require_types(recording, slots, leaves)
-    given = zip(slots, leaves, names)
-    return [_enter(recording, slot, n, leaf, name, slot in typed) for n, (slot, leaf, name) in enumerate(given)]
+    entered: list[Any] = []
+    for slot, leaf, name in zip(slots, leaves, names):
+        with about(name):
+            entered.append(_enter(recording, slot, len(entered), leaf, name, slot in typed))
+    return entered
 
 
 def _require_types(recording: Trace, slots: Sequence[Slot], leaves: Sequence[Any]) -> set[Slot]:

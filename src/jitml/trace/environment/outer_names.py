@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, unsupported
+from jitml.trace.record.user_code import user_stack
 
 
 class NamesUnseen(set[str], CallPart):
@@ -42,6 +43,7 @@ class OuterNames:
             trace.outside.kept.append(owner)
             trace.changes.spaces[id(owner)] = owner
         trace.changes.stored[id(owner), name] = value
+        trace.changes.stacks[id(owner), name] = user_stack()
 
 
 class _Binding:

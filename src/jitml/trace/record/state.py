@@ -13,6 +13,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from jitml.errors import UserFrame
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Value
 from jitml.trace.record.guards import Opened, Place, Slot
@@ -133,9 +134,11 @@ class OutsideChanges:
     deleted: those that were deleted, whether or not they have been set again.
     in_classes: names of those that are attributes of classes.
     spaces: owners of global and nonlocal names that the function assigns, by id.
+    stacks: where what is stored was stored.
     """
 
     stored: dict[tuple[int, str], object] = field(default_factory=dict)
+    stacks: dict[tuple[int, str], tuple[UserFrame, ...]] = field(default_factory=dict)
     deleted: set[tuple[int, str]] = field(default_factory=set)
     in_classes: set[str] = field(default_factory=set)
     spaces: dict[int, object] = field(default_factory=dict)

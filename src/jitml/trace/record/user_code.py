@@ -1,27 +1,32 @@
-"""The user's line: where does a warning come from that a compiled program gives?
+"""The user's code: which of the user's functions run while something is traced, where is each of them, and what does it call?
 
-From the user's line: filters and registries go by it.
-
-And what does that line call, where something asks for a number that only the running program knows?
+A refusal takes the stack of them where it is made (`JitmlError.stack`): attempts to trace begin anew, and tracebacks do not
+outlive them. What is refused before the function begins is in no frame: it has the name of an argument (`about`). A warning that
+a compiled program gives comes from the user's line, by which filters and registries go.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import opcode
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
-from jitml.trace.record.recording import home_of, is_converted, is_jitmls, is_users, user_source
+from jitml.errors import JitmlError, UserFrame
+from jitml.trace.record.recording import current_trace, home_of, is_converted, is_jitmls, is_users, user_source
 
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
 _PARAMETERS = ("function", "args", "kwargs")
 _MAKE_CLASSES = {"collections", "dataclasses", "typing"}
 _BINARY = opcode.opmap["BINARY_OP"]
+_roots: set[CodeType] = set()  # of what begins to trace a function
 _REMAINDERS = [n for n, (_, symbol) in enumerate(opcode._nb_ops) if symbol in ("%", "%=")]  # type: ignore[attr-defined]  # it has
 
 
@@ -104,4 +109,67 @@ def _calling(file: str, line: int, name: str) -> CodeType:
     return made.replace(co_consts=tuple(consts))
 
 
-__all__ = ["Call", "as_written", "asking", "caller", "makes_text", "namespace"]
+def begins_traces(code: CodeType) -> None:
+    """Take the functions that this code calls for what is traced, and those around it for what is not."""
+    _roots.add(code)
+
+
+def user_stack() -> tuple[UserFrame, ...]:
+    """The user's functions that are being traced, outermost first; none outside of traces."""
+    found: list[UserFrame] = []
+    if current_trace() is None:
+        return ()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code not in _roots:
+        code = frame.f_code
+        if is_users(code.co_filename) and not is_caller(code):
+            found.append(frame_of(code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(reversed(found))
+
+
+def stack_of(error: BaseException) -> tuple[UserFrame, ...]:
+    """The same as it was when an exception of any kind was raised, which has a traceback from where it was traced."""
+    found: list[UserFrame] = []
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if code in _roots:
+            found.clear()
+        elif is_users(code.co_filename) and not is_caller(code):
+            found.append(frame_of(code, step.tb_lasti))
+        step = step.tb_next
+    return tuple(found)
+
+
+def frame_of(code: CodeType, instruction: int) -> UserFrame:
+    """Where a function is that runs the instruction at this position."""
+    places = itertools.islice(code.co_positions(), instruction // 2, None)
+    line, end_line, column, end_column = next(places, (None, None, None, None))
+    line = line or code.co_firstlineno
+    own = (code.co_filename, code.co_qualname, code.co_firstlineno)
+    # Python may have been told to keep no columns.
+    return UserFrame(*own, line, end_line or line, -1 if column is None else column, -1 if end_column is None else end_column)
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """What is refused inside the block is refused for what a name holds: `x` of `x[0].bias`."""
+    try:
+        yield
+    except JitmlError as error:
+        if not error.stack:
+            error.argument = error.argument or base_name(name)
+        raise
+
+
+def base_name(name: str) -> str:
+    """The name with which an expression begins, as the host program writes it; nothing if it does not."""
+    found = re.match(r"[^\W\d]\w*(?=$|[.\[])", name)
+    return found[0] if found is not None else ""
+
+
+__all__ = [
+    "Call", "about", "as_written", "asking", "base_name", "begins_traces", "caller", "frame_of", "makes_text", "namespace",
+    "stack_of", "user_stack",
+]  # fmt: skip
