@@ -55,7 +55,7 @@ INTERPRETED := $(addprefix tests/programs/test_,corpus.py everyday.py programs.p
 test-interpreter: $(VENV)/.dev  ## whole programs, run by the interpreter in place of machine code
 	JITML_BACKEND=interpreter $(PYTEST) $(INTERPRETED) $(PYTEST_ARGS)
 
-fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|mixed, BACKEND=llvm|cuda) against NumPy; what fails is made small and written to out/fuzz
+fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|breaks|mixed, BACKEND=llvm|cuda) against NumPy; what fails is made small and written to out/fuzz
 	$(BIN)/python tests/programs/fuzz.py --programs $(or $(N),10000) --seed $(or $(SEED),0) --shape $(or $(SHAPE),mixed) --backend $(or $(BACKEND),llvm)
 
 interrupts: $(VENV)/.dev  ## exceptions from outside, forks and starved children, at drawn moments: nothing may stay behind

@@ -1,7 +1,7 @@
 """Do thousands of drawn programs agree with NumPy?  Counts, and a small runnable file for each way in which one does not.
 
-    python tests/programs/fuzz.py [--programs N] [--seed S] [--shape mixed|numeric|people] [--processes P] [--seconds LIMIT]
-        [--layer machine|graph|program] [--backend llvm|cuda] [--until SECONDS] [--log FILE] [--no-shrink]
+    python tests/programs/fuzz.py [--programs N] [--seed S] [--shape mixed|numeric|people|breaks] [--processes P]
+        [--seconds LIMIT] [--layer machine|graph|program] [--backend llvm|cuda] [--until SECONDS] [--log FILE] [--no-shrink]
 
 Program n of a seed is the same one everywhere; `--only n` judges it alone and prints it. Programs run in worker processes: one
 that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other.
@@ -55,9 +55,9 @@ if __name__ == "__main__":
 
 
 def drawn(seed: int, number: int, shape: str) -> Drawn:
-    """Program `number` of a seed; those of the shape "mixed" are by turns as numeric and as people's."""
+    """Program `number` of a seed; those of the shape "mixed" are by turns of each other shape."""
     if shape == "mixed":
-        shape = SHAPES[number % 2]
+        shape = SHAPES[number % len(SHAPES)]
     with _parsing:
         return write_program(Choices.seeded(f"{seed}:{number}"), shape=shape)
 

@@ -38,6 +38,19 @@ def test_numbered_programs_of_people(batch: int) -> None:
         assert agrees(program) is None, program
 
 
+@pytest.mark.parametrize("batch", range(drawn(2, 6)))
+def test_numbered_programs_with_statements_that_break(batch: int) -> None:
+    for number in range(6 * batch, 6 * batch + 6):
+        program = write_program(Choices.seeded(f"ci:{number}"), shape="breaks")
+        assert agrees(program) is None, program
+
+
+def test_statements_that_break_are_drawn() -> None:
+    texts = [write_program(Choices.seeded(f"ci:{number}"), shape="breaks").text for number in range(12)]
+    breaking = ("LOG.", "STATE", "MODEL", "TICKS", "random.", "try:", "yield", "Bar(", "del ", "Entered(", "lambda")
+    assert sum(any(word in text.partition("def program")[2] for word in breaking) for text in texts) >= 9
+
+
 @settings(max_examples=drawn(20, 60), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_drawn_programs(program: Drawn) -> None:

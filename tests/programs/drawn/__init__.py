@@ -9,6 +9,7 @@
 * statements.py   what the others do
 * things/         objects, and passages of real code
 * people.py       programs as people write them around them
+* breaks.py       programs with statements that cannot be compiled
 * program.py      whole programs
 * outcomes.py     one program, eagerly and compiled: do they agree?
 * shrinking.py    a smaller program that fails in the same way

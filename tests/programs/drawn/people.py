@@ -41,11 +41,15 @@ class People(Statements):
         self.kept: list[str] = []
         self.uses: list[Statement] = [self.read, self.read, self.write, self.write, self.make_inside, self.keep, self.read_back]
 
+    def numeric(self, room: int) -> None:
+        """A statement that has nothing to do with objects."""
+        super().statement(room)
+
     def statement(self, room: int) -> None:
         """Half of them are numeric."""
         roll = self.choices.number(0, 99)
         if roll < 50:
-            super().statement(room)
+            self.numeric(room)
         elif roll < 75:
             self.choices.pick(self.uses)()
         elif roll < 90 and self.scope.depth < 3:

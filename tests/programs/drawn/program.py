@@ -7,11 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from programs.drawn.breaks import Breaks
 from programs.drawn.choices import Choices
 from programs.drawn.inputs import CALLS, Argument, argument_lines, draw_argument
 from programs.drawn.people import People, above, draw_held, pruned
 from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Scope, comes_back
 from programs.drawn.statements import Statements
+from programs.drawn.things import breaks, recipes
 
 # Helper functions, by their number of parameters: they write into what they get, return views, branch.
 HELPERS = {
@@ -30,7 +32,8 @@ NUMBERS = {
 }
 
 
-SHAPES = ("numeric", "people")
+SHAPES = ("numeric", "people", "breaks")
+_SEEDED = ("random.seed({})", "np.random.seed({})")
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,10 @@ def write_program(choices: Choices, statements: int = 7, shape: str = "numeric")
     """A program of up to so many statements at its top level.
 
     Args:
-        shape: "numeric", "people" (objects and passages of real code among numeric statements), or "mixed": either.
+        shape: "numeric", "people" (objects and passages of real code among numeric statements), or "breaks" (statements that
+            cannot be compiled among numeric ones).
     """
-    if shape == "people" or (shape == "mixed" and choices.chance(50)):
-        return _write_people(choices, statements)
-    return _write_numeric(choices, statements)
+    return {"numeric": _write_numeric, "people": _write_people, "breaks": _write_breaks}[shape](choices, statements)
 
 
 def _write_numeric(choices: Choices, statements: int) -> Drawn:
@@ -104,6 +106,23 @@ def _write_people(choices: Choices, statements: int) -> Drawn:
     if not comes_back(drawn.text):
         return _write_people(choices, statements)
     return Drawn(pruned(drawn.text), drawn.exact, "+".join(h.thing.name for h in held))
+
+
+def _write_breaks(choices: Choices, statements: int) -> Drawn:
+    arrays = [_plain_array(choices, name) for name in "xyz"[: choices.number(1, 3)]]
+    numbers = _numbers(choices)
+    parameters = [a.name for a in arrays] + list(numbers)
+    before = [[line.format(call) for line in _SEEDED] for call in range(CALLS)]
+    arguments = "\n".join(argument_lines(choices, arrays, numbers, parameters, False, before)) + "\n"
+    header = f"import numpy as np\n{recipes.ABOVE}\n\n{breaks.ABOVE}\n\n{arguments}\n\n"
+    levels = {a.name: ROUNDED if a.special else EXACT for a in arrays}
+    scope = Scope(header, parameters, arguments, levels)
+    writer = Breaks(choices, scope)
+    for _ in range(choices.number(3, statements + 2)):
+        writer.statement(3)
+    _finish(choices, scope, writer.worth_returning())
+    drawn = _whole(scope)
+    return Drawn(pruned(drawn.text), drawn.exact, "breaks") if comes_back(drawn.text) else _write_breaks(choices, statements)
 
 
 def _whole(scope: Scope) -> Drawn:

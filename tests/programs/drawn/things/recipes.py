@@ -9,12 +9,12 @@ from __future__ import annotations
 BODY = "BODY"
 
 
-def _passages(text: str) -> tuple[str, ...]:
+def passages(text: str) -> tuple[str, ...]:
     """Passages that blank lines keep apart."""
     return tuple(text.strip("\n").split("\n\n"))
 
 
-MAKE_TABLES = _passages("""
+MAKE_TABLES = passages("""
 $v = [[0] * 3 for $l in range(3)]
 
 $v = [[$n] * 3 for $l in range(len($x))]
@@ -51,7 +51,7 @@ $v[1][0] = 2
 $v = [$x.copy() for $l in range(2)]
 """)
 
-USE_TABLES = _passages("""
+USE_TABLES = passages("""
 $t[$i][$i] = $n
 
 $t[0][1] += $n
@@ -141,7 +141,7 @@ READ_TABLES = (
 )  # fmt: skip
 
 
-PRINTS = _passages("""
+PRINTS = passages("""
 print('step', $e)
 
 print($n, $e)
@@ -209,7 +209,7 @@ for $l in range(2):
         print('finally', $l)
 """)
 
-EXCEPTIONS = _passages("""
+EXCEPTIONS = passages("""
 try:
     $v = {1: 2}[$e]
 except KeyError:
@@ -282,7 +282,7 @@ with Noted($e) as $v:
 $v = $v.seen
 """)
 
-MADE_INSIDE = _passages("""
+MADE_INSIDE = passages("""
 class $c:
     nodes = []
 $c.nodes.append($n)
@@ -349,7 +349,7 @@ def ${c}_(n):
 $v = ${c}_(6)
 """)
 
-WORKLISTS = _passages("""
+WORKLISTS = passages("""
 $v, $w = [0], []
 while $v:
     $l = $v.pop()
@@ -405,7 +405,7 @@ for $l in range(3):
 $v = len($w)
 """)
 
-PLACES = _passages("""
+PLACES = passages("""
 $v = 1.0 if np.geterr()['divide'] == 'warn' else 2.0
 
 with np.errstate(divide='ignore'):
@@ -478,7 +478,7 @@ $v = LAST[0]
 LAST[0] = $x
 """)
 
-GENERATORS = _passages("""
+GENERATORS = passages("""
 for $v in parts_of($x, 2):
     $w = $v.sum() * $n
     $v += 1
