@@ -12,7 +12,7 @@ from jitml.fusion.grouping.scalarize import Points, scalarize, without_loops_of_
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.schedule import GroupNest, Scheduler, all_scalars, fitting, scheduled, write
-from jitml.fusion.schedule.views import Places, Views, steps_of
+from jitml.fusion.schedule.views import Places, Views, steps_of, usual
 from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
@@ -119,7 +119,7 @@ class GroupLoops:
         if g.rows is not None:
             axes = self.as_they_lie(g, g.rows, boxes, accesses)
             barriers = frozenset(y for x, y in pairwise(axes) if (x in g.rows) != (y in g.rows))
-        return Views(axes, self.buffers.made, accesses, frozenset(fixed), barriers)
+        return Views(axes, self.buffers.made, accesses, frozenset(fixed), barriers, sizes=self.buffers.sizes)
 
     def as_they_lie(
         self, g: Group, rows: Container[str], boxes: Iterable[Points], accesses: Iterable[tuple[str, Places]]
@@ -134,7 +134,7 @@ class GroupLoops:
             return g.axes
         outer = dict.fromkeys(reduced, 0.0)  # an access has something to say only of axes that it moves along, if there are two
         for name, at in accesses:
-            steps = steps_of(self.buffers.made[name], at) or {}
+            steps = usual(steps_of(self.buffers.made[name], at, g.axes)) or {}
             moving = {axis: abs(steps[axis]) for axis in reduced if steps.get(axis)}
             for axis, step in moving.items():
                 outer[axis] += sum((step > other) - (step < other) for other in moving.values())

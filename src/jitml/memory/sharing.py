@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from jitml.kernels.analysis.dependence import Access, Accesses, Path, accesses, coincide_only_together, stays_behind
+from jitml.kernels.analysis.coincidence import coincide_only_together, stays_behind
+from jitml.kernels.analysis.dependence import Access, Accesses, Path, accesses
 from jitml.kernels.ir import Buffer, Kernel
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.memory.delay import delay

@@ -272,3 +272,31 @@ def test_emulated_kernels_give_the_answers() -> None:
         args = draw(graph)
         for found, expected in zip(run(program, args, kernels), interpret(graph, args), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * float(np.abs(expected).max()))
+
+
+def _changed_and_summed(x: Array) -> Any:
+    x *= 2
+    return x.sum(), x
+
+
+OPENED = {
+    "points": lambda x: x + 1,
+    "turned": lambda x: x.T.copy(),
+    "rows": lambda x: x / x.sum(1, keepdims=True),
+    "columns": lambda x: x.sum(0),
+    "three axes": lambda x: x.reshape(x.shape[0], -1, 2).sum(1) if x.shape[1] % 2 == 0 else x,
+    "an update": _changed_and_summed,
+    "the inside": lambda x: x[1:-1, 1:-1] * 2,
+}
+
+
+@pytest.mark.parametrize("program", OPENED.values(), ids=OPENED)
+def test_blocks_share_what_has_any_size(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jitml.pipeline.chosen_backend", _Loops)
+    jitted = jitml.jit(program, dynamic=True, verify="never")
+    for shape in ((6, 8), (3, 40), (1, 2), (40, 4)):
+        x = np.random.default_rng(1).normal(size=shape)
+        assert difference(jitted(x.copy()), program(x.copy()), within(1e-9)) is None
+    kernels = [step for v in jitted.variants for step in v.executable.program.kernels.steps if isinstance(step, Kernel)]
+    looping = [s for kernel in kernels for s in kernel.body if isinstance(s, Loop) and s.kind != "thread"]
+    assert looping and all(s.kind == "block" for s in looping)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -11,7 +11,10 @@ from jitml.fusion.grouping.scalarize import Points, Reduced, Stored
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.views import Axis, Views
 from jitml.ir.types import DType
+from jitml.kernels.analysis.mixed_radix import SizedDigit, certainly_zero
+from jitml.kernels.analysis.polynomials import Poly, constant, plus, raised, times, variables
 from jitml.kernels.ir import Apply, Const, Expr, add, affine, as_expr, floor_divide, sub
+from jitml.kernels.metrics import USUAL_TRIPS
 from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import Target
 
@@ -36,10 +39,27 @@ class GroupNest:
         self.inner = [a for a in self.axes if a not in self.outer]
         self.time = self._time() if self.is_apart and self.size(self.axes) else 0.0
 
-    @property
+    @cached_property
     def is_apart(self) -> bool:
-        """Whether rows are told apart: those whose places are products of sizes are not, and one thread stores them."""
-        return all(self.views.steps(s.buffer, s.at) is not None for s in self.points.stores)
+        """Whether what is stored is told apart by sizes, whatever these are: else one thread stores it.
+
+        That is what the race proof finds of the loops, however they are cut.
+        """
+        found = [self.views.sized_steps(s.buffer, s.at) for s in self.points.stores]
+        return all(steps is not None and self._tells_apart(steps) for steps in found)
+
+    def _tells_apart(self, steps: Mapping[str, Poly]) -> bool:
+        """Whether each element is stored once, in the loops that its address moves with."""
+        if not any(variables(step) for step in steps.values()):
+            return True
+        extents = {a.name: self.views.extent_of(a.members) for a in self.axes}
+        least = {name: sym.low for sym, name in self.sizes.names.items()}
+        digits = []
+        for name, step in steps.items():
+            most = times(step, plus(extents.get(name, {}), constant(-1)))
+            digits.append(SizedDigit(step, times(most, constant(-1)), most, {name: 1}))
+        zero = certainly_zero(digits, {}, raised(least, extents.values()))
+        return zero is not None and len(zero) == len(digits)
 
     def _time(self) -> float:
         """Nanoseconds of one thread: the work, or the traffic with memory or cache if that takes longer."""
@@ -77,9 +97,13 @@ class GroupNest:
     def size(self, axes: Iterable[Axis]) -> int:
         return prod(map(self.extent, axes))
 
-    def grain(self, steps: int) -> int:
-        """Steps of a parallel loop that are worth handing to a thread."""
-        return max(1, min(steps, round(self.target.cost.grain_ns * steps / max(self.time, 1.0))))
+    def grain(self, axis: Axis, size: int = 1) -> int:
+        """Pieces of an axis that are worth handing to a thread; other axes that are open are not taken to be at their longest."""
+        steps, time = -(-self.extent(axis) // size), self.time
+        for other in self.axes:
+            if other is not axis and not isinstance(other.size, int):
+                time *= min(1.0, USUAL_TRIPS / self.extent(other))
+        return max(1, min(steps, round(self.target.cost.grain_ns * steps / max(time, 1.0))))
 
     def contiguous_along(self, axis: Axis, other: Axis) -> int:
         """How many loads step by one element along an axis, of those that move with the other axis too."""

@@ -8,16 +8,18 @@ one element and merge axes to match. What cannot be matched axis by axis is seen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
-from jitml.fusion.lower.points import sum_of
 from jitml.ir.dims import Size, bound
-from jitml.kernels.ir import Apply, Buffer, Const, Expr, Load, Var, add, affine, mul, variables_of
+from jitml.kernels.analysis.polynomials import Poly, constant, expression, linear_in, plus, polynomial, times
+from jitml.kernels.ir import Apply, Buffer, Const, Expr, Load, Var, add, mul, variables_of
+from jitml.kernels.sizes import Sizes
 
+USUAL_SIZE = 1009  # of an axis that is open, and of no power of two
 Places: TypeAlias = tuple[Expr | None, ...]  # None: an index that is a scalar, known only to the data
 
 
@@ -51,8 +53,8 @@ def merged(x: Expr, y: Expr, n: int) -> Expr:
     return add(mul(x, n), y) if whole is None else whole
 
 
-def steps_of(buffer: Buffer, at: Places) -> dict[str, int] | None:
-    """By how many elements an address moves with each of the group's indices; None if not evenly."""
+def steps_of(buffer: Buffer, at: Places, indices: Container[str]) -> dict[str, Poly] | None:
+    """By how many elements an address moves with each of the group's indices, over sizes; None if not evenly."""
     place, strides, shape = list(at), list(buffer.element_strides), buffer.shape
     for p in range(len(place) - 1, 0, -1):
         x, y = place[p - 1], place[p]
@@ -61,16 +63,23 @@ def steps_of(buffer: Buffer, at: Places) -> dict[str, int] | None:
             if joined is not None:
                 place[p - 1], strides[p - 1] = joined, strides[p]
                 place[p] = Const(0)
-    total = {"": 0}
+    total: Poly = {}
     for e, stride in zip(place, strides):
         if e is None or stride == 0:
             continue
-        terms = affine(e)
+        terms = polynomial(e)
         if terms is None:
             return None
-        for name, c in terms.items():
-            total[name] = total.get(name, 0) + c * stride
-    return {name: c for name, c in total.items() if c or not name}
+        total = plus(total, terms, stride)
+    steps = linear_in(total, indices)
+    return None if steps is None else {name: step for name, step in steps.items() if name}
+
+
+def usual(steps: Mapping[str, Poly] | None) -> dict[str, int] | None:
+    """Steps as numbers, to be compared: what they are where sizes are as they may well be."""
+    if steps is None:
+        return None
+    return {name: sum(c * USUAL_SIZE ** len(monomial) for monomial, c in step.items()) for name, step in steps.items()}
 
 
 class Views:
@@ -80,6 +89,7 @@ class Views:
         axes: the group's loop indices with their extents, outer first.
         fixed: indices that are used other than for addressing, or whose loops are cut.
         barriers: indices that must not be joined with the one before (a row's first).
+        sizes: what extents are written as.
     """
 
     def __init__(
@@ -89,11 +99,14 @@ class Views:
         accesses: Iterable[tuple[str, Places]],
         fixed: frozenset[str],
         barriers: frozenset[str] = frozenset(),
+        *,
+        sizes: Sizes,
     ) -> None:
         self._full = buffers
         self.accesses = list(dict.fromkeys(accesses))
-        self._steps = [steps_of(buffers[name], at) for name, at in self.accesses]
+        self._steps = [steps_of(buffers[name], at, axes) for name, at in self.accesses]
         self._extents = axes
+        self.sizes = {name: polynomial(sizes.expr(n)) or {} for name, n in axes.items()}
         chains = self._join(axes, fixed, barriers)
         self.buffers = self._shape(chains)
         if self.buffers is None:
@@ -109,10 +122,10 @@ class Views:
             if steps is None:
                 loose |= variables_of(*(e for e in at if e is not None))
         chains: list[list[str]] = []
-        for name, n in axes.items():
-            if chains and name not in barriers and isinstance(n, int):
+        for name in axes:
+            if chains and name not in barriers:
                 before = chains[-1][-1]
-                even = all(s.get(before, 0) == n * s.get(name, 0) for s in self._steps if s is not None)
+                even = all(self._goes_on(s, before, name) for s in self._steps if s is not None)
                 if even and before not in loose and name not in loose:
                     chains[-1].append(name)
                     continue
@@ -174,16 +187,25 @@ class Views:
             e = self._joined(buffer, run, at)
             if e is None:
                 continue
-            terms = affine(e)
+            terms = self._linear(e)
             if (terms is None and variables_of(e) & self._inner) or (terms is not None and not self._moves_evenly(terms)):
                 return False
         return True
 
-    def _moves_evenly(self, terms: Mapping[str, int]) -> bool:
+    def _linear(self, e: Expr) -> dict[str, Poly] | None:
+        """An index as a sum over the group's indices."""
+        whole = polynomial(e)
+        return None if whole is None else linear_in(whole, self._extents)
+
+    def _goes_on(self, steps: Mapping[str, Poly], outer: str, inner: str) -> bool:
+        """Whether a step of an outer index is one more step of the inner one, behind its last."""
+        return steps.get(outer, {}) == times(self.sizes[inner], steps.get(inner, {}))
+
+    def _moves_evenly(self, terms: Mapping[str, Poly]) -> bool:
         """Whether an index of one axis counts through joined loops as if they were one: its range is that of all of them."""
         for chain in self._chains:
             for outer, inner in pairwise(chain):  # of an axis of stride 0 nothing else asks
-                if bound(self._extents[outer]) > 1 and terms.get(outer, 0) != bound(self._extents[inner]) * terms.get(inner, 0):
+                if bound(self._extents[outer]) > 1 and not self._goes_on(terms, outer, inner):
                     return False
         return True
 
@@ -208,17 +230,25 @@ class Views:
 
     def expr(self, e: Expr) -> Expr:
         """An index expression over the kernel's loops. Of a joined run only the innermost index counts."""
-        terms = affine(e)
-        if terms is not None and self._inner & terms.keys():
-            e = sum_of({name: c for name, c in terms.items() if name not in self._inner})
+        if self._inner & variables_of(e) and (whole := polynomial(e)) is not None:
+            e = expression({monomial: c for monomial, c in whole.items() if not self._inner.intersection(monomial)})
         return renamed(e, self._last)
 
     def steps(self, name: str, at: Places) -> dict[str, int] | None:
-        """By how many elements an address moves with each of the kernel's loops."""
-        steps = steps_of(self._full[name], at)
-        if steps is None:
-            return None
-        return {self._last[n]: c for n, c in steps.items() if n in self._last}
+        """By how many elements an address moves with each of the kernel's loops; of sizes that are open, as they may well be."""
+        return usual(self.sized_steps(name, at))
+
+    def extent_of(self, members: Iterable[str]) -> Poly:
+        """The extent of a loop that stands for these indices of the group."""
+        whole = constant(1)
+        for name in members:
+            whole = times(whole, self.sizes[name])
+        return whole
+
+    def sized_steps(self, name: str, at: Places) -> dict[str, Poly] | None:
+        """The same over sizes."""
+        steps = steps_of(self._full[name], at, self._extents)
+        return None if steps is None else {self._last[n]: c for n, c in steps.items() if n in self._last}
 
 
 def renamed(e: Expr, names: Mapping[str, str]) -> Expr:

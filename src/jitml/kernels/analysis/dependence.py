@@ -1,19 +1,16 @@
-"""Dependence analysis: can two accesses of a kernel touch the same element in different iterations?
+"""Dependence analysis: which elements does a kernel touch, and where?
 
 Addresses are sums over *counts*: the count of a loop is 0, 1, 2, ... whatever its start and step, so that a tile loop
-and the loop over its inside have ranges that do not depend on each other. Two addresses are compared by their
-difference, digit by digit: if every larger step exceeds all that the smaller ones can add up to, a difference of zero
-means that each digit is zero. Whatever does not fit this pattern counts as "may touch".
+and the loop over its inside have ranges that do not depend on each other. `coincidence.py` compares two of them.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
 from typing import TypeAlias
 
 from jitml.ir.types import I64
@@ -43,11 +40,10 @@ from jitml.kernels.ir import (
 Path: TypeAlias = tuple[int, ...]  # position in each block from the outermost to a statement's own
 Form: TypeAlias = dict[Path, int]  # a sum over loop counts; () is the constant
 Range: TypeAlias = tuple[int, int]
-Digit: TypeAlias = tuple[int, int, int, bool]  # its step, its least and greatest value, whether it must be zero
 
-_CONSTANT: Path = ()
+CONSTANT: Path = ()
 _SYMBOL = -(1 << 32)  # names of symbols begin here; those of quotients are greater
-_FAR = 1 << 63  # beyond every integer of a program
+FAR = 1 << 63  # beyond every integer of a program
 _INTEGERS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -61,7 +57,8 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
 class Access:
     """One load or store: where it stands, in which loops, and which element it means.
 
-    `axes` are the index of each axis, `address` the element's offset in memory; None where they are no sum over counts.
+    `axes` are the index of each axis, `address` the element's offset in memory; None where they are no sum over counts. `divided`
+    is the address where quotients of counts are part of it.
     `behind` are the loops whose index the index of an axis, a cell, never exceeds (`counters.py`).
     """
 
@@ -72,6 +69,16 @@ class Access:
     axes: tuple[Form | None, ...]
     address: Form | None
     behind: tuple[Path | None, ...]
+    divided: Form | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """The values of a loop's index: a sum over counts, its own among them; where it starts; the sums that it stays below."""
+
+    index: Form | None
+    start: Form | None
+    stops: tuple[Form, ...]
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,9 @@ class Accesses:
         names: paths of names inside loops that are no sums: in forms, such a path is the value itself.
         tiles: a loop over the inside of a tile -> the loop over the tiles, the width of one, and the largest index of all,
             counted from the first, which the last tile ends at.
+        spans: of loops.
+        limits: of symbols and names.
+        products, quotients: what stands behind such a path: both factors; what is divided, and by how much.
     """
 
     items: tuple[Access, ...]
@@ -89,6 +99,10 @@ class Accesses:
     loops: Mapping[Path, Loop | While]
     names: frozenset[Path]
     tiles: Mapping[Path, tuple[Path, int, int]]
+    spans: Mapping[Path, IndexRange]
+    limits: Mapping[Path, Range]
+    products: Mapping[Path, tuple[Form, Form]]
+    quotients: Mapping[Path, tuple[Form, int]]
 
     @cached_property
     def _by_buffer(self) -> Mapping[str, list[Access]]:
@@ -112,117 +126,18 @@ def accesses(kernel: Kernel) -> Accesses:
     collector = _Collector({b.name: b for b in kernel.params})
     items = tuple(collector.body(kernel.body, (), ()))
     names = frozenset(p for p in collector.limits if p[0] >= 0)
-    return Accesses(items, collector.last, collector.loops, names, collector.tiles)
-
-
-def coincide_only_together(
-    a: Form | None, b: Form | None, shared: Sequence[Path], wanted: Sequence[Path], known: Accesses
-) -> bool:
-    """Whether a == b implies that both stand in the same iteration of each loop in `wanted`.
-
-    `shared` are the loops (outside the wanted ones, or among them) in which both stand, and the names outside the wanted
-    ones that are the same for both; each access has counts of its own in every loop that is wanted or not shared.
-    """
-    if a is None or b is None:
-        return False
-    low = high = a.get(_CONSTANT, 0) - b.get(_CONSTANT, 0)
-    digits: list[Digit] = []
-    whole: dict[Path, Digit] = {}  # those of loops with the same step in both
-    last = known.last
-    may_meet_apart = any(p not in a and last.get(p) != 0 for p in wanted)
-    for path in {*a, *b} - {_CONSTANT}:
-        ca, cb, n = a.get(path, 0), b.get(path, 0), last.get(path)
-        if n == 0:
-            continue
-        if path[0] < 0:  # a size: the same number wherever it stands
-            if ca != cb:
-                return False
-            continue
-        if path in shared and path not in wanted:
-            if ca != cb:
-                return False
-            continue
-        if n is None:
-            return False
-        if ca == cb:
-            whole[path] = abs(ca), -n, n, path in wanted
-        else:
-            may_meet_apart = may_meet_apart or path in wanted
-            digits += [(abs(c), min(0, n if c > 0 else -n), max(0, n if c > 0 else -n), False) for c in (ca, -cb) if c]
-    digits += _tiled(whole, known.tiles)
-    if may_meet_apart:
-        return not _may_vanish([(step, least, most, False) for step, least, most, _ in digits], low, high)
-    return _digits_vanish(_merged(digits), low, high)
-
-
-def stays_behind(load: Access, store: Access, last: Mapping[Path, int | None]) -> bool:
-    """Whether no iteration stores an element of those that later ones load, as a loop that packs what a mask keeps.
-
-    Both stand in the same loops, each of which moves the load along one axis. The store follows it along all axes, or stays
-    behind it: then an element that it stores was loaded before, or in the same iteration.
-    """
-    if load.loops != store.loops or len(load.axes) != len(store.axes):
-        return False
-    loops = set()
-    for here, there, behind in zip(load.axes, store.axes, store.behind, strict=True):
-        moving = [path for path in here or {} if path != _CONSTANT and last.get(path) != 0]
-        if here is None or len(moving) > 1 or (moving and moving[0] not in load.loops):
-            return False
-        if here != there and not (moving and behind == moving[0] and here == {_CONSTANT: 0, behind: 1}):
-            return False
-        loops |= {*moving}
-    return loops >= {path for path in load.loops if last.get(path) != 0}
-
-
-def _tiled(digits: Mapping[Path, Digit], tiles: Mapping[Path, tuple[Path, int, int]]) -> list[Digit]:
-    """The digits, those of a tile loop and of the loop inside as one: the last tile may be narrower than the others."""
-    whole = dict(digits)
-    for inside, (outside, width, last) in tiles.items():
-        if inside in whole and outside in whole and whole[outside][0] == width * whole[inside][0]:
-            step, *_, fixed = whole.pop(inside)
-            whole[outside] = step, -last, last, fixed or whole[outside][3]
-    return list(whole.values())
-
-
-def _may_vanish(digits: list[Digit], low: int, high: int) -> bool:
-    """Whether constant + sum of step * digit == 0 has a solution, as far as ranges and common divisors tell."""
-    digits = _merged(digits)
-    steps = [d[0] for d in digits]
-    return _holds_multiple(low, high, gcd(*steps)) and _holds_multiple(*_reach(low, high, digits), 0)
-
-
-def _merged(digits: list[Digit]) -> list[Digit]:
-    """Digits in ascending order, free ones of one step as a single digit with the sum of their ranges."""
-    free: dict[int, Range] = {}
-    for step, low, high, fixed in digits:
-        if not fixed:
-            before = free.get(step, (0, 0))
-            free[step] = (before[0] + low, before[1] + high)
-    merged = [d for d in digits if d[3]] + [(step, low, high, False) for step, (low, high) in free.items()]
-    return sorted(d for d in merged if d[1] or d[2])
-
-
-def _digits_vanish(digits: list[Digit], low: int, high: int) -> bool:
-    """Whether constant + sum of step * digit == 0 makes all digits from the first fixed one on zero, or cannot be."""
-    reached = False
-    for n, (step, least, greatest, fixed) in enumerate(digits):
-        if not _holds_multiple(low, high, gcd(*(d[0] for d in digits[n:]))):
-            return True
-        reached = reached or fixed
-        if reached and step <= max(-low, high, 0):
-            return not _holds_multiple(*_reach(low, high, digits[n:]), 0)
-        low, high = low + step * least, high + step * greatest
-    return True
-
-
-def _reach(low: int, high: int, digits: list[Digit]) -> Range:
-    """The range of a sum that lies in low..high before the digits are added."""
-    return low + sum(step * least for step, least, *_ in digits), high + sum(step * most for step, _, most, _ in digits)
-
-
-def _holds_multiple(low: int, high: int, step: int) -> bool:
-    """Whether low..high holds a multiple of `step`; of 0, only 0 is."""
-    return high // step * step >= low if step else low <= 0 <= high
+    products = {name: (dict(a), dict(b)) for (a, b), name in collector.products.items()}
+    return Accesses(
+        items,
+        collector.last,
+        collector.loops,
+        names,
+        collector.tiles,
+        collector.spans,
+        collector.limits,
+        products,
+        collector.operands,
+    )
 
 
 class _Collector:
@@ -234,10 +149,12 @@ class _Collector:
         self.last: dict[Path, int | None] = {}
         self.loops: dict[Path, Loop | While] = {}
         self.divided: dict[str, Form] = {}  # names that are quotients or remainders, which may cancel in an address
-        self.quotients: dict[tuple[Expr, int], int] = {}
+        self.quotients: dict[Hashable, Path] = {}
         # Of symbols: names that are no sum, such as sizes. One inside a loop is called by its own path.
         self.limits: dict[Path, Range] = {}
-        self.products: dict[tuple[frozenset[tuple[Path, int]], ...], Path] = {}
+        self.products: dict[tuple[frozenset[tuple[Path, int]], frozenset[tuple[Path, int]]], Path] = {}
+        self.operands: dict[Path, tuple[Form, int]] = {}  # of quotients
+        self.spans: dict[Path, IndexRange] = {}
         self.unmoved: dict[str, Path] = {}  # cells that are 0 and have not been updated, and the block they are declared in
         self.behind: dict[str, Path] = {}
         self.tiles: dict[Path, tuple[Path, int, int]] = {}
@@ -260,8 +177,8 @@ class _Collector:
                         self.divided[name] = form
                     if self.forms[name] is None and value.dtype == I64:
                         symbol = path if loops else (_SYMBOL - len(self.limits),)
-                        self.limits[symbol] = self.interval(value) or (-_FAR, _FAR)
-                        self.forms[name] = {_CONSTANT: 0, symbol: 1}
+                        self.limits[symbol] = self.interval(value) or (-FAR, FAR)
+                        self.forms[name] = {CONSTANT: 0, symbol: 1}
                 case Cell(name, init):
                     self.forget(name)
                     if init == Const(0):
@@ -301,6 +218,9 @@ class _Collector:
         most = None if start is None else self.distance(start, loop.stop)
         self.last[path] = None if most is None else max(0, -(-most // loop.step) - 1)
         self.enter_tile(path, loop, start)
+        stops = [_settled(self.sum(stop, 1)) for stop in _smallest_of(loop.stop)]
+        index = None if start is None else start | {path: loop.step}
+        self.spans[path] = IndexRange(index, start, tuple(stop for stop in stops if stop is not None))
         trailing = [cell for cell, block in self.unmoved.items() if block == path[:-1] and trails(loop, cell)]
         self.behind |= dict.fromkeys(trailing, path)
 
@@ -308,8 +228,8 @@ class _Collector:
         """Note a loop that goes from where an outer one stands to where the next iteration of that begins, or to the end."""
         if start is None or len(start) != 2 or loop.step != 1 or (last := self.last[path]) is None:
             return
-        outside, width = next((p, c) for p, c in start.items() if p != _CONSTANT)
-        total = self.distance({_CONSTANT: start[_CONSTANT]}, loop.stop)
+        outside, width = next((p, c) for p, c in start.items() if p != CONSTANT)
+        total = self.distance({CONSTANT: start[CONSTANT]}, loop.stop)
         if outside in self.loops and last < width and total is not None:
             self.tiles[path] = outside, width, max(0, total - 1)
 
@@ -320,7 +240,7 @@ class _Collector:
             return min(known, default=None)
         end = _settled(self.sum(stop, 1))
         if end is None and (limits := self.interval(stop)) is not None:
-            end = {_CONSTANT: limits[1]}
+            end = {CONSTANT: limits[1]}
         if end is None:
             return None
         total = 0
@@ -328,10 +248,10 @@ class _Collector:
             if path in self.limits:
                 total += max(c * limit for limit in self.limits[path])
                 continue
-            last = 0 if path == _CONSTANT else self.last[path]
+            last = 0 if path == CONSTANT else self.last[path]
             if last is None:
                 return None
-            total += c if path == _CONSTANT else max(0, c * last)
+            total += c if path == CONSTANT else max(0, c * last)
         return total
 
     def interval(self, expr: Expr) -> Range | None:
@@ -341,11 +261,11 @@ class _Collector:
                 return int(value), int(value)
             case Var(name):
                 form = self.forms.get(name) or {}
-                symbols = [path for path in form if path != _CONSTANT]
-                known = form.get(_CONSTANT) == 0 and len(symbols) == 1 and form[symbols[0]] == 1
+                symbols = [path for path in form if path != CONSTANT]
+                known = form.get(CONSTANT) == 0 and len(symbols) == 1 and form[symbols[0]] == 1
                 return self.limits.get(symbols[0]) if known else None
             case Apply("minimum" | "maximum" as fn, (x, Const(value))):  # a number alone limits one side
-                least, greatest = self.interval(x) or (-_FAR, _FAR)
+                least, greatest = self.interval(x) or (-FAR, FAR)
                 pick = min if fn == "minimum" else max
                 return pick(least, int(value)), pick(greatest, int(value))
             case Apply("floor_divide", (x, Const(divisor))) if divisor > 0:
@@ -366,14 +286,16 @@ class _Collector:
 
     def access(self, name: str, at: Sequence[Expr], is_store: bool, path: Path, loops: tuple[Path, ...]) -> Access:
         places = [*zip(at, self.buffers[name].element_strides)]
-        address = _settled(self.total(places, through=True)) or _settled(self.total(places, through=False))
+        whole = self.total(places, through=True)
+        address = _settled(whole) or _settled(self.total(places, through=False))
+        divided = whole if _settled(whole) is None else None
         axes = tuple(_settled(self.sum(expr, 1)) for expr in at)
         behind = tuple(self.loop_before(expr) for expr in at)
-        return Access(name, is_store, path, loops, axes, address, behind)
+        return Access(name, is_store, path, loops, axes, address, behind, divided)
 
     def total(self, places: Iterable[tuple[Expr, int]], *, through: bool) -> Form | None:
         """A sum of expressions, each with its factor."""
-        total: Form | None = {_CONSTANT: 0}
+        total: Form | None = {CONSTANT: 0}
         for expr, scale in places:
             term = self.sum(expr, scale, through=through)
             total = None if term is None or total is None else _combined(total, term, 1)
@@ -397,7 +319,7 @@ class _Collector:
             return None
         match expr:
             case Const(value):
-                return {_CONSTANT: int(value) * scale}
+                return {CONSTANT: int(value) * scale}
             case Var(name):
                 known = self.divided.get(name) if through else None
                 known = self.forms.get(name) if known is None else known
@@ -408,8 +330,8 @@ class _Collector:
             case Apply("mul", (x, Const(factor))) | Apply("mul", (Const(factor), x)):
                 return self.sum(x, scale * int(factor), through=through)
             case Apply("mul", (x, y)):
-                product = self.product(_settled(self.sum(x, 1)), _settled(self.sum(y, 1)))
-                return None if product is None else {_CONSTANT: 0, product: scale}
+                product = self.product(self.sum(x, 1, through=True), self.sum(y, 1, through=True))
+                return None if product is None else {CONSTANT: 0, product: scale}
             case Apply("floor_divide", (x, Const(divisor))):
                 return {self.quotient(x, int(divisor)): scale}
             case Apply("remainder", (x, Const(divisor))):  # x - x // d * d, so that the pair cancels in an address
@@ -421,17 +343,46 @@ class _Collector:
         """The name of a product, of a loop's count and a size for instance: a symbol of the innermost loop that it changes in."""
         if a is None or b is None:
             return None
+        a, b = ({path: c for path, c in form.items() if c} for form in (a, b))
         key = frozenset(a.items()), frozenset(b.items())
         if key not in self.products:
-            inside = [path if path in self.loops else path[:-1] for path in {*a, *b} - {_CONSTANT} if path[0] >= 0]
+            moving = self.counted({*a, *b})
+            if moving is None:
+                return None
+            inside = [path if path in self.loops else path[:-1] for path in moving if path[0] >= 0]
             place = (_SYMBOL - len(self.limits),)
             self.products[key] = name = (*max(inside, key=len), *place) if inside else place
-            self.limits[name] = (-_FAR, _FAR)
+            self.limits[name] = (-FAR, FAR)
         return self.products[key]
+
+    def counted(self, paths: Iterable[Path]) -> set[Path] | None:
+        """What paths are made of, with what quotients are of; None if nobody knows that."""
+        found: set[Path] = set()
+        for path in paths:
+            if path and _SYMBOL < path[0] < 0:
+                inner = self.counted(self.operands[path][0]) if path in self.operands else None
+                if inner is None:
+                    return None
+                found |= inner
+            elif path:
+                found.add(path)
+        return found
 
     def quotient(self, x: Expr, divisor: int) -> Path:
         """The name of x // divisor: a path that no statement has."""
-        return (-1 - self.quotients.setdefault((x, divisor), len(self.quotients)),)
+        form = self.sum(x, 1, through=True)
+        key: Hashable = (x, divisor) if form is None else (frozenset(form.items()), divisor)
+        path = self.quotients.setdefault(key, (-1 - len(self.quotients),))
+        if form is not None and divisor > 0:
+            self.operands[path] = form, divisor
+        return path
+
+
+def _smallest_of(stop: Expr) -> list[Expr]:
+    """The expressions that a limit is the least of."""
+    if isinstance(stop, Apply) and stop.fn == "minimum":
+        return [part for arg in stop.args for part in _smallest_of(arg)]
+    return [stop]
 
 
 def _combined(a: Form, b: Form, sign: int) -> Form:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jitml.kernels.analysis.dependence import Access, Accesses, Form, Path, accesses, coincide_only_together
+from jitml.kernels.analysis.coincidence import coincide_only_together
+from jitml.kernels.analysis.dependence import Access, Accesses, Form, Path, accesses
+from jitml.kernels.analysis.sizes_apart import coincide_by_sizes
 from jitml.kernels.ir import (
     FREE,
     Alloc,
@@ -72,4 +74,8 @@ def _apart(store: Access, other: Access, path: Path, known: Accesses) -> bool:
     around = (p for p in known.loops if p == path[: len(p)])
     shared = (*around, *(p for p in known.names if len(p) <= len(path) and p[:-1] == path[: len(p) - 1]))
     forms: list[tuple[Form | None, Form | None]] = [(store.address, other.address), *zip(store.axes, other.axes)]
+    if store.divided is not None or other.divided is not None:
+        whole = [x.address if x.divided is None else x.divided for x in (store, other)]
+        if whole[0] is not None and whole[1] is not None and coincide_by_sizes(whole[0], whole[1], shared, (path,), known):
+            return True
     return any(coincide_only_together(a, b, shared, (path,), known) for a, b in forms)

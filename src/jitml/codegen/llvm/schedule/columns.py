@@ -9,6 +9,7 @@ from jitml.fusion.schedule.passes import Pass, in_order, passes_of
 from jitml.kernels.schedule import Parallel, Primitive, RFactor, Vector
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
+MOST_CHUNKS = 64  # of rows that may be short: their sums lie as far apart as those of the longest
 
 
 def runs_down_columns(nest: GroupNest) -> bool:
@@ -59,9 +60,12 @@ def _long_columns(nest: GroupNest, step: Pass) -> list[Primitive]:
             found.append(share(nest, lead[0]))
         return [*found, Vector(columns.name)]
     row = nest.size(nest.axes) // nest.extent(rows)
-    chunk = -(-max(ROW_BLOCK, nest.target.blocks.chunk // row) // ROW_BLOCK) * ROW_BLOCK
+    chunk = max(ROW_BLOCK, nest.target.blocks.chunk // row)
+    if not all(isinstance(axis.size, int) for axis in (*lead, columns)):
+        chunk = max(chunk, -(-nest.extent(rows) // MOST_CHUNKS))
+    chunk = -(-chunk // ROW_BLOCK) * ROW_BLOCK
     most = -(-nest.extent(rows) // chunk)
     found.append(RFactor(rows.name, chunk, "c0", scope="memory"))
     if is_shared and most > 1:
-        found.append(Parallel("c0.0", nest.grain(most)))
+        found.append(Parallel("c0.0", nest.grain(rows, chunk)))
     return [*found, RFactor(rows.name, ROW_BLOCK, f"{rows.name}b", f"{columns.name}.0"), Vector(columns.name)]

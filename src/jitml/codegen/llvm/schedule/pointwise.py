@@ -32,13 +32,13 @@ def schedule_points(nest: GroupNest) -> list[Primitive]:
 
 def share(nest: GroupNest, axis: Axis) -> Parallel:
     """Threads take steps of an axis."""
-    return Parallel(axis.name, nest.grain(nest.extent(axis)))
+    return Parallel(axis.name, nest.grain(axis))
 
 
 def share_chunks(nest: GroupNest, axis: Axis, size: int, order: Sequence[Axis]) -> list[Primitive]:
     """Threads take chunks of an axis, with the loops over these axes inside."""
     outermost: list[Primitive] = [Reorder(("c0", *(a.name for a in order)))] if order[0] is not axis else []
-    return [Split(axis.name, size, "c0"), *outermost, Parallel("c0", nest.grain(-(-nest.extent(axis) // size)))]
+    return [Split(axis.name, size, "c0"), *outermost, Parallel("c0", nest.grain(axis, size))]
 
 
 def _chunks(nest: GroupNest) -> list[Primitive]:
@@ -83,5 +83,5 @@ def _tiles(nest: GroupNest, partner: Axis, is_shared: bool) -> list[Primitive]:
         Reorder((rows, *others, columns, partner.name, last.name)),
     ]
     if is_shared:
-        found.append(Parallel(rows, nest.grain(-(-nest.extent(partner) // TILE))))
+        found.append(Parallel(rows, nest.grain(partner, TILE)))
     return [*found, Vector(last.name)]

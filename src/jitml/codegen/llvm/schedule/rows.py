@@ -106,7 +106,7 @@ def _block_of_rows(nest: GroupNest, is_shared: bool) -> list[Primitive]:
     block = f"{rows.name}b"
     found: list[Primitive] = [Split(rows.name, ROWS, block), StageCells(block), Vector(f"{rows.name}.1")]
     if is_shared:
-        grain = nest.grain(nest.extent(first))
+        grain = nest.grain(first)
         found.append(Parallel(block, -(-grain // ROWS)) if first is rows else Parallel(first.name, grain))
     return found
 
@@ -119,7 +119,7 @@ def _partial_rows(nest: GroupNest) -> list[Primitive]:
     chunk = max(1, 4 * nest.target.blocks.chunk // row)
     return [
         RFactor(first.name, chunk, "c0", scope="memory"),
-        Parallel("c0.0", nest.grain(-(-extent // chunk))),
+        Parallel("c0.0", nest.grain(first, chunk)),
         Vector("c0.1"),
     ]
 
