@@ -35,9 +35,10 @@ ALLOWED = {
     "codegen": BASE | {"ir", "kernels", "fusion", "memory"},
     "pipeline": BASE | {"ir", "kernels", "fusion", "memory", "codegen"},
     "verification": BASE | {"ir", "device", "trace", "numpy", "autograd", "dispatch"},
+    "sections": BASE | {"ir", "trace", "dispatch"},
     "options": BASE | {"device", "kernels", "verification"},
 }
-TOP = {"api", "control", "report", "demo", "__main__", "__init__"}  # these see all layers
+TOP = {"api", "jitted", "control", "report", "demo", "__main__", "__init__"}  # these see all layers
 
 # The rooms of each package, from the lowest up: a file imports from its own room and from those before it.
 ROOMS = {
@@ -72,6 +73,7 @@ ROOMS = {
     ),
     "device": ("",),
     "dispatch": ("",),
+    "sections": ("",),
     "memory": ("",),
     "verification": ("",),
     "demo": ("",),

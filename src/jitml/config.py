@@ -17,8 +17,8 @@ JITML_SAVED_BYTES   bytes that the loops of a derivative may save whose limit is
 JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for new ones: the system takes longer to hand out
                     memory than a kernel to fill it. Default: a thirty-second of that memory, at most 256 MiB; `0`
                     gives all of it back at once.
-JITML_STRICT        `1`: what cannot be captured as a whole is refused, and no part of it runs as Python: `jit(strict=True)`
-                    for all functions, and for transforms.
+JITML_STRICT        `1`: what cannot be captured as a whole is refused, at the first statement that breaks, and no part of it
+                    runs as Python: `jit(strict=True)` for all functions, and for transforms.
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each compiled variant; the
                     default), `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it.
@@ -26,6 +26,8 @@ JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a
                     a sixteenth of the memory that this process may have, at most 1 GiB.
 JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is stopped,
                     and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
+JITML_TRIAL         `0`: sections are compiled at once and stay, however fast they are; else they are timed against plain
+                    Python, and the slower one is dropped. For tests and benchmarks.
 JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), `cuda` (an NVIDIA GPU: arrays are copied
                     there and back at each call), or `interpreter` (Python and NumPy: slow; it tells what is wrong before
                     machine code is made). The last two hear of no floating-point errors.
@@ -58,7 +60,8 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("STRICT", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS", "BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
+        *("STRICT", "TRIAL", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
+        *("BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
 )
 # Back ends: where `BACKEND` is, which is imported only if it is asked for and brings its compiler, and the texts that it has.
@@ -147,6 +150,7 @@ class Config:
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
     verify_seconds: int = 5
+    trial: bool = True
     backend: str = "llvm"
     cache_dir: str | None = None
     cache_bytes: int = 256 << 20
@@ -179,6 +183,7 @@ def read(environment: Mapping[str, str]) -> Config:
         verify=_verify(environment.get("JITML_VERIFY", "")),
         verify_bytes=_count("JITML_VERIFY_BYTES", "bytes", environment, _some_to_copy(), least=0),
         verify_seconds=_count("JITML_VERIFY_SECONDS", "seconds", environment, 5),
+        trial=_switch("JITML_TRIAL", environment, usual=True),
         cpu=environment.get("JITML_CPU") or None,
         backend=_backend(environment.get("JITML_BACKEND", "")),
         cache_dir=environment.get("JITML_CACHE_DIR") or None,
@@ -232,9 +237,9 @@ def _count(name: str, of: str, environment: Mapping[str, str], usual: int, least
     return int(text)
 
 
-def _switch(name: str, environment: Mapping[str, str]) -> bool:
-    text = environment.get(name, "")
-    if text not in ("", "0", "1"):
+def _switch(name: str, environment: Mapping[str, str], *, usual: bool = False) -> bool:
+    text = environment.get(name, "") or str(int(usual))
+    if text not in ("0", "1"):
         raise ConfigError(f"{name}={text!r} is neither 0 nor 1", remedy="Set it to one of them, or unset it.")
     return text == "1"
 

@@ -31,6 +31,7 @@ class Options:
     verify: int = field(default_factory=lambda: cadence(CONFIG.verify))
     schedules: tuple[tuple[str, Schedule], ...] = ()
     device: str | None = None
+    strict: bool = field(default_factory=lambda: CONFIG.strict)
 
 
 def static_names(function: Callable[..., Any], options: Options) -> tuple[frozenset[int], frozenset[str]] | None:
@@ -80,6 +81,12 @@ def device_choice(device: str | None) -> str | None:
     if device not in (None, CPU):
         require_known(device)
     return device
+
+
+def strictness(choice: bool | None) -> bool:
+    if choice not in (None, True, False):
+        raise ValueError(f"strict={choice!r} is neither True, False nor None")
+    return CONFIG.strict if choice is None else choice
 
 
 def host_calls_allowed(choice: str) -> bool:

@@ -102,6 +102,10 @@ class Variants(Generic[P]):
                     return result
         return MISS
 
+    def of(self, *keys: Hashable) -> Iterator[P]:
+        """Those for arguments of these structures, most recent first."""
+        return (variant for key in keys for variant in self._groups.get(key, ()))
+
     def fitting(self, key: Hashable, leaves: Sequence[Any]) -> P | None:
         """The variant whose guards hold for these arguments; what it assumes of the call is not looked at."""
         return next((v for v in self._groups.get(key, ()) if not v.traced.host.first_failure(leaves)), None)

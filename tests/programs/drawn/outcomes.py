@@ -10,6 +10,7 @@ import re
 import sys
 import types
 import warnings
+import zlib
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -38,9 +39,10 @@ from programs.drawn.conditioning import nudged, nudging
 from programs.drawn.fences import fenced
 from programs.drawn.inputs import CALLS
 from programs.likeness import Likeness
+from sections.forced_breaks import drawn_breaks, in_sections
 from support.alarms import Alarm, alarms
 
-LAYERS = ("machine", "graph", "program")
+LAYERS = ("machine", "graph", "program", "sections")
 _OF_THE_TEXT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, Jit)
 _NUDGES = 5
 _MOST_SECONDS = 20  # for what NumPy does in no time, unless a drawn number says how often
@@ -206,7 +208,7 @@ def is_sensitive(text: str) -> bool:
     jitted = jitml.jit(traced["program"])
     for number in range(CALLS):
         call(jitted, traced, number)
-        close = within(ROUNDING[F64], precision(v.traced.graph for v in jitted.variants))
+        close = within(ROUNDING[F64], precision(v.traced.graph for v in jitted.all_variants))
         expected = call(plain["program"], plain, number)
         for seed in range(_NUDGES):
             other |= {"_nudge": nudging(seed), "_operator": operator}
@@ -218,7 +220,9 @@ def is_sensitive(text: str) -> bool:
 def _judge(eager: dict[str, Any], text: str, exact: bool, layer: str, close: Close | None = None) -> Verdict:
     traced = module(text)
     jitted: Any = jitml.jit(traced["program"])
-    if layer != "machine":
+    if layer == "sections":
+        jitted = in_sections(traced["program"], drawn_breaks(zlib.crc32(text.encode()), 0.3))
+    elif layer != "machine":
         # A program whose sizes are open has memory for the largest ones, which an interpreter would have to fill.
         jitted = Layered(traced["program"], Options(dynamic=None if layer == "graph" else False))
         jitted.layer = layer
@@ -234,7 +238,7 @@ def _judge(eager: dict[str, Any], text: str, exact: bool, layer: str, close: Clo
         misses_a_name = isinstance(expected.exception, NameError) and "is not defined" in str(expected.exception)
         if misses_a_name or isinstance(expected.exception, MemoryError):  # fused, none is needed
             return Verdict("invalid", repr(expected.exception))
-        got = call(jitted, traced, number, fences=layer == "machine" and sys.platform != "win32")
+        got = call(jitted, traced, number, fences=layer in ("machine", "sections") and sys.platform != "win32")
         raised += expected.exception is not None
         if isinstance(got.exception, jitml.UnsupportedError):
             touched = Likeness(identical).difference(got.arguments, traced["arguments"](number), "argument")
@@ -244,8 +248,8 @@ def _judge(eager: dict[str, Any], text: str, exact: bool, layer: str, close: Clo
         uncompiled = [text for category, text in got.warnings if category is UncompiledWarning]
         got.warnings = [(category, text) for category, text in got.warnings if category is not UncompiledWarning]
         if not exact and given is None:
-            close = within(ROUNDING[F64], precision(v.traced.graph for v in jitted.variants))
-        if layer != "machine" or chosen_backend().name != "llvm":
+            close = within(ROUNDING[F64], precision(v.traced.graph for v in jitted.all_variants))
+        if layer in ("graph", "program") or chosen_backend().name != "llvm":
             got.warnings = expected.warnings  # interpreters are silent, and so are graphics processors
         if _CHOOSING.search(text):
             got.output, expected.output = (_NEGATIVE_ZERO.sub("", outcome.output) for outcome in (got, expected))
@@ -253,7 +257,7 @@ def _judge(eager: dict[str, Any], text: str, exact: bool, layer: str, close: Clo
             return Verdict("different", f"call {number}: {apart}", raised=raised)
         if uncompiled:
             return Verdict("uncompiled", f"call {number}: {uncompiled[0]}", raised=raised)
-    variants = jitted.variants
+    variants = jitted.all_variants
     hosts = sum(host_calls(v.traced.graph) for v in variants)
     return Verdict("equal", "", hosts, sum(v.replays.total() for v in variants), raised)
 

@@ -96,12 +96,12 @@ def _read(nodes: Iterable[ast.AST]) -> Iterator[str]:
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
         elif isinstance(node, _SCOPES) and not _is_ours(node):
-            yield from _names_of(node)
+            yield from names_inside(node)
         elif isinstance(node, (ast.For, ast.While)):
             yield from getattr(node, "stops", ())
 
 
-def _names_of(scope: ast.AST) -> Iterator[str]:
+def names_inside(scope: ast.AST) -> Iterator[str]:
     """Names inside that may be those of the function around: a parameter is the scope's own, but in its defaults."""
     if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         return (node.id for node in ast.walk(scope) if isinstance(node, ast.Name))
@@ -114,7 +114,7 @@ def _names_of(scope: ast.AST) -> Iterator[str]:
 def _seen_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
     for node in within(body):
         if isinstance(node, _SCOPES) and not _is_ours(node):
-            yield from _names_of(node)
+            yield from names_inside(node)
 
 
 def _is_ours(scope: ast.AST) -> bool:
@@ -175,7 +175,7 @@ class _Liveness:
                 return live | self.reads(statement)
             case _:
                 if statement not in self._bound:
-                    self._bound[statement] = _surely_bound(statement)
+                    self._bound[statement] = surely_bound(statement)
                 return (live - self._bound[statement]) | self.reads(statement)
 
     def _for(self, statement: ast.For, live: frozenset[str]) -> frozenset[str]:
@@ -228,7 +228,7 @@ def _parts(statement: ast.Try | ast.TryStar | ast.Match) -> Iterator[list[ast.st
         yield statement.body
 
 
-def _surely_bound(statement: ast.stmt) -> frozenset[str]:
+def surely_bound(statement: ast.stmt) -> frozenset[str]:
     """Names that a simple statement binds wherever it is completed."""
     match statement:
         case ast.Assign(targets):

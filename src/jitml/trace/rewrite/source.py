@@ -79,9 +79,19 @@ class _Read:
         return min(candidates, key=lambda found: _extent(found.node), default=None)
 
 
+_given: dict[tuple[str, CodeType], Found] = {}  # of code that stands in no text, but was compiled from a part of one
+
+
+def give(code: CodeType, found: Found) -> None:
+    """Say what code was compiled from; private names are written there as Python has them."""
+    _given[code.co_filename, code] = found
+
+
 def find(function: FunctionType) -> Found | Missing:
     """The function's own source."""
     code = function.__code__
+    if (given := _given.get((code.co_filename, code))) is not None:
+        return given
     flags = code.co_flags & _FUTURE | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     for text in texts(function):
         for read in (part for way in _WAYS for part in way(text, flags)):

@@ -1,0 +1,363 @@
+"""Jitted functions: what `jitml.jit` makes of one, where all layers meet: trace, compile, dispatch, sections."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
+from jitml.device.convert import is_foreign, ours
+from jitml.dispatch.entry import MISS
+from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
+from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
+from jitml.dispatch.variants import Tries, Variants
+from jitml.errors import (
+    CompilerError,
+    FailedCheck,
+    JitmlError,
+    LoweringError,
+    NoDeviceError,
+    RaisingBranch,
+    ScheduleError,
+    SourceNotFound,
+    StarvedError,
+    TraceError,
+    UncompiledWarning,
+    UnsupportedError,
+)
+from jitml.forks import lock
+from jitml.headroom import require_compiler
+from jitml.interrupts import contained, uninterrupted
+from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.options import (
+    Options,
+    name_of,
+    static_names,
+)
+from jitml.sections.callees import HotCallees
+from jitml.sections.kinds import Splits
+from jitml.sections.requirements import require_no_calls
+from jitml.sections.split import SplitFunction
+from jitml.trace.asynchronous import is_aside
+from jitml.trace.environment.arguments import Static, require_countable
+from jitml.trace.environment.pickling import reduced
+from jitml.trace.environment.transformed import FunctionLike
+from jitml.trace.hooks.convert import convert
+from jitml.trace.record.pytree import flatten, is_nested
+from jitml.trace.record.recording import current_trace, outside_trace
+from jitml.trace.results import told_by_flags
+from jitml.trace.rewrite.source_texts import keep
+from jitml.trace.trace import Traced, trace
+from jitml.verification.verification import have_checked
+
+if TYPE_CHECKING:
+    from optree import PyTreeSpec
+
+    from jitml.pipeline import Lowered
+
+
+class Jit(FunctionLike):
+    """A function that is compiled for the kinds of arguments it is called with.
+
+    It keeps the function's name, signature and docstring, works as a method, pickles as a function does and may be called from
+    many threads at once.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Options, require: Callable[[Traced], None] | None = None) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.options = options
+        self._require = require  # raises what is to be said of a program that is not to be compiled
+        keep(function)
+        self._variants = Variants[Variant](making=lock())
+        made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath))
+        self._specializer = Specializer(function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
+        self._statics = static_names(function, options)
+        self._is_unread = False  # whether it, or what it calls, has no source
+        self.splits = Splits(function, partial(_section, options), _callees(options), is_whole=not is_resumed(function))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:  # called inside another trace: part of that one
+            if not is_aside():
+                return convert(self.function)(*args, **kwargs)
+            with outside_trace():
+                return self(*args, **kwargs)
+        if self._is_unread or runs_as_python():
+            return self.function(*args, **kwargs)
+        if self.splits and (split := self.splits.of(args, kwargs)) is not None:
+            return self._call_split(split, args, kwargs)
+        branch, why, broken = None, "", None
+        try:
+            return self._call_compiled(args, kwargs)
+        except RaisingBranch as failure:
+            branch = failure
+        except FailedCheck:
+            pass
+        except SourceNotFound as error:
+            self._is_unread, why = True, error.message
+        except StarvedError as error:
+            why = f"was not compiled: {error.message}; each call tries again"
+        except Untraced as error:
+            if self.options.strict:
+                why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
+            else:
+                broken = error
+        except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
+            if self.options.strict or isinstance(error, ScheduleError | NoDeviceError):
+                raise
+            return self._call_in_sections(error, *ours(args, kwargs))
+        # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
+        args, kwargs = ours(args, kwargs)
+        if self._is_unread:
+            warn(f"{name_of(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
+            return self.function(*args, **kwargs)
+        if branch is not None:
+            return self._replay(branch, args, kwargs)
+        result = self.function(*args, **kwargs)
+        if broken is not None:  # tracing has raised what the function does not
+            self.splits.refused(broken, args, kwargs)
+        if why:
+            warn(f"{name_of(self.function)} {why}", UncompiledWarning, stacklevel=2)
+        return result
+
+    def _call_in_sections(self, error: JitmlError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a kind that has just been refused as a whole."""
+        split = self.splits.refused(error, args, kwargs)
+        return self.function(*args, **kwargs) if split is None else self._call_split(split, args, kwargs)
+
+    def _call_split(self, split: SplitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
+            result = self._variants.call(*_plain(args, kwargs))
+            if result is not MISS:
+                return result
+        return self.splits.run(split, args, kwargs)
+
+    def _replay(self, failure: RaisingBranch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Let plain Python answer a call that takes a branch which raises.
+
+        Should it return, the function handles the exception, and the next such call has that path compiled.
+        """
+        result = self.function(*args, **kwargs)
+        if why := self._specializer.handles(failure):
+            said = f"{name_of(self.function)} ran as plain Python in this call: {failure.message}; it was not compiled: {why}"
+            warn(said, UncompiledWarning, stacklevel=3)
+        return result
+
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._statics:
+            args, kwargs = self._mark_static(args, kwargs)
+        key, leaves = _plain(args, kwargs) if kwargs else (len(args), args)
+        result = self._variants.call(key, leaves)
+        return result if result is not MISS else self._call_slowly(key, args, kwargs)
+
+    def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(map(is_foreign, (*args, *kwargs.values()))):
+            return self._call_compiled(*ours(args, kwargs))
+        leaves, spec = self._taken_apart(args, kwargs)
+        if is_nested(spec):
+            key = spec
+            leaves.append((args, kwargs))
+            result = self._variants.call(key, leaves)
+            if result is not MISS:
+                return result
+
+        def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
+            require_compiler()
+            call = CallArguments(key, args, kwargs, leaves)
+            return contained(partial(self._specializer.make, call, self._compile, others, tries))
+
+        return self._variants.make(key, leaves, make, Tries())
+
+    def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
+        if not self._variants:  # later calls do not pay for it
+            require_countable(self.function, args, kwargs)
+        return flatten((args, kwargs))
+
+    def _compile(self, traced: Traced) -> Callable[..., Any]:
+        options = self.options
+        if self._require is not None:
+            self._require(traced)
+
+        def compile_graph() -> Callable[..., Any]:
+            from jitml import pipeline  # brings llvmlite, which `import jitml` must not
+
+            device = device_for(traced, options.device, name_of(self.function))
+            executable = pipeline.compile_graph(
+                traced.graph,
+                None if device is None else pipeline.backend_named(device.backend),
+                aliases=traced.aliases,
+                strides=traced.strides,
+                threads=options.threads,
+                fastmath=options.fastmath,
+                schedules=dict(options.schedules),
+                watch=True,
+            )
+            return executable if device is None else (on_device if traced.device else counted)(traced, device, executable)
+
+        return uninterrupted(compile_graph)
+
+    @property
+    def known(self) -> Variants[Variant]:
+        """The compiled specialisations, to be called."""
+        return self._variants
+
+    answer = _call_compiled
+
+    def known_answer(self, args: tuple[Any, ...]) -> Any:
+        """What a variant that there is gives, or `MISS`.
+
+        Raises:
+            FailedCheck: it cannot answer; nothing has been changed.
+        """
+        result = self._variants.call(len(args), args)
+        if result is MISS and any(isinstance(x, tuple) for x in args):
+            leaves, spec = flatten((args, {}))
+            leaves.append((args, {}))
+            result = self._variants.call(spec, leaves)
+        return result
+
+    def why_not_known(self, args: tuple[Any, ...]) -> str:
+        """What a variant that there is takes for granted, and these arguments are not; the latest one's that says."""
+        leaves, spec = flatten((args, {}))
+        given = [*leaves, (args, {})] if is_nested(spec) else args
+        return next(filter(None, (v.traced.host.first_failure(given) for v in self._variants.of(spec, len(args)))), "")
+
+    @property
+    def traced_as(self) -> Callable[..., Any]:
+        return self.function
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Every stage of this function for these arguments, as text and data: of the variant that answers them, if there is one.
+
+        Nothing is run and nothing is cached.
+        """
+        traced = contained(partial(self._trace, args, kwargs))
+        options = self.options
+
+        def lower() -> Lowered:
+            from jitml import pipeline  # as in _compile
+
+            device = device_for(traced, options.device, name_of(self.function))
+            return pipeline.lower(
+                traced.graph,
+                None if device is None else pipeline.backend_named(device.backend),
+                aliases=traced.aliases,
+                strides=traced.strides,
+                threads=options.threads,
+                fastmath=options.fastmath,
+                schedules=dict(options.schedules),
+            )
+
+        return uninterrupted(lower)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """See `jitml.explain`."""
+        from jitml import report  # as in _compile
+
+        traced = contained(partial(self._trace, args, kwargs))
+        flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
+        device = device_for(traced, self.options.device, name_of(self.function))
+        copies = [] if device is None else copies_of(traced, device)
+        lowered, guards = self.lower(*args, **kwargs), traced.host.summary()
+        return report.explain_program(repr(self), lowered, flagged, copies, guards, self.variants)
+
+    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
+        if self._statics:
+            args, kwargs = self._mark_static(args, kwargs)
+        args, kwargs = ours(args, kwargs)
+        leaves, spec = self._taken_apart(args, kwargs)
+        if is_nested(spec):
+            leaves.append((args, kwargs))
+        known = self._variants.fitting(*_plain(args, kwargs)) or self._variants.fitting(spec, leaves)
+        if known is not None:
+            return known.traced
+        return trace(self.function, args, kwargs, host_calls=self.options.host_calls, rooted=True)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The compiled specialisations, each with the reason for its compilation."""
+        return tuple(self._variants)
+
+    @property
+    def all_variants(self) -> tuple[Variant, ...]:
+        """Those of the whole function, and those of its sections."""
+        sections = (section for split in self.splits for section in split.sections)
+        return (*self._variants, *(variant for section in sections if section.compiled for variant in section.compiled.variants))
+
+    def clear_cache(self) -> None:
+        """Forget every specialisation."""
+        self._variants.clear()
+        self._specializer.forget()
+        self.splits.clear()
+        self._is_unread = False
+
+    def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        positions, names = self._statics or ((), ())
+        args = tuple(self._static(a, n) if n in positions else a for n, a in enumerate(args))
+        return args, {name: self._static(value, name) if name in names else value for name, value in kwargs.items()}
+
+    def _static(self, value: Any, place: int | str) -> Static:
+        try:
+            hash(value)
+        except TypeError:
+            name = place if isinstance(place, str) else [*inspect.signature(self.function).parameters][place]
+            raise TypeError(
+                f"{name} of {name_of(self.function)} is a static argument, and a {type(value).__qualname__} could change unseen: "
+                "it has no hash. Pass a tuple of numbers, say, or do not declare it static."
+            ) from None
+        return Static(value)
+
+    def __reduce__(self) -> Any:
+        return reduced(self, Jit, self.function, self.options)
+
+    def __repr__(self) -> str:
+        count = len(self.variants)
+        return f"<jit {name_of(self.function)}, {count} variant{'' if count == 1 else 's'}>"
+
+
+def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:
+    """The key and the leaves of arguments none of which is a container."""
+    if not kwargs:
+        return len(args), args
+    return (len(args), *kwargs), (*args, *kwargs.values())
+
+
+def resumed(function: Callable[..., Any]) -> str:
+    """What a function is that goes on where it has stopped; empty for others."""
+    inspected: dict[str, Callable[[object], bool]] = {
+        "a generator": inspect.isgeneratorfunction,
+        "a coroutine": inspect.iscoroutinefunction,
+        "an async generator": inspect.isasyncgenfunction,
+    }
+    return next((what for what, holds in inspected.items() if holds(function)), "")
+
+
+def is_resumed(function: Callable[..., Any]) -> bool:
+    return bool(resumed(function))
+
+
+def _section(options: Options, function: FunctionType, is_exact: bool) -> Jit:
+    """What compiles a section."""
+    return Jit(function, _of_part(options), require_no_calls if is_exact else None)
+
+
+def _callee(options: Options, function: FunctionType) -> Jit:
+    """What compiles a function that a statement between sections calls."""
+    return Jit(function, _of_part(options))
+
+
+def _of_part(options: Options) -> Options:
+    return replace(options, static_argnums=(), static_argnames=(), schedules=())
+
+
+@functools.cache
+def _callees(options: Options) -> HotCallees:
+    return HotCallees(partial(_callee, options))
+
+
+__all__ = ["Jit", "resumed"]

@@ -1,0 +1,122 @@
+"""Blame: which statement of a function is a refusal about?
+
+The innermost statement among the user's frames that were there when it was refused; for an argument that cannot be taken in, the
+first statement that reads it; for a result that cannot be handed out, the last one that binds it. What is known as a break, or is
+around one, is not blamed again, so that each refusal tells something new, and it ends.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from jitml.errors import JitmlError
+from jitml.sections.frames import Place, place
+from jitml.sections.live_names import SCOPES, binds, loads
+
+_BLOCKS = ("body", "orelse", "finalbody")
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A statement that runs as Python.
+
+    line, text: where it is, and how it begins.
+    why, remedy: of the refusal.
+    cause: a word of a closed list.
+    """
+
+    line: int
+    text: str
+    why: str
+    remedy: str
+    cause: str
+
+
+def blame(error: BaseException, body: Sequence[ast.stmt], file: str, known: frozenset[Place]) -> tuple[Place, Break] | None:
+    """The statement of a function, or of a section of it, that is to run as Python from now on; None if there is none left."""
+    cause = error.__cause__ if not isinstance(error, JitmlError) and error.__cause__ is not None else error
+    first, last = body[0].lineno, body[-1].end_lineno or body[-1].lineno
+    candidates = _named(cause, body, known)
+    candidates += [line for line in _lines(cause, file) if first <= line <= last]
+    candidates += [statement.lineno for statement in reversed(body)]
+    for line in candidates:
+        statement = statement_at(body, line, known)
+        if statement is not None:
+            return place(statement), _break(statement, cause)
+    return None
+
+
+def _break(statement: ast.stmt, error: BaseException) -> Break:
+    why = error.message if isinstance(error, JitmlError) else f"tracing it raised {type(error).__name__}: {error}"
+    remedy = error.remedy if isinstance(error, JitmlError) else ""
+    text = ast.unparse(statement).partition("\n")[0]
+    return Break(statement.lineno, text, why, remedy, str(getattr(error, "cause", "") or "other"))
+
+
+def statement_at(body: Sequence[ast.stmt], line: int, known: frozenset[Place]) -> ast.stmt | None:
+    """The innermost statement at a line that is no break yet."""
+    for node in body:
+        if node.lineno <= line <= (node.end_lineno or node.lineno):
+            found = statement_at([*_inside(node)], line, known)
+            if found is not None:
+                return found
+            if place(node) not in known:
+                return node
+    return None
+
+
+def _inside(node: ast.stmt) -> Iterator[ast.stmt]:
+    if isinstance(node, SCOPES):
+        return
+    for part in _BLOCKS:
+        yield from getattr(node, part, ())
+    for part in ("handlers", "cases"):
+        for holder in getattr(node, part, ()):
+            yield from holder.body
+
+
+def _named(error: BaseException, body: Sequence[ast.stmt], known: frozenset[Place]) -> list[int]:
+    """Lines of what reads an argument, or binds a result, that the error is about."""
+    argument, result = getattr(error, "argument", ""), getattr(error, "result", "")
+    every = sorted(_statements(body), key=lambda node: (node.lineno, node.col_offset))
+    if argument:
+        return [node.lineno for node in every if argument in loads(_head(node)) and place(node) not in known][:1]
+    if result:
+        return [node.lineno for node in every if result in binds(_head(node)) and place(node) not in known][-1:]
+    return []
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        yield from _statements(_inside(node))
+
+
+def _head(node: ast.stmt) -> list[ast.AST]:
+    """A statement without the blocks in it."""
+    if not any(True for _ in _inside(node)):
+        return [node]
+    return [x for x in ast.iter_child_nodes(node) if not isinstance(x, (ast.stmt, ast.ExceptHandler, ast.match_case))]
+
+
+def _lines(error: BaseException, file: str) -> list[int]:
+    """Lines of a file in which an error came up, the likeliest first."""
+    found = [frame.line for frame in reversed(getattr(error, "stack", ())) if frame.file == file]
+    source = getattr(error, "source", None)
+    if source is not None and source.file == file:
+        found.append(source.line)
+    step = error.__traceback__
+    raised: list[int] = []
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == file:
+            raised.append(step.tb_lineno)
+        step = step.tb_next
+    found += reversed(raised)
+    if error.__cause__ is not None:
+        found += _lines(error.__cause__, file)
+    return found
+
+
+__all__ = ["Break", "blame"]

@@ -1,0 +1,83 @@
+"""HotCallees: what a statement that runs as Python calls in place of a function: the same, compiled once it is hot.
+
+Functions of libraries are called as they are, and so are those with cells, which are often made anew in each call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from time import perf_counter
+from types import FunctionType, MethodType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from jitml.sections.section import FEW, PRICE, SMALL
+from jitml.trace.record.libraries import is_library
+from jitml.trace.record.recording import current_trace
+
+_GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class HotCallees:
+    """The functions that plain statements call.
+
+    Args:
+        jitted: `jitml.jit` of one, with the options of the function around.
+    """
+
+    def __init__(self, jitted: Callable[[FunctionType], Callable[..., Any]]) -> None:
+        self._jitted = jitted
+        self._known: WeakKeyDictionary[FunctionType, _HotCallee] = WeakKeyDictionary()
+
+    def __call__(self, function: Any) -> Any:
+        """What to call in its place."""
+        kind = type(function)
+        if kind is FunctionType:
+            return self._callee(function)
+        if kind is MethodType and type(function.__func__) is FunctionType:
+            made = self._callee(function.__func__)
+            return function if made is function.__func__ else MethodType(made, function.__self__)
+        return function
+
+    def _callee(self, function: FunctionType) -> Callable[..., Any]:
+        known = self._known.get(function)
+        if known is None:
+            if function.__closure__ is not None or function.__code__.co_flags & _GENERATORS or is_library(function):
+                return function
+            known = self._known[function] = _HotCallee(function, self._jitted)
+        return known.now
+
+
+class _HotCallee:
+    """One function; `now` is what is called: itself while it is timed, then what it was compiled to, or the plain function."""
+
+    def __init__(self, function: FunctionType, jitted: Callable[[FunctionType], Callable[..., Any]]) -> None:
+        self._code, self._jitted = function.__code__, jitted
+        self._spent, self._calls, self._depth = 0.0, 0, 0
+        self.now: Callable[..., Any] = self._timed(function)
+
+    def _timed(self, function: FunctionType) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if self._depth or current_trace() is not None:  # a call inside of one that is timed
+                return function(*args, **kwargs)
+            self._depth += 1
+            began = perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._depth -= 1
+                self._spent += perf_counter() - began
+                self._calls += 1
+                self._settle(function)
+
+        return called
+
+    def _settle(self, function: FunctionType) -> None:
+        if self._spent >= PRICE:
+            self.now = self._jitted(function)
+        elif self._calls == FEW and self._spent < FEW * SMALL:
+            self.now = function
+
+
+__all__ = ["HotCallees"]

@@ -1,0 +1,354 @@
+"""Frames: a function written anew, in which each run of statements without a break is a section.
+
+Every statement stays in its place, at its own line. A run becomes
+
+    .t = None
+    if .s3 is not None:                          # None as long as the section is not used
+        try: .t = (a, c)                         # what is alive before the run
+        except NameError: pass                   # a name is not bound: Python may have no need of it
+        else: .t = .s3(*.t)
+    if type(.t) is tuple: (b, d), .t = .t, None  # what it has bound and is alive after it
+    else:
+        <the statements, as written>
+        if .t is not None: .t.seen()             # a turn of plain Python, which is timed
+
+so nothing is resumed: a section answers, or has changed nothing, and then the statements run in the user's own frame. A name that
+begins with a point is none of the user's: no source can have it.
+
+What a break is in, a loop, say, is *opened*: its head runs as Python, and its blocks have sections of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jitml.sections.live_names import NONE, SCOPES, Live, Names, before, binds, loads, loop_head, surely
+from jitml.trace.rewrite.escapes import within
+
+Place = tuple[int, int, int, int]  # lines and columns of a statement, where it begins and ends
+
+TUPLE, TYPE, CALLEE = ".tuple", ".type", ".callee"
+HELD = "__jm_held__"
+_TEMPLATE = """
+__jm_t = None
+if __jm_s is not None:
+    try: __jm_t = ({takes})
+    except NameError: pass
+    else: __jm_t = __jm_s(*__jm_t)
+if __jm_type(__jm_t) is __jm_tuple: {answered}
+else: pass
+"""
+_ALWAYS = (  # run as written wherever a function is split
+    *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.Lambda, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Raise),
+)
+_BLOCKS = ("body", "orelse", "finalbody")
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_TRIES = (ast.Try, ast.TryStar)
+_WORK = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.AugAssign)
+_GROWING = {"append", "add", "extend", "insert", "update", "setdefault", "appendleft"}
+# Methods of Python's own containers and texts: no function of the user's is behind most of them.
+_PYTHONS = _GROWING | {
+    "pop",
+    "popleft",
+    "get",
+    "keys",
+    "values",
+    "items",
+    "format",
+    "join",
+    "split",
+    "strip",
+    "copy",
+    "write",
+    "sort",
+}
+
+
+def place(node: ast.stmt) -> Place:
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRun:
+    """A run of statements that is tried as a section.
+
+    node: a function of what they take in, which returns what they give.
+    name: of the cell in which the section is.
+    exact: whether exceptions in it may be handled in this function: then what they leave behind is seen.
+    unsure: whether its end may be reached without all that it gives being bound.
+    is_inside: whether it is in a loop of the frame.
+    """
+
+    node: ast.FunctionDef
+    name: str
+    takes: tuple[str, ...]
+    exact: bool
+    unsure: bool
+    is_inside: bool
+
+    @property
+    def place(self) -> Place:
+        first, last = self.node.body[0], self.node.body[-1]
+        return (*place(first)[:2], *place(last)[2:])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What it begins and ends with, takes in and gives."""
+        return self.place, self.takes, ast.unparse(self.node.body[-1]), self.exact
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """Where a block stands: in a `try` whose handlers see what it has done, in a loop; `ready` are names that may be bound."""
+
+    exact: bool = False
+    is_inside: bool = False
+    ready: Names = NONE
+
+    def after(self, statement: ast.stmt) -> _Around:
+        return replace(self, ready=self.ready | binds([statement]))
+
+
+@dataclass
+class FrameWriter:
+    """Writes the frame of one function.
+
+    Args:
+        node: the function, or one that stands for a run of statements.
+        names: its locals.
+        breaks: statements that run as Python.
+        left_out: runs that are no faster as sections.
+        seen, changed: names that functions inside of the whole function see, and that they bind.
+    """
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+    names: Names
+    breaks: frozenset[Place]
+    left_out: frozenset[Place]
+    seen: Names = NONE
+    changed: Names = NONE
+    runs: list[StatementRun] = field(default_factory=list)
+
+    def write(self) -> Any:
+        """The node of the new function; `runs` are the sections that it calls."""
+        inner = [x for x in ast.walk(self.node) if isinstance(x, SCOPES) and x is not self.node]
+        self.seen |= loads(inner) & self.names
+        self.changed |= frozenset(
+            name for x in inner for part in ast.walk(x) if isinstance(part, ast.Nonlocal) for name in part.names
+        )
+        made = copy.copy(self.node)
+        made.args, made.decorator_list, made.returns = _without_annotations(self.node.args), [], None
+        parameters = frozenset(x.arg for x in ast.walk(self.node.args) if isinstance(x, ast.arg))
+        made.body = self._block(self.node.body, Live(), _Around(ready=parameters))
+        return made
+
+    def _block(self, statements: Sequence[ast.stmt], live: Live, around: _Around) -> list[ast.stmt]:
+        written: list[ast.stmt] = []
+        run: list[ast.stmt] = []
+        begins = around  # where the run does
+        for n, statement in enumerate(statements):
+            if self._ends_run(statement):
+                written += self._run([*run, statement], live, begins)
+                run = []
+            elif self._is_clean(statement):
+                run.append(statement)
+            else:
+                written += self._run(run, live.then(before(statements[n:], live)), begins)
+                written += self._opened(statement, live.then(before(statements[n + 1 :], live)), around)
+                run = []
+            around = around.after(statement)
+            begins = begins if run else around
+        return written + self._run(run, live, begins)
+
+    def _ends_run(self, statement: ast.stmt) -> bool:
+        """Whether a section may end with it: a `return` of something that is computed."""
+        if not isinstance(statement, ast.Return) or statement.value is None or place(statement) in self.breaks:
+            return False
+        return not any(isinstance(x, _ALWAYS) for x in ast.walk(statement.value)) and not self.changed & loads([statement])
+
+    def _is_clean(self, statement: ast.stmt) -> bool:
+        """Whether a statement may be part of a section."""
+        bound = binds([statement])
+        if bound & self.seen or not bound <= self.names or self.changed & (loads([statement]) | bound) or self._grows(statement):
+            return False  # its names are cells or globals, which functions that it calls may look at
+        stack: list[tuple[ast.AST, bool]] = [(statement, False)]
+        while stack:
+            node, is_inside = stack.pop()
+            if isinstance(node, (*_ALWAYS, ast.Return)) or (isinstance(node, ast.stmt) and place(node) in self.breaks):
+                return False
+            if isinstance(node, (ast.Break, ast.Continue)) and not is_inside:
+                return False
+            is_inside = is_inside or isinstance(node, _LOOPS)
+            stack += [(child, is_inside) for child in ast.iter_child_nodes(node)]
+        return True
+
+    def _grows(self, statement: ast.stmt) -> bool:
+        """Whether a container of the frame's gets what is there already: taken in, it would be another one each time."""
+        match statement:
+            case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=arguments)) if attr in _GROWING:
+                return name in self.names and not any(isinstance(x, _WORK) for part in arguments for x in ast.walk(part))
+        return False
+
+    def _opened(self, statement: ast.stmt, live: Live, around: _Around) -> list[ast.stmt]:
+        """A statement that stays in the frame; what stands in it may be sections."""
+        if isinstance(statement, SCOPES):
+            return [statement]
+        made: Any = copy.copy(statement)
+        inside = live
+        block = around
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            head = loop_head(statement, live)
+            inside, block = Live(head, live.after, head), replace(around.after(statement), is_inside=True)
+        elif isinstance(statement, _TRIES):
+            every = live.after | live.leave | live.again | binds([statement]) | loads([statement])
+            live = inside = Live(every, every, every)
+            block = around = replace(around.after(statement), exact=True)
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):  # its manager may swallow an exception
+            inside = live.then(live.after | binds([statement]) & self.names)
+            block = replace(around.after(statement), exact=True)
+        for part, value in ast.iter_fields(statement):
+            if part in ("handlers", "cases"):
+                setattr(made, part, [self._holder(x, inside, block) for x in value])
+            elif part in _BLOCKS:
+                where = (inside, block) if part == "body" else (live, around)
+                setattr(made, part, self._block(value, *where))
+            elif isinstance(value, ast.AST):
+                setattr(made, part, _CalleeCalls().visit(copy.deepcopy(value)))
+            elif isinstance(value, list):
+                setattr(made, part, [_CalleeCalls().visit(copy.deepcopy(x)) if isinstance(x, ast.AST) else x for x in value])
+        return [made]
+
+    def _holder(self, holder: Any, live: Live, around: _Around) -> Any:
+        """A handler of exceptions, or a case of a match."""
+        made = copy.copy(holder)
+        made.body = self._block(holder.body, live, around)
+        return made
+
+    def _run(self, statements: list[ast.stmt], live: Live, around: _Around) -> list[ast.stmt]:
+        """The statements, with a section before them if that can be worth it."""
+        if not statements or not _is_work(statements):
+            return statements
+        first, last = statements[0], statements[-1]
+        result = last.value if isinstance(last, ast.Return) else None
+        gives = sorted(binds(statements) & live.after & self.names) if result is None else []
+        takes = sorted(before(statements, Live(frozenset(gives))) & around.ready)
+        maybe = frozenset(gives) - surely(statements)
+        node, name = self._function(statements, takes, gives), f".s{len(self.runs)}"
+        run = StatementRun(node, name, tuple(takes), around.exact, bool(maybe), around.is_inside)
+        if run.place in self.left_out:
+            return statements
+        self.runs.append(run)
+        target = f"({', '.join(gives)},)" if gives else "()"
+        answered = f"{target}, __jm_t = __jm_t, None" if gives else "__jm_t = None" if result is None else "return __jm_t[0]"
+        begin, ask, test = _template(run.name, takes, answered, first)
+        plain = [*statements]
+        seen = _statements("if __jm_t is not None: __jm_t.seen()", last)
+        if result is None:
+            plain += seen
+        elif any(isinstance(x, (ast.Call, ast.BinOp)) for x in ast.walk(result)):
+            plain[-1:] = [*_assigned(".r", result, last), *seen, *_statements("return __jm_r", last)]
+        else:
+            plain[-1:] = [*seen, last]
+        test.orelse = plain
+        return [begin, ask, test]
+
+    def _function(self, statements: Sequence[ast.stmt], takes: Sequence[str], gives: Sequence[str]) -> ast.FunctionDef:
+        """What is traced for a section: the statements, as a function that returns a tuple."""
+        first, last = statements[0], statements[-1]
+        result = ast.Tuple([ast.Name(name, ast.Load()) for name in gives], ast.Load())
+        if isinstance(last, ast.Return):
+            assert last.value is not None
+            result.elts = [copy.deepcopy(last.value)]
+            statements = statements[:-1]
+            returned = ast.copy_location(ast.Return(ast.copy_location(result, last.value)), last)
+        else:
+            returned = _at(ast.Return(result), last)
+        made: ast.FunctionDef = ast.parse("def f(): pass").body[0]  # type: ignore[assignment]  # it is one
+        made.args.args = [ast.arg(name) for name in takes]
+        made.name = self.node.name
+        _at(made, first)
+        made.body = [*copy.deepcopy(list(statements)), returned]
+        return made
+
+
+def with_held(node: ast.FunctionDef, held: Sequence[str]) -> ast.FunctionDef:
+    """A section's function that takes in some names as attributes of one object."""
+    if not held:
+        return node
+    made = copy.copy(node)
+    made.args = copy.deepcopy(node.args)
+    made.args.args = [ast.arg(HELD), *(a for a in node.args.args if a.arg not in held)]
+    taken = [ast.parse(f"{name} = {HELD}.{name}").body[0] for name in held]
+    made.body = [*(_at(x, node.body[0]) for x in taken), *node.body]
+    return ast.fix_missing_locations(made)
+
+
+def _is_work(statements: Sequence[ast.stmt]) -> bool:
+    """Whether there is enough to be worth the call of a section: a loop, a call, or several operations."""
+    nodes = list(within(statements))
+    calls = sum(isinstance(x, (ast.Call, *_LOOPS, ast.ListComp, ast.MatMult)) for x in nodes)
+    return bool(calls) or sum(isinstance(x, _WORK) for x in nodes) > 1
+
+
+def _without_annotations(arguments: ast.arguments) -> ast.arguments:
+    """Parameters whose defaults are set afterwards."""
+    made = copy.deepcopy(arguments)
+    for a in (*made.posonlyargs, *made.args, *made.kwonlyargs, made.vararg, made.kwarg):
+        if a is not None:
+            a.annotation = None
+    made.defaults = [ast.Constant(None) for _ in made.defaults]
+    made.kw_defaults = [x and ast.Constant(None) for x in made.kw_defaults]
+    return made
+
+
+class _CalleeCalls(ast.NodeTransformer):
+    """The user's functions that a plain statement calls are compiled for themselves."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node.func:
+            case ast.Attribute(attr=attr) if attr not in _PYTHONS:
+                pass
+            case ast.Name(id=name) if not hasattr(builtins, name):
+                pass
+            case _:
+                return node
+        node.func = ast.copy_location(ast.Call(_at(ast.Name(CALLEE, ast.Load()), node.func), [node.func], []), node.func)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+
+def _template(section: str, takes: Sequence[str], answered: str, where: ast.stmt) -> Iterator[Any]:
+    text = _TEMPLATE.format(takes="".join(f"{name}, " for name in takes), answered=answered)
+    return iter(_statements(text, where, section))
+
+
+def _statements(text: str, where: ast.stmt, section: str = "") -> list[Any]:
+    """Statements of ours, at a place of the user's."""
+    names = {"__jm_t": ".t", "__jm_r": ".r", "__jm_type": TYPE, "__jm_tuple": TUPLE, "__jm_s": section}
+    found = ast.parse(text).body
+    for node in (x for top in found for x in ast.walk(top)):
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+    return [_at(node, where) for node in found]
+
+
+def _assigned(name: str, value: ast.expr, where: ast.stmt) -> list[ast.stmt]:
+    return [ast.copy_location(ast.Assign([_at(ast.Name(name, ast.Store()), where)], value), where)]
+
+
+def _at(node: Any, where: Any) -> Any:
+    for part in ast.walk(node):
+        ast.copy_location(part, where)
+    return node

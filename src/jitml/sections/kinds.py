@@ -1,0 +1,97 @@
+"""Kinds of calls: which split of a function answers?  What breaks for one kind of arguments says nothing of others.
+
+A kind is types and dtypes, no sizes and no values. After a few kinds, further ones share one split, and so what breaks in any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from time import perf_counter
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from jitml.forks import lock
+from jitml.sections.section import Compiled
+from jitml.sections.split import SplitFunction
+
+MOST_KINDS = 4
+_ANY = "any"
+
+
+def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
+    """Types and dtypes of arguments."""
+    return tuple(_kind(x) for x in args), tuple((name, _kind(x)) for name, x in kwargs.items())
+
+
+def _kind(x: Any) -> Hashable:
+    return (type(x), x.dtype, x.ndim) if isinstance(x, np.ndarray) else (type(x),)
+
+
+class Splits:
+    """The splits of one function.
+
+    Args:
+        is_whole: whether it can be compiled whole for some arguments; a generator cannot.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        compiled: Callable[[FunctionType, bool], Compiled],
+        callee: Callable[[Any], Any],
+        *,
+        is_whole: bool,
+    ) -> None:
+        self._function = function.__func__ if isinstance(function, MethodType) else function
+        self._first = (function.__self__,) if isinstance(function, MethodType) else ()
+        self._compiled, self._callee, self._is_whole = compiled, callee, is_whole
+        self._splits: dict[Hashable, SplitFunction] = {}
+        self._lock = lock()
+        self.seconds = 0.0  # that split calls have taken
+
+    def __bool__(self) -> bool:
+        return bool(self._splits) or not self._is_whole
+
+    def __iter__(self) -> Any:
+        return iter(dict.fromkeys(self._splits.values()))
+
+    def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
+        """The split that answers calls of this kind; None if they are tried whole."""
+        found = self._splits.get(kind_of(args, kwargs)) or self._splits.get(_ANY)
+        return found if found is not None or self._is_whole else self._add(args, kwargs)
+
+    def refused(self, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
+        """The split for calls of a kind that was refused as a whole; None if it cannot be split."""
+        split = self._add(args, kwargs)
+        if split is not None:
+            split.learn(error)
+        return split
+
+    def answer_all(self, split: SplitFunction) -> None:
+        """Have one split answer calls of every kind."""
+        self._splits = {_ANY: split}
+
+    def _add(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
+        if type(self._function) is not FunctionType:
+            return None
+        kind = kind_of(args, kwargs) if len(self._splits) < MOST_KINDS else _ANY
+        with self._lock:
+            if kind not in self._splits:
+                self._splits = {**self._splits, kind: SplitFunction(self._function, self._compiled, self._callee)}
+            return self._splits[kind]
+
+    def run(self, split: SplitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call, part of it as Python."""
+        began = perf_counter()
+        try:
+            return split.frame(*self._first, *args, **kwargs)
+        finally:
+            self.seconds += perf_counter() - began
+
+    def clear(self) -> None:
+        self._splits = {}
+
+
+__all__ = ["Splits"]

@@ -1,0 +1,20 @@
+"""Requirements: which programs are not to be compiled as sections, though they could be?"""
+
+from __future__ import annotations
+
+from jitml.errors import UnsupportedError
+from jitml.trace.trace import Traced
+
+
+def require_no_calls(traced: Traced) -> None:
+    """Refuse calls of libraries where exceptions are handled: one that raises leaves behind what was bound before it.
+
+    Raises:
+        UnsupportedError: the program has such a call.
+    """
+    for node in traced.graph.walk():
+        if node.op.family == "host":
+            raise UnsupportedError("a library is called where exceptions are handled, and may raise one", source=node.source)
+
+
+__all__ = ["require_no_calls"]

@@ -1,0 +1,270 @@
+"""Sections: what answers in place of a run of statements?  A compiled program, if it is worth it, or nothing.
+
+A section is called with what the run takes in. It answers with a tuple of what the run gives; or with None, or a `PlainTurn`,
+having changed nothing, and then the statements run as they are written. So whatever there is to say about compiled code (a
+guard that fails, a check, a refusal, a turn of plain Python that is timed) is said by not answering.
+
+*Rent or buy*: a section is compiled when plain Python has run, since the last compilation here, for as long as one takes. So
+whatever comes (other sizes in each call, say) costs at most twice what is best. Then both are timed in turns of real work, and
+what is slower is dropped; a section that is left out costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from types import CellType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jitml.config import CONFIG
+from jitml.dispatch.entry import MISS
+from jitml.dispatch.specialize import Untraced, Variant
+from jitml.errors import FailedCheck, JitmlError, StarvedError, UnsupportedError
+from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.trace.record.recording import current_trace
+
+if TYPE_CHECKING:
+    from jitml.sections.frames import StatementRun
+
+PRICE = 0.02  # seconds that a compilation is expected to take before there has been one
+SMALL = 5e-6  # seconds of plain Python that are not worth the call of a section
+FEW = 50  # turns after which it is known to be small
+TURNS = 5  # of each before one is dropped
+CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
+MOST_VARIANTS = 8
+FIRST_LOOK = 1024  # calls after which both are timed again
+_HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
+LOST = 3  # looks after which compiled code is dropped
+
+
+class Compiled(Protocol):
+    """A function that is compiled for the kinds of arguments it is called with, as `jitml.jit` makes it."""
+
+    @property
+    def variants(self) -> tuple[Variant, ...]: ...
+
+    def known_answer(self, args: tuple[Any, ...]) -> Any:
+        """What code that there is gives, or `MISS`.
+
+        Raises:
+            FailedCheck: it cannot answer; nothing has been changed.
+        """
+        ...
+
+    def why_not_known(self, args: tuple[Any, ...]) -> str:
+        """What code that there is takes for granted, and these arguments are not."""
+        ...
+
+    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What compiled code gives, which is made if need be.
+
+        Raises:
+            FailedCheck: it cannot answer; nothing has been changed.
+            Untraced: tracing raised what the function may raise too.
+            JitmlError: it cannot be compiled.
+        """
+        ...
+
+
+class Make(Protocol):
+    def __call__(self, run: StatementRun, held: tuple[str, ...]) -> Compiled:
+        """What compiles a section, which takes in `held` as attributes of one object, its first argument."""
+        ...
+
+
+class PlainTurn:
+    """A turn of plain Python: `seen` is called when its statements have ended."""
+
+    __slots__ = ("_began", "_told")
+
+    def __init__(self, told: Callable[[float], None]) -> None:
+        self._told, self._began = told, perf_counter()
+
+    def seen(self) -> None:
+        self._told(perf_counter() - self._began)
+
+
+class Section:
+    """One run of statements.
+
+    Args:
+        cell: what its frame calls; None while the section is not used.
+        make: see `Make`.
+        refused: is told what cannot be compiled; gives what stands in for the section as long as its frame runs.
+        dropped: is told that plain Python is faster.
+    """
+
+    def __init__(
+        self,
+        run: StatementRun,
+        make: Make,
+        refused: Callable[[Section, BaseException], Callable[..., Any] | None],
+        dropped: Callable[[Section], None],
+    ) -> None:
+        self.run, self._make = run, make
+        self.compiled: Compiled | None = None
+        self._held: tuple[int, ...] = ()
+        self._holder: Callable[..., Any] = tuple
+        self._refused, self._dropped = refused, dropped
+        self.state = "not run often enough"
+        self.compiled_times: list[float] = []
+        self.plain_times: list[float] = []
+        self.spent, self.price = 0.0, PRICE
+        self.turns = self.calls = self._lost = 0
+        self._next_look = FIRST_LOOK
+        is_bought = not CONFIG.trial or not run.is_inside
+        self.cell = CellType(self._buy if is_bought else self._rent)
+
+    # What the frame calls.
+
+    def _rent(self, *args: Any) -> Any:
+        return self._buy(*args) if self.spent >= self.price else PlainTurn(self._rented)
+
+    def _buy(self, *args: Any) -> Any:
+        if current_trace() is not None or runs_as_python():
+            return None
+        if self.compiled is None:
+            self._hold(args)
+        answer = self._compile(args)
+        if self.cell.cell_contents == self._buy:  # it has not been refused
+            self._go_on(self._try if CONFIG.trial else self._on)
+            self.state = "on trial" if CONFIG.trial else "compiled"
+        return answer
+
+    def _hold(self, args: Sequence[Any]) -> None:
+        """Containers are taken in by reference: taken apart, they would be others in each call, as they grow."""
+        self._held = tuple(n for n, x in enumerate(args) if type(x) in _HELD)
+        names = tuple(self.run.takes[n] for n in self._held)
+        self._holder = type("names", (), {"__slots__": names, "__module__": "__main__"})
+        self.compiled = self._make(self.run, names)
+
+    def _compiled(self) -> Compiled:
+        assert self.compiled is not None
+        return self.compiled
+
+    def _given(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not self._held:
+            return args
+        holder = self._holder()
+        for n in self._held:
+            setattr(holder, self.run.takes[n], args[n])
+        return (holder, *(x for n, x in enumerate(args) if n not in self._held))
+
+    def _compile(self, args: tuple[Any, ...]) -> Any:
+        """The answer of code that is made for these arguments; None if it cannot answer."""
+        began = perf_counter()
+        try:
+            answer = self._compiled().answer(self._given(args), {})
+        except FailedCheck:
+            answer = None
+        except (Untraced, JitmlError) as error:
+            return self._refuse(error, args)
+        self.price, self.spent = max(perf_counter() - began, PRICE), 0.0
+        return answer
+
+    def _known(self, args: tuple[Any, ...]) -> Any:
+        """The answer of code that there is; None if it cannot answer."""
+        try:
+            return self._compiled().known_answer(self._given(args))
+        except FailedCheck:
+            return None
+
+    def _try(self, *args: Any) -> Any:
+        """Compiled code and plain Python by turns."""
+        if len(self.compiled_times) > len(self.plain_times):
+            return PlainTurn(self._timed)
+        began = perf_counter()
+        answer = self._known(args)
+        if answer is MISS:
+            return self._other(args)
+        if answer is not None:
+            self.compiled_times.append(perf_counter() - began)
+            self._decide()
+        return answer
+
+    def _on(self, *args: Any) -> Any:
+        self.calls += 1
+        if self.calls == self._next_look:
+            return self._look(args)
+        answer = self._known(args)
+        return self._other(args) if answer is MISS else answer
+
+    def _look(self, args: Sequence[Any]) -> Any:
+        """Time both again: the next call is plain Python's."""
+        self._next_look *= 2
+        self.compiled_times.clear()
+        self.plain_times.clear()
+        self._go_on(self._try)
+        return self._try(*args)
+
+    def _other(self, args: tuple[Any, ...]) -> Any:
+        """Arguments of another kind."""
+        if CONFIG.trial and self.spent < self.price:
+            return PlainTurn(self._rented)
+        if current_trace() is not None or runs_as_python():
+            return None
+        if len(self._compiled().variants) >= MOST_VARIANTS:
+            return self._refuse(self._changing(args), args)
+        return self._compile(args)
+
+    # What becomes of it.
+
+    def _go_on(self, entry: Callable[..., Any] | None) -> None:
+        self.cell.cell_contents = entry
+
+    def _rented(self, seconds: float) -> None:
+        self.spent += seconds
+        self.turns += 1
+        if self.turns == FEW and self.spent < FEW * SMALL:
+            self._turn_off(f"too small: {self.spent / FEW * 1e6:.1f} us")
+            self._dropped(self)
+
+    def _timed(self, seconds: float) -> None:
+        self.plain_times.append(seconds)
+        self._decide()
+
+    def _decide(self) -> None:
+        if not (self.compiled_times and self.plain_times):
+            return
+        compiled, plain = min(self.compiled_times), min(self.plain_times)
+        is_clear = plain > max(2 * compiled, CLEAR)
+        if not is_clear and min(len(self.compiled_times), len(self.plain_times)) < TURNS:
+            return
+        self.state = f"{plain * 1e6:.0f} us plain, {compiled * 1e6:.0f} us compiled"
+        if compiled <= plain:
+            self._lost = 0
+            self._go_on(self._on)
+            return
+        self._lost += 1
+        if self.calls and self._lost < LOST:  # a noisy minute decides nothing
+            self._go_on(self._on)
+            self._next_look = self.calls + FIRST_LOOK // 16
+        else:
+            self._turn_off(f"not compiled: {self.state}")
+            self._dropped(self)
+
+    def _turn_off(self, state: str) -> None:
+        self.state = state
+        self._go_on(None)
+
+    def _changing(self, args: tuple[Any, ...]) -> UnsupportedError:
+        """What is another one in each call."""
+        why = self._compiled().why_not_known(self._given(args))
+        error = UnsupportedError(f"more than {MOST_VARIANTS} programs: {why}")
+        words = set(re.findall(r"\w+", why.partition(" (")[0]))
+        error.argument = next((name for name in self.run.takes if name in words), "")
+        return error
+
+    def _refuse(self, error: BaseException, args: Sequence[Any]) -> Any:
+        cause = error.__cause__ if isinstance(error, Untraced) and error.__cause__ is not None else error
+        if isinstance(cause, NameError):  # a loop that has not run, say: Python may have no need of the name
+            self.spent = 0.0
+            return None
+        self._turn_off(f"refused: {str(cause).partition(chr(10))[0]}")
+        if isinstance(error, StarvedError):
+            return None
+        instead = self._refused(self, error)
+        self._go_on(instead)
+        return None if instead is None else instead(*args)

@@ -1,0 +1,157 @@
+"""Splits: a function in sections, and the statements between them, which run as Python.
+
+What breaks is learned one refusal after another, and remembered: the frame that knows it is used when the function is next
+entered. In the frame that runs, a section that was refused is itself split, and called in its place (a *bridge*), so that a loop
+which is entered only once has a compiled body from its second iteration on.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CellType, FunctionType
+from typing import Any
+
+from jitml.errors import CompilerError, JitmlError
+from jitml.forks import lock
+from jitml.sections.blame import Break, blame
+from jitml.sections.code import build, function_of, own_node, section_code
+from jitml.sections.frames import CALLEE, TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held
+from jitml.sections.live_names import NONE, Names
+from jitml.sections.section import Compiled, Section
+from jitml.trace.rewrite.source import Missing, find
+
+MOST_BREAKS = 200
+_LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe", "stack"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What a function was written as: its node, to be cut, and where it stands."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+    file: str
+    text: str
+
+
+class SplitFunction:
+    """One function, with its sections.
+
+    Args:
+        compiled: makes of a section's function what compiles it; if exceptions are handled around it, without calls of libraries.
+        callee: what a plain statement calls in place of a function.
+    """
+
+    def __init__(
+        self, function: FunctionType, compiled: Callable[[FunctionType, bool], Compiled], callee: Callable[[Any], Any]
+    ) -> None:
+        self.function, self._compiled, self._callee = function, compiled, callee
+        self._code = function.__code__
+        self.breaks: dict[Place, Break] = {}
+        self.sections: list[Section] = []
+        self._made: dict[Any, Section] = {}
+        self._left_out: set[Place] = set()
+        self._inside: tuple[Names, Names] = (NONE, NONE)  # names that functions inside see, and bind
+        self._frame: FunctionType | None = None
+        self._lock = lock()
+        self._text = _read(function)
+
+    @property
+    def is_possible(self) -> bool:
+        return self._text is not None
+
+    def learn(self, error: BaseException) -> bool:
+        """Note the statement that a refusal of the whole function is about; False if there is none left."""
+        return self._text is not None and self._learn(error, self._text.node.body, self._text.file)
+
+    @property
+    def frame(self) -> Callable[..., Any]:
+        """The function with its sections; the plain one if it has no source."""
+        made = self._frame
+        if made is None:
+            with self._lock:
+                made = self._frame = self._write()
+        if made.__defaults__ is not self.function.__defaults__:
+            made.__defaults__ = self.function.__defaults__
+        if made.__kwdefaults__ is not self.function.__kwdefaults__:
+            made.__kwdefaults__ = self.function.__kwdefaults__
+        return made
+
+    def _write(self) -> FunctionType:
+        if self._text is None:
+            return self.function
+        self.sections = []
+        return self._split(self._text.node, self.function)
+
+    def _split(self, node: ast.FunctionDef | ast.AsyncFunctionDef, function: FunctionType) -> FunctionType:
+        """A function in sections, for the breaks that are known."""
+        code = function.__code__
+        names = frozenset((*code.co_varnames, *code.co_cellvars))
+        frame = FrameWriter(node, names, frozenset(self.breaks), frozenset(self._left_out), *self._inside)
+        made = frame.write()
+        self._inside = frame.seen, frame.changed
+        cells = {TUPLE: CellType(tuple), TYPE: CellType(type), CALLEE: CellType(self._callee)}
+        for run in frame.runs:
+            section = self._section(run)
+            self.sections.append(section)
+            cells[run.name] = section.cell
+        return function_of(build(made, code, tuple(cells)), function, cells)
+
+    def _section(self, run: StatementRun) -> Section:
+        known = self._made.get(run.key)
+        if known is not None:
+            return known
+        made = Section(run, self._make, self._refused, self._dropped)
+        self._made[run.key] = made
+        return made
+
+    def _make(self, run: StatementRun, held: tuple[str, ...]) -> Compiled:
+        return self._compiled(self._function(with_held(run.node, held)), run.exact)
+
+    def _function(self, node: ast.FunctionDef) -> FunctionType:
+        """A function that tracing finds the source of, although it stands in no file."""
+        assert self._text is not None
+        return function_of(section_code(node, self._code, self._text.file, self._text.text), self.function, {})
+
+    def _refused(self, section: Section, error: BaseException) -> Callable[..., Any] | None:
+        """Learn from a refusal; what stands in for the section while its frame runs."""
+        if isinstance(error, CompilerError) or self._text is None:
+            return None
+        run = section.run
+        if not self._learn(error, run.node.body, self._text.file):
+            return None
+        if (
+            run.exact or run.unsure or not isinstance(error, JitmlError)
+        ):  # what tracing raised, the statements may raise: in their own frame
+            return None
+        with self._lock:
+            return self._split(run.node, self._function(run.node))
+
+    def _dropped(self, section: Section) -> None:
+        self._left_out.add(section.run.place)
+        self._frame = None
+
+    def _learn(self, error: BaseException, body: list[ast.stmt], file: str) -> bool:
+        if len(self.breaks) >= MOST_BREAKS:
+            return False
+        found = blame(error, body, file, frozenset(self.breaks))
+        if found is None:
+            return False
+        where, why = found
+        self.breaks[where] = why
+        self._frame = None
+        return True
+
+
+def _read(function: FunctionType) -> _Text | None:
+    """What a function was written as, if it can be cut."""
+    found = find(function)
+    if isinstance(found, Missing) or isinstance(found.node, ast.Lambda):
+        return None
+    if _LOOKS_AT_FRAMES.intersection(function.__code__.co_names):
+        return None
+    return _Text(own_node(found), found.file, found.text)
+
+
+__all__ = ["SplitFunction"]

@@ -1,0 +1,92 @@
+"""Does a function in sections do what Python does?  Results, arguments, exceptions with their lines, wherever it breaks."""
+
+from __future__ import annotations
+
+import copy
+import random
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from programs.likeness import Likeness
+from sections import functions
+from sections.forced_breaks import drawn_breaks, in_sections, no_trials
+from sections.functions import CALLS
+
+pytestmark = pytest.mark.loose
+TIMES = 3
+
+
+def _close(got: Any, expected: Any) -> bool:
+    return bool(np.allclose(got, expected, rtol=1e-9, atol=1e-12, equal_nan=True))
+
+
+NAMES = [f"{f.__qualname__}-{n}" for n, (f, _) in enumerate(CALLS)]
+
+
+def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a call gives, or where it raises what; and what it draws from Python's generator."""
+    random.seed(0)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            result = function(*args)
+            if hasattr(result, "send"):
+                result = list(driven(result))
+    except Exception as error:
+        return type(error).__name__, str(error), _places(error), random.random()
+    return "returned", result, random.random()
+
+
+def _places(error: BaseException) -> list[tuple[str, int]]:
+    """Where the functions were when it was raised. Bridges show as frames inside of its own."""
+    steps = [(s.name, s.lineno or 0) for s in traceback.extract_tb(error.__traceback__) if s.filename == functions.__file__]
+    return [step for step, inner in zip(steps, [*steps[1:], ("", 0)]) if step[0] != inner[0] or step[0] == "recurs"]
+
+
+def driven(generator: Any) -> Any:
+    yield next(generator)
+    try:
+        while True:
+            yield generator.send(1.0)
+    except StopIteration as end:
+        yield end.value
+
+
+def require_same(jitted: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    like = Likeness(_close)
+    for _ in range(TIMES):
+        mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
+        got, expected = outcome(jitted, mine), outcome(function, theirs)
+        assert like.difference(got, expected) is None
+        assert like.difference(mine, theirs) is None
+
+
+@pytest.mark.parametrize(("function", "args"), CALLS, ids=NAMES)
+def test_what_breaks_by_itself(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    with no_trials():
+        jitted = jitml.jit(function)
+        require_same(jitted, function, args)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+@pytest.mark.parametrize(("function", "args"), CALLS, ids=NAMES)
+def test_breaks_anywhere(function: Callable[..., Any], args: tuple[Any, ...], share: float) -> None:
+    with no_trials():
+        jitted = in_sections(function, drawn_breaks(len(function.__name__), share))
+        require_same(jitted, function, args)
+
+
+def test_what_is_compiled_and_what_is_not() -> None:
+    with no_trials():
+        jitted = jitml.jit(functions.leaves_early)
+        jitted(functions.X, 5)
+        (split,) = jitted.splits
+        assert [b.text for b in split.breaks.values()] == ["stop()"]
+        assert all(section.state == "compiled" for section in split.sections)
+        assert len(split.sections) == 2
