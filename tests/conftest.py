@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -37,3 +38,9 @@ def loose(request: pytest.FixtureRequest) -> Iterator[None]:
     object.__setattr__(CONFIG, "strict", is_strict and request.node.get_closest_marker("loose") is None)
     yield
     object.__setattr__(CONFIG, "strict", is_strict)
+
+
+def pytest_collection_finish() -> None:
+    """Tests collect garbage thousands of times: the collector need not come by all that was there before the first one."""
+    gc.collect()
+    gc.freeze()

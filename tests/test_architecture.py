@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -92,30 +93,56 @@ def room_of(path: Path) -> str:
     return "/".join((place.with_suffix("") if alone else place.parent).parts[1:])
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+@dataclass
+class Contents:
+    """What a file holds, in the order of its text.
+
+    imports: (module, node, inside a function)
+    fills: what a statement or a call puts something into, if it has a name.
+    data: names that are bound at the top, but for functions and classes.
+    """
+
+    imports: list[tuple[str, ast.stmt, bool]] = field(default_factory=list)
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
+    classes: list[ast.ClassDef] = field(default_factory=list)
+    fills: list[ast.Name] = field(default_factory=list)
+    data: set[str] = field(default_factory=set)
 
 
 @cache
-def imports(path: Path) -> tuple[tuple[str, ast.stmt, bool], ...]:
-    """(module, node, inside a function) for each import of a file."""
-    return tuple(_imports(tree_of(path)))
+def contents_of(path: Path) -> Contents:
+    tree, found = ast.parse(path.read_text()), Contents()
+    _look_into(tree, found, False)
+    found.classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            found.data |= {ast.unparse(x) for x in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+    return found
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[str, ast.stmt, bool]]:
-    functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
-    inside = {id(n) for f in functions for n in ast.walk(f)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, node, id(node) in inside
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "jitml":
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                yield full if file_of(full) else node.module, node, id(node) in inside
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module, node, id(node) in inside
+def _look_into(node: ast.AST, found: Contents, is_inside: bool) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            found.imports += [(module, child, is_inside) for module in _modules(child)]
+        elif isinstance(child, _FUNCTIONS) and not isinstance(child, ast.Lambda):
+            found.functions.append(child)
+        if isinstance(child, (ast.Call, ast.stmt, ast.comprehension)):
+            found.fills += [filled for filled in changed_in_place(child) if isinstance(filled, ast.Name)]
+        _look_into(child, found, is_inside or isinstance(child, _FUNCTIONS))
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _modules(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif node.module and node.module.partition(".")[0] == "jitml":
+        for alias in node.names:
+            full = f"{node.module}.{alias.name}"
+            yield full if file_of(full) else node.module
+    elif node.module:
+        yield node.module
 
 
 @cache
@@ -132,7 +159,7 @@ PARTS = {part: [path for path in FILES if part_of(path) == part] for part in sor
 @pytest.mark.parametrize("part", sorted(PARTS.keys() - TOP))
 def test_imports_point_down(part: str) -> None:
     for path in PARTS[part]:
-        for module, node, _ in imports(path):
+        for module, node, _ in contents_of(path).imports:
             if not module.startswith("jitml."):
                 continue
             target = module.split(".")[1]
@@ -146,7 +173,7 @@ def test_imports_point_down_between_rooms(part: str) -> None:
         if path == ROOT / part / "__init__.py":
             continue
         room = room_of(path)
-        for module, node, _ in imports(path):
+        for module, node, _ in contents_of(path).imports:
             target = file_of(module) if module.startswith(f"jitml.{part}.") else None
             if target is None or (path.name == "__init__.py" and path.parent in target.parents):
                 continue
@@ -169,16 +196,15 @@ def test_rooms_are_small_enough_to_be_looked_over() -> None:
 @pytest.mark.parametrize("part", sorted(PARTS.keys() - TOP))
 def test_no_import_hides_a_cycle(part: str) -> None:
     for path in PARTS[part]:
-        for module, node, inside in imports(path):
+        for module, node, inside in contents_of(path).imports:
             assert not (inside and module.startswith("jitml")), f"{path}:{node.lineno}: {module} imported inside a function"
 
 
 def test_a_class_name_stands_for_one_thing() -> None:
     names: dict[str, list[Path]] = {}
     for path in FILES:
-        for node in tree_of(path).body:
-            if isinstance(node, ast.ClassDef):
-                names.setdefault(node.name.lstrip("_"), []).append(path)
+        for node in contents_of(path).classes:
+            names.setdefault(node.name.lstrip("_"), []).append(path)
     assert not {name: places for name, places in names.items() if len(places) > 1}
 
 
@@ -187,12 +213,7 @@ def test_files_are_short_enough_to_be_read() -> None:
 
 
 def test_functions_are_short_enough_to_be_read() -> None:
-    functions = [
-        (path, node)
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
+    functions = [(path, node) for path in FILES for node in contents_of(path).functions]
     assert not [f"{path}:{node.lineno}" for path, node in functions if (node.end_lineno or 0) - node.lineno >= 70]
 
 
@@ -207,38 +228,30 @@ def changed_in_place(node: ast.AST) -> Iterator[ast.expr]:
     yield from (target.value for target in targets if isinstance(target, (ast.Subscript, ast.Attribute)))
 
 
-@cache
-def data_of(path: Path) -> set[str]:
-    """Names that a file binds at its top, but for functions and classes."""
-    statements = [node for node in tree_of(path).body if isinstance(node, (ast.Assign, ast.AnnAssign))]
-    return {ast.unparse(x) for node in statements for x in (node.targets if isinstance(node, ast.Assign) else [node.target])}
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_no_file_fills_what_stands_in_another_room(part: str) -> None:
     """What a room needs of those above it they hand over by a call: a list of its own that they fill is an arrow that hides."""
     for path in PARTS[part]:
-        tree = tree_of(path)
+        found = contents_of(path)
         homes = {
             alias.asname or alias.name: node.module
-            for node in ast.walk(tree)
+            for _, node, _ in found.imports
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitml.")
             for alias in node.names
         }
-        for node in ast.walk(tree):
-            for filled in changed_in_place(node):
-                home = file_of(homes.get(filled.id, "")) if isinstance(filled, ast.Name) and filled.id in homes else None
-                if home is not None and ast.unparse(filled) in data_of(home):
-                    assert part_of(home) == part_of(path) and room_of(home) == room_of(path), f"{path}:{filled.lineno}: {home}"
+        for filled in found.fills:
+            home = file_of(homes[filled.id]) if homes.get(filled.id) else None
+            if home is not None and filled.id in contents_of(home).data:
+                assert part_of(home) == part_of(path) and room_of(home) == room_of(path), f"{path}:{filled.lineno}: {home}"
 
 
 def parts_of_a_trace() -> Iterator[tuple[Path, ast.ClassDef]]:
     """`Trace`, what it shares, and what the rooms keep for it."""
     for path in (ROOT / "trace").rglob("*.py"):
-        for node in ast.parse(path.read_text()).body:
-            bases = {ast.unparse(base) for base in node.bases} if isinstance(node, ast.ClassDef) else set()
+        for node in contents_of(path).classes:
+            bases = {ast.unparse(base) for base in node.bases}
             is_shared = path.name == "state.py" and "ABC" not in bases
-            if isinstance(node, ast.ClassDef) and (bases & {"CallPart", "LocalPart"} or is_shared or node.name == "Trace"):
+            if bases & {"CallPart", "LocalPart"} or is_shared or node.name == "Trace":
                 yield path, node
 
 

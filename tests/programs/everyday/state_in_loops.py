@@ -244,12 +244,23 @@ def defaults_of_functions_inside(x, n):
     return x, y
 
 
-@calls(lambda: (RNG(0).normal(size=(50, 12)),), lambda: (RNG(0).normal(size=(1100, 12)),))
+@calls(lambda: (RNG(0).normal(size=(50, 12)),))
 def lines_one_by_one(x):
     kernel = np.hanning(5)
     smooth = np.apply_along_axis(lambda line: np.convolve(line, kernel, mode="same"), 1, x)
     ranges = np.apply_along_axis(lambda line: line.max() if line[0] > 0 else line.min(), 1, x)
     return smooth, ranges, np.apply_along_axis(np.linalg.norm, 0, x), np.apply_along_axis(np.argmax, 1, x)
+
+
+@calls(lambda: (RNG(0).normal(size=(1100, 12)),))
+def more_lines_than_are_unrolled(x):
+    kernel = np.hanning(5)
+    return np.apply_along_axis(lambda line: np.convolve(line, kernel, mode="same"), 1, x)
+
+
+@calls(lambda: (RNG(0).normal(size=(1100, 12)),))
+def ways_through_more_lines_than_are_unrolled(x):
+    return np.apply_along_axis(lambda line: line.max() if line[0] > 0 else line.min(), 1, x)
 
 
 @calls(lambda: (RNG(0).normal(size=(5, 50)), RNG(1).normal(size=50)), host=True)

@@ -16,26 +16,40 @@ import numpy as np
 
 from jitml.ir.types import I64, DType
 
-Sum: TypeAlias = dict[Hashable, Fraction]  # atom -> coefficient; None -> the constant
-_Known: TypeAlias = dict[frozenset[tuple[Hashable, Fraction]], Fraction | None]  # the greatest values of sums
+Number: TypeAlias = int | Fraction  # whole ones are ints, with which Python counts ten times faster
+Sum: TypeAlias = dict[Hashable, Number]  # atom -> coefficient; None -> the constant
+_Known: TypeAlias = dict[frozenset[tuple[Hashable, Number]], Number | None]  # the greatest values of sums
 _MOST_SUMS = 200  # that one question leads to: nested maxima double them
 LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
 _FARTHER = {True: "maximum", False: "minimum"}  # by whether it is added: what either of two sums may make large
 
 
-def constant(value: int | Fraction) -> Sum:
-    return {None: Fraction(value)}
+def constant(value: Number) -> Sum:
+    return {None: value}
 
 
-def plus(a: Sum, b: Sum, factor: int | Fraction = 1) -> Sum:
+def ratio(a: Number, b: Number) -> Number:
+    """a / b, exactly."""
+    return whole(Fraction(a) / b)
+
+
+def whole(x: Number) -> Number:
+    return x.numerator if x.denominator == 1 else x
+
+
+def plus(a: Sum, b: Sum, factor: Number = 1) -> Sum:
     """a + factor * b"""
     total = dict(a)
     for atom, c in b.items():
-        total[atom] = total.get(atom, Fraction(0)) + factor * c
-    return {atom: c for atom, c in total.items() if c or atom is None}
+        c = total.get(atom, 0) + factor * c
+        if c or atom is None:
+            total[atom] = c if type(c) is int else whole(c)
+        else:
+            total.pop(atom, None)
+    return total
 
 
-def times(a: Sum, factor: int | Fraction) -> Sum:
+def times(a: Sum, factor: Number) -> Sum:
     return plus(constant(0), a, factor)
 
 
@@ -63,22 +77,22 @@ class Atoms:
     def quotient(self, a: Sum, d: int) -> Sum:
         """a // d, between (a - d + 1) / d and a / d; where a's own bounds are numbers, between whole numbers."""
         inner = next((atom for atom in a if isinstance(atom, tuple) and atom[0] == "//"), None)
-        if inner is not None and a[inner] == 1 and a.keys() <= {inner, None} and a.get(None, Fraction(0)).denominator == 1:
+        if inner is not None and a[inner] == 1 and a.keys() <= {inner, None} and a.get(None, 0).denominator == 1:
             # (x // e + c) // d is (x + c * e) // (e * d), which is seen to be what it is beside x.
             _, x, e = inner
-            return self.quotient(plus(dict(x), constant(a.get(None, Fraction(0)) * e)), e * d)
+            return self.quotient(plus(dict(x), constant(a.get(None, 0) * e)), e * d)
         key = ("//", frozenset(a.items()), d)
         negated, most = self.most(times(a, -1)), self.most(a)
-        lower = (times(plus(a, constant(1 - d)), Fraction(1, d)), *(() if negated is None else (constant(-negated // d),)))
-        upper = (times(a, Fraction(1, d)), *(() if most is None else (constant(most // d),)))
-        return {self.atom(key, lower, upper): Fraction(1), None: Fraction(0)}
+        lower = (times(plus(a, constant(1 - d)), ratio(1, d)), *(() if negated is None else (constant(-negated // d),)))
+        upper = (times(a, ratio(1, d)), *(() if most is None else (constant(most // d),)))
+        return {self.atom(key, lower, upper): 1, None: 0}
 
     def at_least_zero(self, total: Sum) -> None:
         youngest = self.youngest(total)
         if youngest is None:
             return
         c = total[youngest]
-        bound = times({atom: k for atom, k in total.items() if atom != youngest}, -1 / c)
+        bound = times({atom: k for atom, k in total.items() if atom != youngest}, ratio(-1, c))
         table = self.lower if c > 0 else self.upper
         table[youngest] = (*table.get(youngest, ()), bound)
         # Between it and each bound on the other side there is room: `0 < j` and `j < i` say something of i.
@@ -90,17 +104,17 @@ class Atoms:
         bound = self._most(total, of_words, {})
         return None if bound is None else bound.numerator // bound.denominator
 
-    def _most(self, total: Sum, of_words: bool, known: _Known) -> Fraction | None:
+    def _most(self, total: Sum, of_words: bool, known: _Known) -> Number | None:
         """The same, of sums of which many lead to the same ones; `known` has those of this question."""
         youngest = self.youngest(total)
         if youngest is None:
-            return total.get(None, Fraction(0))
+            return total.get(None, 0)
         key = frozenset(total.items())
         if key not in known:
             known[key] = self._most_by_bounds(total, youngest, of_words, known)
         return known[key]
 
-    def _most_by_bounds(self, total: Sum, youngest: Hashable, of_words: bool, known: _Known) -> Fraction | None:
+    def _most_by_bounds(self, total: Sum, youngest: Hashable, of_words: bool, known: _Known) -> Number | None:
         c = total[youngest]
         rest = {atom: k for atom, k in total.items() if atom != youngest}
         candidates = (self.upper if c > 0 else self.lower).get(youngest, ())
@@ -115,19 +129,19 @@ class Atoms:
             return self._most(plus(rest, constant(greatest if c > 0 else least), c), of_words, known)
         return most
 
-    def _most_by_remainder(self, total: Sum, quotient: Hashable, of_words: bool, known: _Known) -> Fraction | None:
+    def _most_by_remainder(self, total: Sum, quotient: Hashable, of_words: bool, known: _Known) -> Number | None:
         """The same where a is there beside a // d: of both, as much as makes a % d, which is in 0..d - 1."""
         assert isinstance(quotient, tuple)
         a, d = dict(quotient[1]), quotient[2]
         oldest = min((atom for atom in a if atom is not None), key=self.age.__getitem__, default=None)
-        share = total.get(oldest, Fraction(0)) / a[oldest] if oldest is not None else Fraction(0)
+        share = ratio(total.get(oldest, 0), a[oldest]) if oldest is not None else 0
         if not share:
             return None
         rest = plus(plus(total, a, -share), {quotient: share * d})
         most = self._most(rest, of_words, known)
-        return None if most is None else most + max(share * (d - 1), Fraction(0))
+        return None if most is None else most + max(share * (d - 1), 0)
 
-    def _most_by_sides(self, rest: Sum, choice: Hashable, c: Fraction, of_words: bool, known: _Known) -> Fraction | None:
+    def _most_by_sides(self, rest: Sum, choice: Hashable, c: Number, of_words: bool, known: _Known) -> Number | None:
         """The same of a maximum (or the negative of a minimum), which is one of two sums, beside what else bounds them."""
         assert isinstance(choice, tuple)
         found = [self._most(plus(rest, dict(side), c), of_words, known) for side in choice[2:]]

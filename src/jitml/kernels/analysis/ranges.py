@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from fractions import Fraction
 
 import numpy as np
 
 from jitml.ir.types import BOOL, I64, DType, is_integer
-from jitml.kernels.analysis.affine_sums import GREATEST, LEAST, Atoms, Sum, constant, plus, times, within
+from jitml.kernels.analysis.affine_sums import GREATEST, LEAST, Atoms, Sum, constant, plus, ratio, times, within
 from jitml.kernels.ir import (
     Apply,
     Const,
@@ -98,7 +97,7 @@ class Ranges(Atoms):
         self.claims = frozenset(claim for claim in self.claims if name not in variables_of(claim))
         atom = self.atom((name, len(self.age)), lower, upper)
         self.words[atom] = word
-        self.names[name] = {atom: Fraction(1), None: Fraction(0)}
+        self.names[name] = {atom: 1, None: 0}
 
     def learn(self, stmt: If) -> None:
         """After a branch: a truth that the other branch makes false is true only where the condition was (`a and b`)."""
@@ -113,14 +112,14 @@ class Ranges(Atoms):
         """The loop's index: start + step * count, with 0 <= count <= (stop - start - 1) // step."""
         start = self.exact(loop.start)
         ahead = plus(plus(self.exact(loop.stop), start, -1), constant(-1))
-        last = times(ahead, Fraction(1, loop.step))
+        last = times(ahead, ratio(1, loop.step))
         known = self.most(last)
         upper: tuple[Sum, ...] = (last,) if known is None else (last, constant(known))
-        upper += tuple(times(side, Fraction(1, loop.step)) for side in self.where_it_runs(ahead))
+        upper += tuple(times(side, ratio(1, loop.step)) for side in self.where_it_runs(ahead))
         if loop.step > 1:
             upper += tuple(_in_whole_steps(ahead, loop.step))
         count = self.atom((loop.index, len(self.age)), (constant(0),), upper)
-        self.names[loop.index] = plus(start, {count: Fraction(loop.step)})
+        self.names[loop.index] = plus(start, {count: loop.step})
 
     def where_it_runs(self, ahead: Sum) -> Iterator[Sum]:
         """A sum that is not negative, with what a maximum in it then is: not the side that would make it negative."""
@@ -293,7 +292,7 @@ class Ranges(Atoms):
         key = self.key(expr)
         if key not in self.lower:  # else each level of an expression would ask for all below it several times
             self.atom(key, *self.limits(expr))
-        return {key: Fraction(1), None: Fraction(0)}
+        return {key: 1, None: 0}
 
     def arithmetic(self, expr: Apply, of: Callable[[Expr], Sum]) -> Sum | None:
         """A sum, or a multiple, of sums: what it is if nothing wraps around."""
@@ -318,7 +317,7 @@ class Ranges(Atoms):
             of_exact = self.arithmetic(expr, self.exact)
             if of_exact is not None and self.fits(of_exact, I64, of_words=True):
                 return of_exact
-        return {self.atom(("wrapped", frozenset(total.items())), (), ()): Fraction(1), None: Fraction(0)}
+        return {self.atom(("wrapped", frozenset(total.items())), (), ()): 1, None: 0}
 
     def decided(self, condition: Expr) -> bool | None:
         """Which way a condition goes, where that is known."""
@@ -381,7 +380,7 @@ def _in_whole_steps(ahead: Sum, step: int) -> Iterator[Sum]:
                 yield from _in_whole_steps(plus(rest, dict(side), c), step)
             return
     if all(c % step == 0 for atom, c in ahead.items() if atom is not None):
-        yield {atom: c / step if atom is not None else Fraction(c // step) for atom, c in ahead.items()}
+        yield {atom: c // step for atom, c in ahead.items()}
 
 
 def _truth(expr: Expr, given: Expr, holds: bool) -> bool | None:
