@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import collections
+import collections.abc
 import importlib
 import importlib.util
 import inspect
@@ -22,7 +24,7 @@ LEFT_OUT = {
     "matplotlib", "seaborn", "mpl_toolkits", "cvxopt", "terminaltables", "gym", "cv2", "httpx", "imageio", "xgboost", "requests",
     "IPython", "plotly", "skimage", "statsmodels", "cvxpy", "pandas", "sklearn", "PIL", "pytest", "numba", "moviepy", "yfinance",
     "torch", "tensorflow", "keras", "theano", "networkx", "autograd", "sympy", "h5py", "nltk", "patsy", "bokeh", "mnist", "nose",
-    "typing_extensions", "numdifftools", "librosa", "soundfile", "six",
+    "typing_extensions", "nnfs", "numdifftools", "librosa", "soundfile", "six",
 }  # fmt: skip
 
 
@@ -69,10 +71,12 @@ class _LeftOut(MetaPathFinder, Loader):
         """It has all that it needs."""
 
 
-def prepare(root: Path) -> None:
-    """Let programs below a root import each other, and stand-ins for what is left out."""
+def prepare(root: Path, *directories: str) -> None:
+    """Let programs below a root import each other, stand-ins for what is left out, and names from where older Pythons had them."""
+    for name in ("Hashable", "Iterable", "Mapping", "Sequence", "Callable"):
+        setattr(collections, name, getattr(collections.abc, name))
     sys.meta_path.insert(0, _LeftOut())
-    sys.path[:0] = [str(STAND_INS), str(root)]
+    sys.path[:0] = [str(STAND_INS), str(root), *(str(root / directory) for directory in directories)]
 
 
 def load(path: Path, root: Path, *, only_definitions: bool = False) -> types.ModuleType:
@@ -123,6 +127,7 @@ def definitions(text: str) -> str:
     kept = [""] * len(lines)
     for statement in ast.parse(text).body:
         is_constant = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+        is_constant = is_constant and all(isinstance(target, ast.Name) for target in statement.targets)
         if is_constant or isinstance(statement, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
             first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
             kept[first - 1 : statement.end_lineno] = lines[first - 1 : statement.end_lineno]

@@ -95,7 +95,7 @@ def two_sides(program: Program, checkouts: Path) -> tuple[Side, Side]:
     import jitml
 
     root = checkouts / program.directory
-    prepare(root)
+    prepare(root, *program.directories)
     sides = []
     for _ in range(2):
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():

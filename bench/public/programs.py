@@ -16,7 +16,8 @@ class Program:
     """A function or method of a repository, with the call by which it is measured.
 
     `make` is run before each call, with `rng` seeded by the call's number, and binds the arguments; `call` is an expression, or
-    statements whose names are results. Both see the names of the file. `jit` names what is decorated; `*` is everything.
+    statements whose names are results. Both see the names of the file. `jit` names what is decorated, `*` is everything but
+    `skip`; `setup` is run once; `directories` are on the path too.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Program:
     setup: str = ""
     skip: tuple[str, ...] = ()
     only_definitions: bool = False
+    directories: tuple[str, ...] = ()
 
     @property
     def directory(self) -> str:
@@ -43,6 +45,7 @@ def read_list(path: Path) -> Iterator[Program]:
         entry = common | entry
         entry["jit"] = tuple(entry["jit"].split())
         entry["skip"] = tuple(entry.get("skip", "").split())
+        entry["directories"] = tuple(entry.get("directories", "").split())
         entry.setdefault("make", "")
         yield Program(f"{path.stem}/{name}", repository, commit, **entry)
 
