@@ -72,7 +72,7 @@ class _LeftOut(MetaPathFinder, Loader):
 
 
 def prepare(root: Path, *directories: str) -> None:
-    """Let programs below a root import each other, stand-ins for what is left out, and names from where older Pythons had them."""
+    """Let programs below a root import each other, stand-ins, and names from where older Pythons had them."""
     for name in ("Hashable", "Iterable", "Mapping", "Sequence", "Callable"):
         setattr(collections, name, getattr(collections.abc, name))
     sys.meta_path.insert(0, _LeftOut())
