@@ -15,15 +15,16 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent / "src" / "jitml"
 
 # What each part of the package may import; a part may always import itself.
-BASE = {"errors", "config", "disk_cache", "forks", "headroom", "interrupts", "process"}
+BASE = {"errors", "config", "disk_cache", "forks", "headroom", "interrupts", "process", "records"}
 ALLOWED = {
-    "errors": set(),
-    "config": {"errors"},
+    "errors": {"records"},
+    "config": {"errors", "records"},
     "disk_cache": {"config"},
     "forks": set(),
     "headroom": {"errors", "interrupts"},
-    "interrupts": {"forks"},
+    "interrupts": {"forks", "records"},
     "process": {"forks", "interrupts"},
+    "records": set(),
     "ir": BASE,
     "device": BASE | {"ir"},
     "trace": BASE | {"ir", "device"},

@@ -44,10 +44,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from warnings import warn
 
 from jitml.errors import JitmlError
+from jitml.records import dataclass, field
 
 try:
     import resource

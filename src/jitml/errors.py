@@ -9,10 +9,11 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
+
+from jitml.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar, Token, copy_context
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TypeVar
 from weakref import ref
 
 import numpy as np
+
+from jitml.records import dataclass
 
 T = TypeVar("T")
 

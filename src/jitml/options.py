@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jitml.config import CONFIG, at_most_threads
 from jitml.device.registry import CPU, require_known
+from jitml.records import dataclass, field
 from jitml.verification.verification import cadence
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +28,7 @@ from jitml.memory.plan import plan
 from jitml.memory.program import Program
 from jitml.memory.report import describe
 from jitml.process import fewer_collections, room_for_nests
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True)

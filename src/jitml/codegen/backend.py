@@ -7,7 +7,6 @@ names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +17,7 @@ from jitml.fusion.schedule.nest import GroupNest
 from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 M = TypeVar("M")
 

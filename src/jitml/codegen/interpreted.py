@@ -7,7 +7,6 @@ errors; a call in which they must be heard, or would raise, is left to the plain
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from jitml.kernels.ir import Buffer, Kernel
 from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
 from jitml.ir.types import I64, DType
 from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, Kernel, Let, Load, Loop, Stmt, Store, Update, Var
 from jitml.kernels.program import Call
+from jitml.records import dataclass, replace
 
 SMALL = 8  # a product with no extent above this is faster inline than through BLAS
 PARALLEL_WORK = 100_000  # multiply-adds that are worth a thread

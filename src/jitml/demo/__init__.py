@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,6 +20,7 @@ from jitml.demo import digits, options, photo
 from jitml.kernels.ir import Kernel
 from jitml.memory.report import bytes_text
 from jitml.pipeline import Lowered
+from jitml.records import dataclass
 
 _COLUMNS = ("program", "NumPy", "first\ncall", "jitml\nsteady", "ratio", "largest\nerror", "kernels", "bytes\nallocated")
 CURVE_TOLERANCE = 1e-10  # relative; both trainings run in f64

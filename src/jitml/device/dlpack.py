@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jitml.errors import DTypeError
 from jitml.interrupts import pass_on
+from jitml.records import dataclass
 
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # NumPy's kind -> DLPack's code
 _KINDS = {code: kind for kind, code in _CODES.items()}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from jitml.errors import JitmlError
+from jitml.records import dataclass, field
 
 HostArray = np.ndarray[Any, Any]
 

@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import partial, wraps
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
@@ -41,6 +40,7 @@ from jitml.ir import ops
 from jitml.ir.capacity import learning
 from jitml.ir.execute.debug_nans import is_debugging
 from jitml.ir.graph import Graph
+from jitml.records import dataclass, field
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import Callee, require_countable
 from jitml.trace.environment.transformed import Transformed

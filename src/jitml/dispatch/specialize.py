@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from jitml.errors import (
 )
 from jitml.interrupts import pass_on
 from jitml.ir.capacity import learning
+from jitml.records import dataclass, field
 from jitml.trace.environment.arguments import Static
 from jitml.trace.record.guards import Opened, Place
 from jitml.trace.speculation.dynamic_shapes import (

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from jitml.dispatch.entry import MISS
@@ -19,6 +18,7 @@ from jitml.errors import FailedCheck, MoreIterations, RaisingBranch, Unsupported
 from jitml.forks import lock
 from jitml.interrupts import is_own_thread
 from jitml.ir.capacity import learn
+from jitml.records import dataclass, field
 from jitml.trace.speculation.paths import Path, other_paths
 from jitml.trace.trace import Traced
 

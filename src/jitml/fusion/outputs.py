@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from jitml.fusion.complex.signature import Signature
 from jitml.fusion.grouping.buffers import Buffers
@@ -15,6 +14,7 @@ from jitml.ir.passes.windows import is_start
 from jitml.kernels.ir import Buffer, Expr
 from jitml.kernels.program import Call, parted
 from jitml.kernels.sizes import Shape, Sizes
+from jitml.records import dataclass, replace
 
 
 def behind_checks(graph: Graph) -> Graph:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from jitml.fusion.grouping.buffers import Buffers
@@ -22,6 +21,7 @@ from jitml.kernels.ir import Buffer, Stmt, is_ordered
 from jitml.kernels.program import Decision
 from jitml.kernels.schedule import Schedule
 from jitml.kernels.target import Target
+from jitml.records import dataclass, replace
 
 # Zeros from this size on are asked of the system, which gives a page as it is touched. To write them all is as fast as that if
 # they are all used, and what is so large is often reserved for the most that may be needed.

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from jitml.errors import MoreIterations, Source
 from jitml.forks import lock
 from jitml.interrupts import unset
+from jitml.records import dataclass
 
 GROWTH = 4  # what has run out is made so many times as long
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any, TypeAlias
 
 from jitml.errors import UnknownSizeError
+from jitml.records import dataclass, field
 
 _serial = itertools.count()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from jitml.ir.dims import Sym, syms_in
 from jitml.ir.op import OPS, Op
 from jitml.ir.printer import show
 from jitml.ir.types import Aval, aval_of
+from jitml.records import dataclass, field
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)

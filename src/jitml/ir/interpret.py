@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from jitml.interrupts import unset
 from jitml.ir.dims import Sym, resolve
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import Aval
+from jitml.records import dataclass
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 

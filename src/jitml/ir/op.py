@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from jitml.errors import LoweringError
 from jitml.interrupts import unset
 from jitml.ir.types import Aval
+from jitml.records import dataclass, field
 
 AvalRule = Callable[..., Aval | tuple[Aval, ...]]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from jitml.ir.dims import Sym, resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import OPS, Op, recording
+from jitml.records import dataclass, field, replace
 
 Producers: TypeAlias = Mapping[Value, Node]
 Visit = Callable[[Node, Producers], tuple[Value, ...] | Value | None]

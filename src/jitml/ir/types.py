@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from jitml.errors import UnsupportedError
 from jitml.ir.dims import Sym, bound, parse_size, syms_in
+from jitml.records import dataclass
 
 DType = np.dtype[np.generic]
 

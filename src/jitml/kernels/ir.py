@@ -9,12 +9,12 @@ name, so a back end supplies one emitter per name and knows nothing of arrays. `
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from jitml.errors import Source
 from jitml.ir.types import BOOL, I64, DType
+from jitml.records import dataclass, field
 
 # ---------------------------------------------------------------------------------------------------- expressions
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from jitml.ir.ops.complex import whole_dtype
 from jitml.kernels.ir import Buffer, Expr, Kernel
 from jitml.kernels.schedule import Schedule
 from jitml.kernels.sizes import SizeSource
+from jitml.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

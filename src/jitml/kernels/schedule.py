@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias, TypeVar, Union, get_args
 
 from jitml.errors import ScheduleError
+from jitml.records import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)

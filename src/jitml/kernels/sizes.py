@@ -12,7 +12,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from jitml.errors import LoweringError
 from jitml.ir import ops
@@ -36,6 +35,7 @@ from jitml.kernels.ir import (
     walk_expression,
     walk_expressions,
 )
+from jitml.records import dataclass
 
 Shape = tuple[Size, ...]
 _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {

@@ -9,11 +9,11 @@ kind of sort.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from jitml.ir.types import F32, F64, DType
 from jitml.kernels.ir import Kind
+from jitml.records import dataclass, field
 
 CORE_KINDS: frozenset[Kind] = frozenset(("serial", "parallel", "vector", "unroll"))  # of processors with cores and vectors
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from jitml.memory.program import Place, Program
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from jitml.memory.liveness import Lifetime, peak
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ all are done. A single vector loop is cut into rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from jitml.ir.types import BOOL
 from jitml.kernels.ir import (
@@ -36,6 +35,7 @@ from jitml.kernels.ir import (
     walk_expressions,
 )
 from jitml.memory.writeback import numbers_for, stores_only, storing
+from jitml.records import dataclass, replace
 
 ROW = 512  # elements of a row that is cut from a vector loop
 CHUNK = 8  # rows of a chunk, at least, for each that is kept apart at its ends

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain
 
 from jitml.kernels.ir import Check, Kernel, walk
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.kernels.sizes import buffers_of
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

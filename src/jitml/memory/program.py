@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from jitml.kernels.program import KernelProgram
+from jitml.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ before it has been read. This is decided from the kernel's accesses alone: `may_
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from jitml.kernels.analysis.coincidence import coincide_only_together, stays_behind
 from jitml.kernels.analysis.dependence import Access, Accesses, Path, accesses
@@ -18,6 +17,7 @@ from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.memory.delay import delay
 from jitml.memory.liveness import Lifetime, Uses, has_check
 from jitml.memory.writeback import renamed, write_back
+from jitml.records import dataclass, field, replace
 
 
 def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = None) -> bool:

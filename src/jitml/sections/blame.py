@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from jitml.errors import JitmlError
+from jitml.records import dataclass
 from jitml.sections.frames import Place, place
 from jitml.sections.live_names import SCOPES, binds, loads
 

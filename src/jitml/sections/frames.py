@@ -24,9 +24,9 @@ import ast
 import builtins
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jitml.records import dataclass, field, replace
 from jitml.sections.live_names import NONE, SCOPES, Live, Names, before, binds, loads, loop_head, surely
 from jitml.trace.rewrite.escapes import within
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
+from jitml.records import dataclass, replace
 from jitml.trace.rewrite.escapes import within
 from jitml.trace.rewrite.liveness import bound, names_inside, surely_bound
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
 
 from jitml.errors import CompilerError, JitmlError
 from jitml.forks import lock
+from jitml.records import dataclass
 from jitml.sections.blame import Break, blame
 from jitml.sections.code import build, function_of, own_node, section_code
 from jitml.sections.frames import CALLEE, TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held

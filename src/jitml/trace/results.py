@@ -9,7 +9,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -20,6 +19,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
+from jitml.records import dataclass, field
 from jitml.trace.environment.understood import is_librarys_code
 from jitml.trace.host_calls.generators import TracedGenerator
 from jitml.trace.host_calls.objects import TracedObject

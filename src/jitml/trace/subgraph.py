@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import BOOL, C128, F64, I64
+from jitml.records import dataclass
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.checkpoints import Checkpoints, outlined
 from jitml.trace.record.concrete import EnteredValues

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from types import GeneratorType
 from typing import Any
@@ -27,6 +26,7 @@ from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.process import fewer_collections
+from jitml.records import dataclass, replace
 from jitml.trace.effects.made_objects import parts_of_made
 from jitml.trace.effects.write_back import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few

@@ -6,13 +6,13 @@ import array
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from jitml.device.view import DeviceView, fetch, store
+from jitml.records import dataclass
 from jitml.trace.record.containers import differ
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References

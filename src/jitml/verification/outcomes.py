@@ -9,13 +9,13 @@ import array
 import types
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jitml.device.array import Array as OnDevice
 from jitml.device.view import DeviceView, fetch
+from jitml.records import dataclass
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.references import MISSING

@@ -18,13 +18,13 @@ import runpy
 import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
+from jitml.records import dataclass
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users
 from jitml.trace.rewrite.code_names import names_and_texts

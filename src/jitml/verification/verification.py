@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from time import thread_time
 from typing import Any
@@ -23,6 +22,7 @@ from jitml.dispatch.specialize import Variant, call_of
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.records import dataclass, field, replace
 from jitml.trace.record.recording import is_jitmls
 from jitml.trace.record.threads import others_run
 from jitml.trace.trace import Traced

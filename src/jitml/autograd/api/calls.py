@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from jitml.autograd.core.levels import at_level
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import is_supported
+from jitml.records import dataclass
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.result_trees import settled

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from jitml.autograd.api.directions import jvp, vjp
 from jitml.autograd.api.running import require_sequence
 from jitml.autograd.arguments.point import is_number
 from jitml.errors import DerivativeError
+from jitml.records import dataclass
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.values.kinds import rebuilt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph
 from jitml.ir.rewrite import of_sizes
 from jitml.ir.types import Aval, dtype_name
+from jitml.records import dataclass, replace
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.record.recording import current_trace, user_source
 from jitml.trace.values.boxing import is_traced, read

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval, is_complex
+from jitml.records import dataclass, replace
 from jitml.trace.record.pytree import flatten, structure_of
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.symbolic.broadcasting import require_sizes

@@ -9,7 +9,6 @@ Arguments and results are flattened here, checked to have derivatives at all, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -22,6 +21,7 @@ from jitml.autograd.core.levels import at_level, levels
 from jitml.autograd.reverse.budget import shared_by_directions
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
+from jitml.records import dataclass, field
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.pytree import flatten, places_in, unflatten
 from jitml.trace.record.recording import active_trace, home_of, user_source

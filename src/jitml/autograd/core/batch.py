@@ -9,7 +9,6 @@ its axes in another order. `vmap.py` walks graphs; `batching/ragged.py` has what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
 from jitml.errors import UnsupportedError
@@ -18,6 +17,7 @@ from jitml.ir.dims import Dim, Size, Sym, as_size, syms_in
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import RuleTable, active_recorder, recording
 from jitml.ir.types import Aval
+from jitml.records import dataclass, field, replace
 
 Ints = tuple[int, ...]
 

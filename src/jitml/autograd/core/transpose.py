@@ -11,7 +11,6 @@ already, so that a loop over the parts costs what the parts cost.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -22,6 +21,7 @@ from jitml.ir.execute.debug_nans import derived
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, active_recorder, recording
 from jitml.ir.types import Aval, DType
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ need not be saved, and how far it goes bounds how often the while runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from jitml.ir import ops
 from jitml.ir.analysis.limits import Limits, limits_of
@@ -15,6 +14,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import active_recorder
 from jitml.ir.passes.bodies import Parts
 from jitml.ir.types import I64, Aval
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ runs as often as there are cotangents.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from jitml.autograd.core.jvp import push
@@ -26,6 +25,7 @@ from jitml.ir.passes.invariant import hoist_invariants
 from jitml.ir.passes.observe import observe_errors
 from jitml.ir.passes.trim import trim_regions
 from jitml.ir.rewrite import Producers, Rule, sweep
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True)

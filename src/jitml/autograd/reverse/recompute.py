@@ -10,7 +10,6 @@ the work takes less time than the way to memory and back; and wherever more than
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from jitml.autograd.core.jvp import push
 from jitml.autograd.reverse.budget import saved_bytes
@@ -22,6 +21,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import is_inexact
+from jitml.records import dataclass, replace
 
 _LARGE = 1 << 20  # bytes of a value that is worth a look
 _CACHES = 1 << 23  # bytes

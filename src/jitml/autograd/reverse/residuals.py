@@ -8,7 +8,6 @@ what is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from jitml.autograd.reverse.cheap import is_light
 from jitml.autograd.reverse.counters import limits_here
@@ -18,6 +17,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import GraphBuilder, Node, Value
 from jitml.ir.types import is_inexact
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ linear loop that reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from jitml.autograd.core.transpose import not_linear
 from jitml.autograd.reverse.cheap import is_light
@@ -19,6 +18,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
 from jitml.ir.passes.bodies import Parts
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True)

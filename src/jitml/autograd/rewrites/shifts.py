@@ -10,7 +10,6 @@ those, and nothing else is made of the shift, no result depends on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import prod
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from jitml.ir.op import RuleTable
 from jitml.ir.ops.contraction import free_axes
 from jitml.ir.passes.bodies import everywhere
 from jitml.ir.rewrite import Producers, sweep
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 
@@ -26,6 +25,7 @@ from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.passes.bodies import Parts, rebuilt
 from jitml.ir.types import I64, Aval
+from jitml.records import dataclass, replace
 
 # Regions inside a loop that would save more than this, over all iterations, are run again instead.
 REPEAT_BYTES = 64 << 20

@@ -6,13 +6,13 @@ Which carried values have one is found by running the body's derivative until no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from jitml.autograd.core.jvp import Tangent, jvp_of_many, push_nodes, start_like, zeros_like
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.passes.bodies import Parts, rebuilt
+from jitml.records import dataclass, replace
 
 Results = tuple[Sequence[Value], Sequence[Tangent]]
 Flags = Sequence[bool]

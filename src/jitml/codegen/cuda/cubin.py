@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from jitml.records import dataclass, field
 
 # Attributes of the sections .nv.info, of the whole file and of a kernel each.
 _REGISTERS, _FRAME, _PARAMETER = 0x2F, 0x11, 0x17

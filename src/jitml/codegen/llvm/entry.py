@@ -9,7 +9,6 @@ what a loop does per iteration is its calls, its counter and its checks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from jitml.codegen.llvm.calls.calls import emit_call
@@ -23,6 +22,7 @@ from jitml.kernels.program import Call, Region
 from jitml.memory.aliasing import storages
 from jitml.memory.liveness import sizes_of, uses_of
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 ENTRY = "jitml_run"
 CLEAR = "jitml_arena_clear"  # (start, bytes): zeros in the arena, from the system where they are whole pages

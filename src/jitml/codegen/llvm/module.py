@@ -8,7 +8,6 @@ constants, in this order; a buffer of the arena lies at its offset. It returns 0
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from jitml.codegen.llvm.entry import Entry
 from jitml.codegen.llvm.ir.cpu import Cpu
@@ -17,6 +16,7 @@ from jitml.codegen.llvm.loops.safepoints import is_long
 from jitml.codegen.llvm.shapes import write_shapes
 from jitml.kernels.ir import Check
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 # About half of a usual last-level cache: from here on an ordinary store only reads memory that it overwrites
 # (measured: x * 2 + z runs 1.5 times faster with streamed stores at 16 MB, and slower at 4 MB).

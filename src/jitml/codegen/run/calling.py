@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from jitml.ir.ops.regions import failed_check
 from jitml.kernels.ir import Check
 from jitml.kernels.program import Call, KernelProgram, Region
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,6 @@ says, and from the first call on in which errors came up. Where the copy is miss
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from warnings import warn_explicit
 
@@ -20,6 +19,7 @@ import numpy as np
 from jitml.errors import FailedCheck, Source
 from jitml.ir.analysis.fp_errors import CATEGORIES, demanded_in, name_of, place_of, possible_in, suspect
 from jitml.ir.graph import Graph
+from jitml.records import dataclass, field
 
 Array = np.ndarray[Any, Any]
 

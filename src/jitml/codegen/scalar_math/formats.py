@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, nan, sqrt
 
 import numpy as np
 
 from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.ir.types import F32, F64, DType, signed
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True)

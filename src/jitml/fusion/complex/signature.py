@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from jitml.fusion.complex import Form, holds_complex, split_apart
 from jitml.ir.graph import Graph, Value
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import parted
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ two arrays that take turns in memory (`kernels/program.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import Op, RuleTable, recording
 from jitml.ir.types import Aval, is_complex, part_dtype
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,6 @@ The sweep is near-linear in the number of nodes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from jitml.fusion import cost
@@ -35,6 +34,7 @@ from jitml.kernels.ir import Const, Var
 from jitml.kernels.program import Decision
 from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import GEMM, Target
+from jitml.records import dataclass
 
 FEW = 64  # elements that may be kept where some of them would do
 LOOKAHEAD = 32  # values that are looked at for one that something is made of

@@ -7,7 +7,6 @@ loops must be cut or split for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from jitml.fusion.lower import Point, lowering
@@ -20,6 +19,7 @@ from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node, Value
 from jitml.kernels.ir import Const, Expr, Var, add, affine, mul
 from jitml.kernels.sizes import Sizes
+from jitml.records import dataclass, field
 
 WHOLE = None  # wanted in memory, at indices that only the data knows
 

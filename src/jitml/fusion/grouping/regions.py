@@ -10,7 +10,6 @@ change names (`u, v = v, f(u)`), an output ends up in the memory of the array th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import BOOL, I64, DType
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import KernelProgram, Region
+from jitml.records import dataclass, replace
 
 UPDATES = (ops.update_slice, ops.dynamic_update_slice, ops.scatter)  # their first operand, changed in part
 

@@ -6,7 +6,6 @@ Runs the lowering rules over a group's nodes, in one box of its loops.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from jitml.fusion.grouping.groups import Group
 from jitml.fusion.lower import Point, lowering
@@ -17,6 +16,7 @@ from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import DType
 from jitml.kernels.ir import Const, Expr
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Stacks of matrices, read and written where they lie if their strides allow it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from jitml.fusion.lower.strided_views import Ints, Strided, one_stride
@@ -14,6 +13,7 @@ from jitml.ir.graph import Node, Value
 from jitml.ir.ops.contraction import free_axes
 from jitml.kernels.ir import Expr
 from jitml.kernels.target import Accepts
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jitml.errors import Source
@@ -14,6 +13,7 @@ from jitml.kernels.ir import Buffer, Const, Expr, Kind, Loop, Stmt
 from jitml.kernels.program import Call, Step
 from jitml.kernels.sizes import Shape, Sizes
 from jitml.kernels.target import Target
+from jitml.records import dataclass
 
 SERIAL_NS = 1.0  # one element of a loop that carries a value along
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jitml.fusion.lower.nests import NestSite, nests
@@ -11,6 +9,7 @@ from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.ir.types import F32, DType
 from jitml.kernels.ir import Apply, Cell, Combine, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, is_ordered, less, sub
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

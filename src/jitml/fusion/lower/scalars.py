@@ -9,12 +9,12 @@ outside a loop. Equal scalars are one object, so that "used twice" is a count an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from jitml.ir.printer import show_number
 from jitml.ir.types import BOOL, I64, DType
 from jitml.kernels.ir import Const, Expr, variables_of
+from jitml.records import dataclass
 
 _NONE: frozenset[str] = frozenset()
 

@@ -6,7 +6,6 @@ Shape, offset and strides in elements, as NumPy's views have them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from jitml.fusion.lower.index_maps import aligned_blocks
@@ -14,6 +13,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import F64
 from jitml.kernels.ir import Buffer, Const, Expr, add, mul
+from jitml.records import dataclass, field
 
 Ints: TypeAlias = tuple[int, ...]
 

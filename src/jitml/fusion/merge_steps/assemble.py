@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from jitml.fusion.merge_steps.deliver import limits_of
 from jitml.kernels.ir import Buffer, Expr, Kernel, Load, Loop, Stmt, Store, affine, walk_expressions
 from jitml.kernels.program import Call, Step
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

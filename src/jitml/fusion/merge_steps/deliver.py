@@ -9,7 +9,6 @@ an update in place is a step of its own (`grouping.py`); each value would be wri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
 
 from jitml.kernels.ir import (
@@ -33,6 +32,7 @@ from jitml.kernels.ir import (
     walk,
 )
 from jitml.kernels.program import Step
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from jitml.fusion.lower.argreduce import BLOCK
 from jitml.fusion.lower.reductions import Reduction
@@ -21,6 +20,7 @@ from jitml.ir.op import RuleTable, recording
 from jitml.ir.ops.contraction import free_axes
 from jitml.ir.types import BOOL, F32, I64
 from jitml.kernels.target import GEMM, Accepts
+from jitml.records import dataclass
 
 MOST_LABELS = 256  # up to which a row is searched for the label's element rather than stored and indexed
 

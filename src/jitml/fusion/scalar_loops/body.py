@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
@@ -28,6 +27,7 @@ from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
 from jitml.kernels.ir import Buffer, Const, Expr, as_expr
 from jitml.kernels.target import Target
+from jitml.records import dataclass, field
 
 COSTLY, MANY = 12.0, 2048  # work on an element, and elements, that are worth kernels of their own, fused and in vectors
 MOST_ELEMENTS = 16384  # of a window: longer ones are worth kernels of their own, with threads

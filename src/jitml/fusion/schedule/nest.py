@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -17,6 +16,7 @@ from jitml.kernels.ir import Apply, Const, Expr, add, affine, as_expr, floor_div
 from jitml.kernels.metrics import USUAL_TRIPS
 from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import Target
+from jitml.records import dataclass
 
 
 @dataclass

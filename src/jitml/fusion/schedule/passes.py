@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from jitml.fusion.grouping.scalarize import Reduced, Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.kernels.ir import Const, is_ordered, variables_of
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ the value that is stored to h. Primitives (`primitives/`) take a tree and return
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from jitml.errors import ScheduleError
 from jitml.kernels.ir import Buffer, Cell, Combine, Const, Expr, Kind, Store, Update, variables_of
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ one element and merge axes to match. What cannot be matched axis by axis is seen
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import TypeAlias
@@ -18,6 +17,7 @@ from jitml.ir.dims import Size, bound
 from jitml.kernels.analysis.polynomials import Poly, constant, expression, linear_in, plus, polynomial, times
 from jitml.kernels.ir import Apply, Buffer, Const, Expr, Load, Var, add, mul, variables_of
 from jitml.kernels.sizes import Sizes
+from jitml.records import dataclass
 
 USUAL_SIZE = 1009  # of an axis that is open, and of no power of two
 Places: TypeAlias = tuple[Expr | None, ...]  # None: an index that is a scalar, known only to the data

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
 
@@ -24,6 +23,7 @@ from jitml.interrupts import unset
 from jitml.ir import ops
 from jitml.ir.graph import Node
 from jitml.ir.interpret import iterations, watched
+from jitml.records import dataclass, replace
 
 Array = np.ndarray[Any, Any]
 

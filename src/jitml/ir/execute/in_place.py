@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
+from jitml.records import dataclass, field
 
 UPDATES: tuple[Op, ...] = (ops.update_slice, ops.dynamic_update_slice, ops.scatter)
 # Their results are memory of their own; of other ops' nothing is known but that it may be an operand's.

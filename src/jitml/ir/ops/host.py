@@ -11,7 +11,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -22,6 +21,7 @@ from jitml.interrupts import preserve
 from jitml.ir.graph import Node
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
+from jitml.records import dataclass, field
 
 T = TypeVar("T")
 _serial = itertools.count()

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import active_recorder, recording
+from jitml.records import dataclass, replace
 
 Pass = Callable[[Graph], Graph]
 _NOTHING: Mapping[Value, Any] = {}

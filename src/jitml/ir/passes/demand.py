@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 from jitml.ir import ops
 from jitml.ir.dims import have_elements_if
 from jitml.ir.graph import Node, Value
+from jitml.records import dataclass
 
 Box: TypeAlias = tuple[tuple[int, int], ...]  # per axis: from, to
 _MOST_BOXES = 24  # more are not told apart

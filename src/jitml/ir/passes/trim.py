@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any
@@ -15,6 +14,7 @@ from jitml.ir.passes.bodies import Parts, rebuilt
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.heard import let_go, to_be_heard
 from jitml.ir.rewrite import Producers, sweep
+from jitml.records import dataclass, replace
 
 _behind: WeakKeyDictionary[Graph, tuple[Mapping[Value, int], int]] = WeakKeyDictionary()
 _carried_on: WeakKeyDictionary[Graph, dict[tuple[Graph | int | bool | None, ...], _Changing]] = WeakKeyDictionary()

@@ -6,10 +6,10 @@ Which numbers a check has looked at, and between which limits integers lie.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 
 from jitml.ir.types import BOOL, is_integer
 from jitml.kernels.ir import Expr, Load, Store, Var, walk_expression
+from jitml.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -36,6 +35,7 @@ from jitml.kernels.ir import (
     expressions,
     walk_expression,
 )
+from jitml.records import dataclass
 
 Path: TypeAlias = tuple[int, ...]  # position in each block from the outermost to a statement's own
 Form: TypeAlias = dict[Path, int]  # a sum over loop counts; () is the constant

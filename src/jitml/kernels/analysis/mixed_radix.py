@@ -8,10 +8,10 @@ of polynomials.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jitml.kernels.analysis.polynomials import Poly, constant, never_negative, plus, times
+from jitml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

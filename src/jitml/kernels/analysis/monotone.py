@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from jitml.ir.types import I64, is_integer
 from jitml.kernels.analysis.affine_sums import GREATEST, LEAST, Sum, times
 from jitml.kernels.analysis.ranges import Ranges
 from jitml.kernels.ir import Alloc, Cell, Expr, If, Let, Loop, Stmt, Update, Var, While, sub, walk
+from jitml.records import dataclass
 
 _SMALL, _FAR = 1 << 24, 1 << 61  # in steps of the one, no program gets to the end of the other
 

@@ -7,7 +7,6 @@ in `i * n + j`, j is less than n wherever its loop runs, however that is cut. Qu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from jitml.kernels.analysis.dependence import CONSTANT, FAR, Accesses, Form, Path
@@ -25,6 +24,7 @@ from jitml.kernels.analysis.polynomials import (
     variable,
 )
 from jitml.kernels.ir import Loop
+from jitml.records import dataclass, field, replace
 
 _REST = (0,)  # at the end of a quotient's path: the remainder
 _WORD = 1 << 62  # sums below it do not wrap around

@@ -7,7 +7,6 @@ Known windows are `ops.slice`, others `ops.dynamic_slice`. What NumPy would find
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size
@@ -15,6 +14,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.numpy.arrays.reshaping import flipped, same
 from jitml.numpy.support.arguments import spread_size
+from jitml.records import dataclass
 from jitml.trace.storage.index_maps import Step
 from jitml.trace.symbolic.sizes import larger, number, once, quotient, smaller, span, value_of_size, wrapped
 from jitml.trace.values.boxing import TracedArray, view

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from jitml.numpy.support.arguments import (
     value_of,
 )
 from jitml.numpy.support.memory_order import kept_rest, put_in_order
+from jitml.records import dataclass
 from jitml.trace.record.recording import user_source
 from jitml.trace.rewrite.protocol import OpenType
 from jitml.trace.symbolic.broadcasting import common_sizes, insist_equal, never_equal

@@ -6,7 +6,6 @@ Operands are multiplied from left to right; a label is summed as soon as no late
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any
 
@@ -21,6 +20,7 @@ from jitml.numpy.linear_algebra.products import diagonal_values, diagonal_view, 
 from jitml.numpy.reductions.reductions import finish, reduce_values
 from jitml.numpy.support.arguments import as_int, astype, broadcast_value, not_compiled, reshape_value, value_of
 from jitml.numpy.support.versions import DOT_WARNS
+from jitml.records import dataclass
 from jitml.trace.record.recording import user_source
 from jitml.trace.symbolic.broadcasting import common_sizes, fitted, insist_equal
 from jitml.trace.values.boxing import TracedArray, named_order

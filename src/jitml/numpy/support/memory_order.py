@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -23,6 +22,7 @@ from jitml.ir import ops
 from jitml.ir.dims import bound
 from jitml.ir.graph import Value
 from jitml.numpy.support.arguments import reshape_value
+from jitml.records import dataclass
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.record.recording import outside_trace
 from jitml.trace.storage.strides import Ints, largest_stride, lying_like, small_layout, surely_contiguous

@@ -9,10 +9,10 @@ captured.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import Any
 
 from jitml.errors import UnsupportedError
+from jitml.records import dataclass
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.list_buffers import Probe
 from jitml.trace.carried.lists import ListName

@@ -12,7 +12,6 @@ first pass over a body such a name is a `Probe`, which sees what is appended; th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -23,6 +22,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64
+from jitml.records import dataclass, field
 from jitml.trace.carried.memory import Demotable
 from jitml.trace.lists.row_aliasing import changeable, has_twice, mark_copied, require_new
 from jitml.trace.lists.traced_list import TracedList, holds, put_row

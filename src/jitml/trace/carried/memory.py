@@ -12,11 +12,11 @@ import itertools
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
+from jitml.records import dataclass
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import user_source

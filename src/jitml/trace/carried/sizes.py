@@ -9,7 +9,6 @@ show.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -17,6 +16,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound, limits
 from jitml.ir.graph import Value
+from jitml.records import dataclass, field
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.memory import Demotable
 from jitml.trace.record.recording import unsupported, user_source

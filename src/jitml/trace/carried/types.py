@@ -6,12 +6,12 @@ Those from before the first iteration, and those at the end of others.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from jitml.ir.graph import Value
+from jitml.records import dataclass, field
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.speculation.modes import Decider
 from jitml.trace.values.kinds import Kind

@@ -7,7 +7,6 @@ go on sharing it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +17,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL
+from jitml.records import dataclass
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.induction_limits import ask_for_limits, counted, furthest
 from jitml.trace.carried.memory import Carried, CarriedMemory, Demotable

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from operator import getitem
 from typing import Any
 
 from jitml.errors import UnsupportedError, UserFrame
+from jitml.records import dataclass
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import GONE
 from jitml.trace.effects.queues import ChangedQueues, wake

@@ -12,10 +12,10 @@ import gc
 import typing
 from abc import ABCMeta, get_cache_token
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType, UnionType
 from typing import Any
 
+from jitml.records import dataclass, field
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, is_users_class
 

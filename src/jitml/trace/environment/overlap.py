@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from jitml.records import dataclass
 from jitml.trace.record.array_memory import Array, disjoint, is_native, root, same_view
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import Trace

@@ -21,7 +21,6 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -29,6 +28,7 @@ import numpy as np
 
 from jitml.device.array import Array
 from jitml.errors import Source, UnsupportedError
+from jitml.records import dataclass, replace
 from jitml.trace.environment.arguments import Callee, Static
 from jitml.trace.record.containers import differ, kind_of_container
 from jitml.trace.record.escape_analysis import holds_stand_in, is_stand_in

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import MemberDescriptorType
 from typing import Any
 
+from jitml.records import dataclass, field
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot

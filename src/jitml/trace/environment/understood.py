@@ -18,7 +18,6 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Iterator, MappingView
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import (
     BuiltinFunctionType,
@@ -40,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.records import dataclass
 from jitml.trace.host_calls.generators import is_generator
 from jitml.trace.record.device_arrays import is_on_device
 from jitml.trace.record.guards import IMMUTABLE

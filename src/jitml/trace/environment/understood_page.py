@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from jitml.records import dataclass
 from jitml.trace.environment.understood import TABLE, Way
 
 _HEAD = """# What is understood of values from outside

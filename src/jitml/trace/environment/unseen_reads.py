@@ -12,7 +12,6 @@ import os
 from array import array
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import getitem
 from types import CodeType, FunctionType
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.records import dataclass, field
 from jitml.trace.environment.equality_guards import require_value
 from jitml.trace.environment.loads import load, require_elements, require_keys
 from jitml.trace.environment.sourceless import instructions

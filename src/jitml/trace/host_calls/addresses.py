@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import optree
 
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
+from jitml.records import dataclass
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.pytree import NAMESPACE
 from jitml.trace.values.numbers import TracedNumber

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
@@ -29,6 +28,7 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
+from jitml.records import dataclass
 from jitml.trace.host_calls.addresses import ObjectAddress, Pointer, is_located
 from jitml.trace.host_calls.array_ownership import own_arrays
 from jitml.trace.host_calls.callbacks import (

@@ -14,7 +14,6 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from dis import get_instructions
 from operator import is_
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -24,6 +23,7 @@ import numpy as np
 import optree
 
 from jitml.errors import FailedCheck, Source, UnsupportedError
+from jitml.records import dataclass, field
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
 from jitml.trace.record.recording import Trace, active_trace, home_of, is_converted, refuse, unsupported, user_source

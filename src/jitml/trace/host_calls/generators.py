@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +20,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
 from jitml.ir.types import I64
+from jitml.records import dataclass
 from jitml.trace.host_calls.call import record
 from jitml.trace.host_calls.native_draws import native_draw
 from jitml.trace.record.guards import Slot

@@ -11,7 +11,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from jitml.errors import JitmlError, LentMemory
 from jitml.ir.graph import Value
+from jitml.records import dataclass
 from jitml.trace.record.object_state import parts_of
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import flatten

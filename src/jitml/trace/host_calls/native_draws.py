@@ -11,7 +11,6 @@ import inspect
 import math
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, DTYPES, F32, F64, I64, DType, is_integer
+from jitml.records import dataclass
 from jitml.trace.record.recording import active_trace
 from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.broadcasting import common_sizes, stretch

@@ -12,7 +12,6 @@ import copy
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from types import CellType
 from typing import Any, NoReturn
 
@@ -23,6 +22,7 @@ from jitml.errors import FailedCheck
 from jitml.interrupts import pass_on
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
+from jitml.records import dataclass, field
 from jitml.trace.host_calls.addresses import Constant, LentAddress, Located, OuterObject, Pointer, address_of_a
 from jitml.trace.host_calls.callbacks import WatchedCallback, is_built
 from jitml.trace.host_calls.held_memory import (

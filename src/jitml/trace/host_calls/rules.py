@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextvars import Context
-from dataclasses import dataclass, field
 
+from jitml.records import dataclass, field
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, unsupported
 

@@ -9,12 +9,12 @@ sets an attribute of `S`, be it before or after the call, nothing says whether t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from jitml.errors import JitmlError, LentMemory, Source, UnsupportedError
+from jitml.records import dataclass, replace
 from jitml.trace.host_calls.objects import TracedObject, arrays_apart, original_of
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, is_polynomial, parts_of

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jitml.ir.graph import Value
 from jitml.ir.types import F64, I64, DType
+from jitml.records import dataclass
 from jitml.trace.record.recording import active_trace
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST
 from jitml.trace.values.boxing import TracedNumber

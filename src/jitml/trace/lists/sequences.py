@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import optree
 
 from jitml.ir.dims import Dim, Size, limits
+from jitml.records import dataclass
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.pytree import NAMESPACE
 from jitml.trace.record.recording import active_trace, unsupported

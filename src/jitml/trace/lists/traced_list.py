@@ -10,7 +10,6 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from jitml.config import CONFIG
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64
+from jitml.records import dataclass
 from jitml.trace.lists.row_aliasing import changeable, mark_row
 from jitml.trace.record.pytree import NAMESPACE, flatten
 from jitml.trace.record.recording import active_trace, unsupported

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
+from jitml.records import dataclass, replace
 from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.recording import active_trace, current_trace
 

@@ -10,7 +10,6 @@ decided, each wrong guess costs a compilation. They are interpreted, or run as P
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from jitml.ir.interpret import Watch, interpret_outputs, watched
 from jitml.ir.op import recording
 from jitml.ir.ops.host import postponing
 from jitml.ir.types import F64, I64, Aval
+from jitml.records import dataclass, field, replace
 from jitml.trace.record.array_memory import native_copy
 from jitml.trace.record.parts import CallPart, LocalPart
 from jitml.trace.record.recording import Trace, active_trace, unsupported

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from jitml.device.array import Array, array_of
@@ -10,6 +9,7 @@ from jitml.device.memory import ArrayDevice
 from jitml.device.registry import CPU
 from jitml.device.view import DeviceView
 from jitml.errors import UnsupportedError
+from jitml.records import dataclass
 from jitml.trace.record.array_memory import is_native
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.parts import CallPart

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +24,7 @@ import numpy as np
 
 from jitml.errors import Source
 from jitml.interrupts import pass_on
+from jitml.records import dataclass, field
 
 Slot = int
 Place: TypeAlias = tuple[int, int | None]  # position among the flattened arguments; axis, or None: the int itself

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from operator import contains, getitem
 from types import ModuleType
 from typing import Any, NoReturn
 
+from jitml.records import dataclass
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, unsupported

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import CellType, MemberDescriptorType
 from typing import Any, Protocol
 
+from jitml.records import dataclass
 from jitml.trace.record.containers import contents, refill
 
 MISSING = object()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, NoReturn, Protocol
 
@@ -16,6 +15,7 @@ import numpy as np
 from jitml.errors import UserFrame
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Value
+from jitml.records import dataclass, field
 from jitml.trace.record.guards import Opened, Place, Slot
 
 Array = np.ndarray[Any, Any]

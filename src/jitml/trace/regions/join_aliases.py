@@ -10,13 +10,13 @@ name gets new memory, and the region hands out beside it what says whether it is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from jitml.ir.graph import Value
+from jitml.records import dataclass, field
 from jitml.trace.record.recording import Trace, active_trace
 from jitml.trace.speculation.modes import Decider, Site
 from jitml.trace.storage.storage import AliasOrigin, Case, Storage, leave_region

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
+from jitml.records import dataclass, field
 from jitml.trace.rewrite.protocol import HOOKS, OURS
 
 RETURN, VALUE = "__jm_return__", "__jm_value__"

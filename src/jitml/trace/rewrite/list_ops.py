@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from jitml.records import dataclass
 from jitml.trace.rewrite.escapes import within
 from jitml.trace.rewrite.protocol import HOOKS, OURS
 

@@ -13,13 +13,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pickle import dumps, loads
 from types import CodeType, FunctionType
 from typing import Any
 
 from jitml.process import parsed, silent_syntax
+from jitml.records import dataclass, replace
 from jitml.trace.rewrite.code_names import codes_inside
 from jitml.trace.rewrite.source_texts import file_of, lines_of, texts, why_none
 

@@ -8,7 +8,6 @@ running program knows, between generous limits. Sizes that were equal whenever t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +17,7 @@ from jitml.config import CONFIG
 from jitml.device.array import Array
 from jitml.ir import ops
 from jitml.ir.graph import Graph
+from jitml.records import dataclass, field
 from jitml.trace.record.guards import Host, Open, Opened, Place
 from jitml.trace.speculation.paths import Path
 

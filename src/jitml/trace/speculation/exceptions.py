@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from operator import contains
 from traceback import walk_tb
 from types import CodeType, ModuleType
@@ -23,6 +22,7 @@ import numpy as np
 from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UnknownSizeError
 from jitml.ir.analysis.fp_errors import CATEGORIES, raised_by
 from jitml.ir.graph import Node, Value
+from jitml.records import dataclass, field
 from jitml.trace.record.concrete import NoExample, example_of
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import modules_of

@@ -10,7 +10,6 @@ says how much of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ import optree
 from jitml.errors import FailedCheck, OtherResult
 from jitml.ir.ops.host import padded
 from jitml.ir.types import I64, Aval
+from jitml.records import dataclass, replace
 from jitml.trace.record.pytree import flatten
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import takewhile
 from types import FrameType, MappingProxyType
@@ -20,6 +19,7 @@ from typing import Any, NoReturn
 
 from jitml.config import CONFIG
 from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
+from jitml.records import dataclass
 from jitml.trace.record.array_memory import Array
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Effort, Trace, active_trace, is_converted, refuse, user_source

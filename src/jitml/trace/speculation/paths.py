@@ -11,7 +11,6 @@ be a mere guess: a wrong one costs a compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +32,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, F64, I64
+from jitml.records import dataclass, field, replace
 from jitml.trace.record.concrete import Concrete, example_of_size, guess, remember
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, refuse, user_source
@@ -122,6 +122,9 @@ class Path:
         return Path((), modes, self.peeled, self.recursive, handled=self.handled | places, reason=reason)
 
 
+_NOTHING_KNOWN = Path()
+
+
 class Decided(CallPart):
     """What one attempt at tracing has assumed so far.
 
@@ -129,7 +132,7 @@ class Decided(CallPart):
         path: what is known of this call from programs that did not fit it.
     """
 
-    def __init__(self, path: Path = Path()) -> None:
+    def __init__(self, path: Path = _NOTHING_KNOWN) -> None:
         self.handled = path.handled
         self.raising: dict[str, frozenset[Site]] = {}
         self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from jitml.ir.dims import Size, resolve
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import I64, Aval, DType
+from jitml.records import dataclass
 from jitml.trace.storage.strides import Ints, invert
 from jitml.trace.symbolic.broadcasting import require_sizes
 

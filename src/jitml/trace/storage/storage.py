@@ -11,10 +11,10 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jitml.ir.graph import Value
+from jitml.records import dataclass, field
 from jitml.trace.record.concrete import EnteredValues
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.parts import CallPart, LocalPart

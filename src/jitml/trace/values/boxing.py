@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +20,7 @@ from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder, recording
 from jitml.ir.types import Aval, is_supported
+from jitml.records import dataclass, field
 from jitml.trace.record.array_memory import is_native, native_copy, same_view, view_of
 from jitml.trace.record.device_arrays import is_on_device, shown_memory
 from jitml.trace.record.guards import HostConst, Slot, extent

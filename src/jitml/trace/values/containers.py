@@ -9,12 +9,12 @@ That is right until somebody changes one of them, or asks which it is: then the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from inspect import CO_OPTIMIZED
 from types import FrameType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, NoReturn
 
+from jitml.records import dataclass
 from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.pytree import children
 from jitml.trace.record.recording import Trace, active_trace, current_trace, home_of

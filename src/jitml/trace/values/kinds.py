@@ -9,7 +9,6 @@ other objects have to stay the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from jitml.ir import ops
 from jitml.ir.dims import limits
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
+from jitml.records import dataclass
 from jitml.trace.record.pytree import HOLDS_ITSELF, children, flatten, flatten_but, places_within, unflatten
 from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
 from jitml.trace.rewrite.protocol import UNDEF

@@ -9,7 +9,6 @@ sizes, and the array is cut out again (`RaggedKind.show`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -17,6 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound, limits
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
+from jitml.records import dataclass
 from jitml.trace.record.recording import Trace
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.sizes import named, number

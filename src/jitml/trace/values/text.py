@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import optree
 
+from jitml.records import dataclass
 from jitml.trace.record.pytree import NAMESPACE, children, flatten, unflatten
 from jitml.trace.record.recording import current_trace, unsupported
 from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, is_traced

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, NoReturn
 
@@ -20,6 +19,7 @@ from jitml.errors import RowsDiffer
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex
+from jitml.records import dataclass
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, current_trace
 from jitml.trace.rewrite.protocol import OpenType

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from threading import Lock
@@ -19,6 +18,7 @@ from typing import Any
 from jitml.codegen.product import Matrix, Product
 from jitml.errors import DeviceFault
 from jitml.ir.types import F64
+from jitml.records import dataclass, field
 
 WORKSPACE = 32 << 20
 LEAST_WORK = 1 << 18  # multiply-adds of one matrix that are worth a call

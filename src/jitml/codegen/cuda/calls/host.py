@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
 from jitml.errors import FailedCheck, Source
 from jitml.interrupts import pass_on
 from jitml.ir.ops.host import HostFunction
 from jitml.kernels.program import Call, KernelProgram, seen_as
+from jitml.records import dataclass
 
 
 def plan_host(call: Call, program: KernelProgram, name: str) -> CallPlan:

@@ -7,7 +7,6 @@ A library may do it instead, by a function that takes device pointers and a stre
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.errors import Source
 from jitml.kernels.ir import Buffer
+from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

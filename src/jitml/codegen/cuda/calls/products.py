@@ -11,7 +11,6 @@ cuBLASLt is installed, it does what it takes (`cublaslt.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jitml.codegen.cuda.calls.cublaslt import library_product
 from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, blocks_for
@@ -21,6 +20,7 @@ from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.codegen.product import Matrix, Product
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
+from jitml.records import dataclass
 
 _SMALL = 16  # rows and columns up to which a product is done an element a thread
 _BUSY = PROCESSORS * 2  # blocks that keep a device busy

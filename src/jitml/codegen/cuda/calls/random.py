@@ -8,7 +8,6 @@ take depends on what comes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from jitml.ir.ops.host import generator_at
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
+from jitml.records import dataclass, replace
 
 _EACH = 8  # numbers worth a thread's jump to its first state
 _FACTOR = 0x2360ED051FC65DA44385DF649FCCF645

@@ -9,7 +9,6 @@ elements are split among the lanes of a warp; short ones are NumPy's to the bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -24,6 +23,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.types import I32, I64
 from jitml.kernels.ir import Buffer, is_ordered
 from jitml.kernels.program import Call, KernelProgram, seen_as
+from jitml.records import dataclass
 
 _MOST_BINS = 4096
 _LONG = 16  # elements a place, on average, that are worth a warp

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from jitml.codegen.cuda.calls.text import index_text
 from jitml.kernels.ir import Buffer, Const, Expr, mul
+from jitml.records import dataclass
 
 _FAR = 1 << 30  # elements that 32 bits count with room for a grid's step
 

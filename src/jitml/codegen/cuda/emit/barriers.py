@@ -6,7 +6,7 @@ thread 0 alone does needs none to follow what it has done alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from jitml.records import dataclass, field
 
 
 @dataclass

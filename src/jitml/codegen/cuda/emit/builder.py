@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from jitml.codegen.cuda.emit.spelling import literal, type_of
 from jitml.ir.types import BOOL, F16, F32, F64, I64, DType, signed, unsigned
+from jitml.records import dataclass, replace
 
 _ORDERS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _FLOAT_ORDERS = {"oeq": "==", "olt": "<", "ole": "<=", "ogt": ">", "oge": ">=", "une": "!="}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
 
 from jitml.codegen.cuda.emit.builder import CudaBuilder, CudaValue
@@ -17,6 +16,7 @@ from jitml.codegen.cuda.emit.spelling import identifier, literal
 from jitml.errors import LoweringError
 from jitml.ir.types import BOOL, I32, I64
 from jitml.kernels.ir import Apply, Buffer, Const, Expr, Load, Var, add, mul
+from jitml.records import dataclass
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _PRODUCT = re.compile(r"^\((\w+ \* \w+)\)$")

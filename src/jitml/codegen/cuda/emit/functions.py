@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from jitml.codegen.cuda.emit.builder import CudaBuilder, CudaValue
 from jitml.codegen.cuda.emit.spelling import literal, type_of
 from jitml.codegen.scalar_math import emit
 from jitml.ir.types import BOOL, DType, dtype_name
 from jitml.kernels.ir import Combine
+from jitml.records import dataclass, field
 
 COMBINES: dict[Combine, str] = {
     **{"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"},

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from jitml.codegen.cuda.emit.blocks import SIDE_BY_SIDE, SPREAD, has_thread_loop
@@ -42,6 +41,7 @@ from jitml.kernels.ir import (
     walk,
     walk_expressions,
 )
+from jitml.records import dataclass
 
 MOST_BLOCKS = 1 << 20  # beyond, blocks take turns
 BLOCKS_OF_OPEN_LOOPS = 8 * PROCESSORS  # of a loop whose length only the run knows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from math import gcd
 
 from jitml.codegen.cuda.emit.builder import CudaValue
@@ -43,6 +42,7 @@ from jitml.kernels.ir import (
     walk,
     walk_expression,
 )
+from jitml.records import dataclass, field, replace
 
 _FAR = 1 << 30  # an `int` that counts up to here, in steps of up to half of it, does not wrap around
 MOST_UNROLLED = 256  # statements that a loop may become

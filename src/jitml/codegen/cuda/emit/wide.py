@@ -7,8 +7,6 @@ instruction; of pointers that come from outside only the running kernel knows th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from jitml.codegen.cuda.emit.blocks import BlockStatements
 from jitml.codegen.cuda.emit.expressions import CudaIndex, bare
 from jitml.codegen.cuda.emit.spelling import memory_type_of
@@ -33,6 +31,7 @@ from jitml.kernels.ir import (
     variables_of,
     walk_expression,
 )
+from jitml.records import dataclass
 
 WIDTHS = (2, 4, 8, 16)
 MOST_BYTES = 16  # of one access

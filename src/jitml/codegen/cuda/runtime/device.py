@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from jitml.ir.types import DType
+from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

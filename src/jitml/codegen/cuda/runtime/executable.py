@@ -15,7 +15,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from jitml.kernels.ir import Buffer
 from jitml.memory.arena import aligned
 from jitml.memory.plan import extent, first_element
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -7,9 +7,9 @@ among them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jitml.memory.arena import aligned
+from jitml.records import dataclass
 
 ALIGNMENT = 256
 _SMALL = 1 << 10  # bytes of an input that travels in the head

@@ -7,7 +7,6 @@ known is a row of launches. Once a check has failed, kernels do nothing; then th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ from jitml.kernels.program import Region
 from jitml.memory.arena import aligned
 from jitml.memory.plan import extent, first_element
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
 Slot: TypeAlias = tuple[int, int]  # a base address, by its number, and bytes from there on

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from jitml.codegen.cuda.calls.calls import plan_call
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
@@ -13,6 +12,7 @@ from jitml.kernels.interpret import compile_kernel
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
 from jitml.memory.program import Program
+from jitml.records import dataclass
 
 SET_INDEX = "ji_set_index"
 _SET_INDEX = f"""// The runtime's: the number of a loop's iteration.

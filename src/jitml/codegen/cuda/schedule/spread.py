@@ -6,12 +6,12 @@ The innermost loops become one loop over threads, as many of them as make a full
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.views import Axis
 from jitml.kernels.schedule import BindLoop, Fuse, Jam, Primitive, Split, Vector
+from jitml.records import dataclass
 
 FULL = 4 * THREADS  # iterations that are work enough for one block, however they are cut
 TRIPS = 4  # iterations of a thread, so that it waits for several loads at once

@@ -11,7 +11,6 @@ depend on the extents and on how many threads there may be, not on how many come
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from jitml.codegen.llvm.ir.builder import Builder, llvm_type
 from jitml.codegen.llvm.ir.unit import Unit
@@ -20,6 +19,7 @@ from jitml.codegen.llvm.loops.safepoints import LOOK, find_word, leave_if_stoppe
 from jitml.codegen.product import Matrix, Product
 from jitml.errors import UnsupportedError
 from jitml.ir.types import F64, DType
+from jitml.records import dataclass
 
 INT32 = 2**31 - 1
 PIECE_WORK = 1_000_000  # multiply-adds worth a piece of their own: some 30 us

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from jitml.records import dataclass, field
 
 DENSE_STRIDE = 4  # up to this stride, whole vectors and shuffles are faster than an access for each lane
 

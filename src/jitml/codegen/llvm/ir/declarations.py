@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass, field
+
+from jitml.records import dataclass, field
 
 
 def mentioned(text: str) -> list[str]:

@@ -6,7 +6,8 @@ Index expressions as integer combinations of SSA values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from jitml.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

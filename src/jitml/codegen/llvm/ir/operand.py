@@ -7,12 +7,12 @@ One name per *copy*: several vectors that go through the same operations side by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from jitml.ir.types import BOOL, F16, DType
+from jitml.records import dataclass
 
 _FLOAT_TYPES = {2: "half", 4: "float", 8: "double"}
 

@@ -6,7 +6,6 @@ Declarations, checks, calls of Python; and the parts that they are written in.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -18,6 +17,7 @@ from jitml.errors import Source
 from jitml.ir.ops.host import HostFunction
 from jitml.kernels.ir import Buffer, Check, Kernel, walk
 from jitml.kernels.text.nameless import nameless
+from jitml.records import dataclass, field
 
 LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
 

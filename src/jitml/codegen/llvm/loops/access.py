@@ -9,8 +9,6 @@ outermost loop first, so that an inner loop only adds what changes in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from jitml.codegen.llvm.ir.builder import Operand, literal, llvm_type
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
 from jitml.codegen.llvm.ir.linear import LinearForm
@@ -20,6 +18,7 @@ from jitml.codegen.llvm.loops.values import Values
 from jitml.codegen.scalar_math import emit
 from jitml.ir.types import BOOL, I64, DType
 from jitml.kernels.ir import Buffer, Expr, Load, Store
+from jitml.records import dataclass
 
 COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
 

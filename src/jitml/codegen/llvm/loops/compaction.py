@@ -9,8 +9,6 @@ is best: telling vectors apart that are kept as a whole, or not at all, was slow
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.ir.operand import mangled
@@ -19,6 +17,7 @@ from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.llvm.loops.vectorize import VectorNest
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Apply, Const, Expr, Load, Loop, Store, Update, Var
+from jitml.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Literal
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand
 from jitml.ir.types import I64
+from jitml.records import dataclass, field
 
 
 @dataclass(eq=False)

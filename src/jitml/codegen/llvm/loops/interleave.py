@@ -10,14 +10,13 @@ waits or the end of the code that runs straight, asks for it to be stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.access import Address, BufferMemory, MemoryEmitter, memory_type
 from jitml.codegen.llvm.loops.function import Function
 from jitml.kernels.ir import Load, Store
+from jitml.records import dataclass, field
 
 
 @dataclass(slots=True)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Apply, Cell, Const, Draw, Expr, If, Let, Load, Update, Var, While, sub, walk, walk_expression
+from jitml.records import dataclass
 
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _MOST_DEEP = 16  # names in names

@@ -7,7 +7,6 @@ The index of a vector loop is kept as a scalar, that of lane 0, and becomes a ve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
 
 from jitml.codegen.llvm.ir.builder import Operand, literal
 from jitml.codegen.llvm.ir.linear import LinearForm
@@ -17,6 +16,7 @@ from jitml.codegen.scalar_math.builder import RAISING
 from jitml.errors import LoweringError
 from jitml.ir.types import I64, DType
 from jitml.kernels.ir import Apply, Const, Expr, Load, Store, Var
+from jitml.records import dataclass, replace
 
 # Functions of integers that take long, or raise errors.
 _HEAVY = frozenset(("floor_divide", "remainder", "fmod", "pow", *RAISING))

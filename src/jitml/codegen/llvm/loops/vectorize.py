@@ -8,8 +8,6 @@ an order that depends on the shape only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
 from jitml.codegen.llvm.ir.linear import LinearForm
@@ -39,6 +37,7 @@ from jitml.kernels.ir import (
     walk,
     walk_expressions,
 )
+from jitml.records import dataclass, replace
 
 # Operations from which on a mask on every step costs less than the time to compile a second copy of the body.
 LARGE_BODY = 100

@@ -11,7 +11,6 @@ import platform
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.config import CONFIG
 from jitml.errors import CompilerError
 from jitml.forks import hold_at_fork
+from jitml.records import dataclass
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -24,6 +23,7 @@ from jitml.codegen.run.generators import generator_places, kept_normal
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import routine
 from jitml.ir.types import BOOL, DTYPES, DType
+from jitml.records import dataclass
 
 _LLVM = {"f64": "double", "f32": "float", "bool": "i8"}
 _Routine = tuple[str, bool, DType]  # distribution, legacy, dtype

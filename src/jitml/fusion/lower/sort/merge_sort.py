@@ -8,13 +8,13 @@ of dependent steps instead of one. Argsort carries positions along with the keys
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from jitml.fusion.lower.index_maps import clamped
 from jitml.fusion.lower.nests import NestSite
 from jitml.ir import ops
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Update, Var, less
+from jitml.records import dataclass
 
 RUN = 16
 
