@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -58,13 +59,35 @@ class UserFrame:
     end_column: int
 
 
+class Cause(StrEnum):
+    """Why a function cannot be compiled, in a word."""
+
+    ALIAS = "alias"  # which of two objects something is, or whether two arrays share memory, only the run knows
+    CONTROL = "control"  # a branch or a loop on values that only the run knows can neither be captured nor assumed
+    DERIVATIVE = "derivative"  # a transform does not take it
+    DEVICE = "device"  # it is on another device
+    DTYPE = "dtype"  # elements are of a type that is not compiled
+    EFFECT = "effect"  # it would happen once, while the function is traced, and not at every call
+    ITERATOR = "iterator"  # an iterator or generator would go on once
+    LIBRARY = "library"  # a function of NumPy's or of a library cannot be a part of a compiled program
+    NUMBER = "number"  # Python needs a number, a type or a text that only the run knows
+    OBJECT = "object"  # an object of a kind that cannot be taken in, changed or handed out
+    RANDOM = "random"  # random numbers would be drawn once
+    SHAPE = "shape"  # shapes or types do not fit together, as far as is known
+    SLOW = "slow"  # it would take too long to trace or to compile
+    SYNTAX = "syntax"  # the source is missing, or has what is never compiled
+    UNROLLED = "unrolled"  # a loop that cannot stay one has too many iterations to be written out
+    OTHER = "other"  # none of these
+
+
 _stack: Callable[[], tuple[UserFrame, ...]] = tuple
+_room: Callable[[], Cause | None] = type(None)
 
 
-def take_stacks_from(stack: Callable[[], tuple[UserFrame, ...]]) -> None:
-    """What says, from now on, where the user's functions are as an error is made."""
-    global _stack
-    _stack = stack
+def take_places_from(stack: Callable[[], tuple[UserFrame, ...]], room: Callable[[], Cause | None]) -> None:
+    """What says, from now on, as an error is made, where the user's functions are and what the room that makes it refuses for."""
+    global _stack, _room
+    _stack, _room = stack, room
 
 
 class JitmlError(Exception):
@@ -74,6 +97,7 @@ class JitmlError(Exception):
         message: what went wrong, with its values, in one line.
         source: where in the user's code, if known.
         remedy: what to do about it, if that follows from what is known.
+        cause: why the function cannot be compiled, if the error's type or the room that makes it does not say so.
 
     Attributes:
         stack: the user's functions that were being traced, outermost first.
@@ -81,9 +105,12 @@ class JitmlError(Exception):
         result: a name that holds what it cannot hand out; else empty.
     """
 
-    def __init__(self, message: str, *, source: Source | None = None, remedy: str = "") -> None:
+    usual: Cause | None = None  # the cause of all errors of a type
+
+    def __init__(self, message: str, *, source: Source | None = None, remedy: str = "", cause: Cause | None = None) -> None:
         self.message, self.source, self.remedy = message, source, remedy
         self.stack = _stack()
+        self.cause = cause or self.usual or _room() or Cause.OTHER
         self.argument = self.result = ""
         super().__init__(message)
 
@@ -105,9 +132,13 @@ class UnsupportedError(JitmlError, NotImplementedError):
 class SourceNotFound(UnsupportedError):
     """A function has no source, so that what it does besides computing would happen once, while it is traced, unseen."""
 
+    usual = Cause.SYNTAX
+
 
 class RowsDiffer(UnsupportedError):
     """Rows of a batch take ways that no one program computes for all of them."""
+
+    usual = Cause.CONTROL
 
 
 class UnknownNumberError(UnsupportedError):
@@ -116,6 +147,7 @@ class UnknownNumberError(UnsupportedError):
     `place` is where in the program, if the number may be assumed to be what it is in the call that is traced.
     """
 
+    usual = Cause.NUMBER
     place: object = None
 
 
@@ -210,9 +242,13 @@ class WrongResultWarning(UserWarning):
 class ShapeError(JitmlError, ValueError):
     """Shapes do not fit together."""
 
+    usual = Cause.SHAPE
+
 
 class DTypeError(JitmlError, TypeError):
     """Dtypes do not fit the operation."""
+
+    usual = Cause.SHAPE
 
 
 class TraceError(JitmlError, TypeError):
@@ -226,6 +262,8 @@ class NonFiniteError(JitmlError, FloatingPointError):
 class LentMemory(JitmlError, ValueError):
     """An array or a list that a library's object has is changed, so that it sees it: plain Python does it, and `jit` lets it."""
 
+    usual = Cause.EFFECT
+
 
 class NoRoom(JitmlError, MemoryError):
     """There is no memory for what a loop may save for its derivative."""
@@ -237,6 +275,8 @@ class StarvedError(JitmlError, MemoryError):
 
 class NoDeviceError(JitmlError, RuntimeError):
     """There is no GPU to run on: none in the machine, no driver, one that is too old, or a package is missing; it says which."""
+
+    usual = Cause.DEVICE
 
 
 class DeviceMemoryError(JitmlError, MemoryError):
@@ -252,6 +292,8 @@ class DeviceFault(JitmlError, RuntimeError):
 
 class DerivativeError(JitmlError, TypeError):
     """A derivative was asked of something that has none: an integer input, a non-scalar output."""
+
+    usual = Cause.DERIVATIVE
 
 
 class CompilerError(JitmlError, RuntimeError):

@@ -18,7 +18,7 @@ import optree
 
 from jitml.device.array import Array
 from jitml.device.memory import ArrayDevice
-from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError, take_stacks_from
+from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError, take_places_from
 from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
 from jitml.ir.capacity import learn
@@ -27,6 +27,7 @@ from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.process import fewer_collections
 from jitml.records import dataclass, replace
+from jitml.trace.causes import cause_of_room
 from jitml.trace.effects.made_objects import parts_of_made
 from jitml.trace.effects.write_back import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few
@@ -52,6 +53,7 @@ from jitml.trace.returned_names import ReturnStatement
 from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
 from jitml.trace.speculation.dynamic_shapes import VariantKey
 from jitml.trace.speculation.exceptions import Handler, Handlers, Steps
+from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, TraceProfile
 from jitml.trace.speculation.modes import Decisions, OpenRegions, is_ours
 from jitml.trace.speculation.paths import Decided, path_of
 from jitml.trace.storage.storage import LentStorages, Storage
@@ -79,6 +81,7 @@ class Traced:
     out_specs: that of each object in several places of the result, and of the result, whose leaves, one after the other, are
         made by `results`.
     device: where its arrays are, if they are on one.
+    profile: what it has cost, if there are limits.
     """
 
     graph: Graph
@@ -95,6 +98,7 @@ class Traced:
     key: VariantKey
     handlers: tuple[Handler, ...]
     device: ArrayDevice | None
+    profile: TraceProfile | None = None
 
 
 def trace(
@@ -107,6 +111,7 @@ def trace(
     rooted: bool = False,
     steps: Steps | None = None,
     handlers: list[Handler] | None = None,
+    limits: TraceLimits = NO_LIMITS,
 ) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
@@ -119,6 +124,7 @@ def trace(
             the containers among them can be changed.
         steps: runs each operation, for a program that is good for this call alone.
         handlers: is filled with statements that may handle exceptions, also if the function cannot be traced.
+        limits: of the program, tighter than those of the environment.
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
@@ -126,7 +132,7 @@ def trace(
     """
     REGISTRY.register_imported()
     require_few(function, args, dict(kwargs))
-    known = Decisions(key.path.modes, key.path.peeled, key.path.recursive)
+    known = Decisions(key.path.modes, key.path.peeled, key.path.recursive, limits)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
     attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted, steps, handlers)
     while True:
@@ -228,7 +234,7 @@ def _attempt(
 
 ATTEMPT = _attempt.__code__  # the frame where a function begins to be traced
 begins_traces(ATTEMPT)
-take_stacks_from(user_stack)
+take_places_from(user_stack, cause_of_room)
 
 
 def _end_generators(error: BaseException) -> None:
@@ -293,6 +299,7 @@ def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, resul
         recording.builder.build(outputs), host, tuple(recording.inputs.origins), aliases, strides, copied, numbers, in_spec,
         specs, results, tuple(changes), replace(key, path=path_of(recording)),
         tuple(recording.call[Handlers].found), recording.call[ProgramDevice].device,
+        recording.call[Decisions].profile,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from jitml.errors import UnsupportedError
+from jitml.errors import Cause, UnsupportedError
 from jitml.records import dataclass
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.list_buffers import Probe
@@ -210,12 +210,14 @@ def gone_through(x: Any) -> Any:
         unsupported(
             f"{name} is an iterator from outside: it would go on only once, while the function is traced, and not at every call",
             "Pass its next item, or a list, as an argument.",
+            Cause.ITERATOR,
         )
     while trace is not None and trace.is_body:
         if id(x) in trace.local[IteratorsBefore]:
             unsupported(
                 "an iterator goes on under a condition, or in a loop, that only the compiled program decides",
                 "Make a list of it.",
+                Cause.ITERATOR,
             )
         trace = trace.parent
     return x

@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from jitml.device.convert import is_foreign
-from jitml.errors import UnsupportedError
+from jitml.errors import Cause, UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.environment.equality_guards import require_value
 from jitml.trace.environment.loads import observe, observe_argument
@@ -124,7 +124,10 @@ def _refuse_many(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     what = f"argument {name} holds {items} items" if count > len(named) else f"there are {len(named)} arguments"
     with about(name):
         raise UnsupportedError(
-            f"{what}, too many to be checked at each call", source=user_source(), remedy=f"Make it an array: np.asarray({name})."
+            f"{what}, too many to be checked at each call",
+            source=user_source(),
+            remedy=f"Make it an array: np.asarray({name}).",
+            cause=Cause.SLOW,
         )
 
 

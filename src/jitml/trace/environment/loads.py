@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.ir.types import is_supported
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.environment import sets
@@ -392,11 +393,11 @@ def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[
     host = trace.host
     kind, count, keys = kind_of_container(value), to_count(value), to_list(value)
     if count(value) > _MOST_ITEMS:
-        unsupported(f"{name} has {count(value)} items, too many to be checked at each call", "Make it an array.")
+        unsupported(f"{name} has {count(value)} items, too many to be checked at each call", "Make it an array.", Cause.SLOW)
     trace.call[Loads].items += count(value)
     if trace.call[Loads].items > _MOST_IN_ALL:
         what = f"{name} is among more than {_MOST_IN_ALL} items of containers from outside"
-        unsupported(f"{what}, too many to be checked at each call", "Make arrays of them.")
+        unsupported(f"{what}, too many to be checked at each call", "Make arrays of them.", Cause.SLOW)
     host.require_type(slot, type(value))
     require_class(trace, type(value))
     if isinstance(value, dict):

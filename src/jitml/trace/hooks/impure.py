@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import require_own
 from jitml.trace.environment.unseen_reads import guard_state
@@ -38,6 +39,7 @@ _IMPURE = (
     "subprocess", "multiprocessing", "threading", "concurrent", "asyncio", "socket", "urllib.request", "signal", "atexit", "pdb",
     "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass",
 )  # fmt: skip
+_DRAW = ("random.", "np.random.", "secrets.", "uuid.", "statistics.")
 _FORBIDDEN = {
     input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
     np.geterrcall, np.setbufsize, decimal.getcontext, decimal.setcontext,
@@ -79,6 +81,7 @@ class Impure(Steering):
             "Debug the function as plain Python: without jit, or f.__wrapped__ of a jitted f."
             if function is breakpoint or getattr(function, "__module__", None) == "pdb"
             else "Call it outside the jitted function and pass its result as an argument.",
+            Cause.RANDOM if full_name(function).startswith(_DRAW) else Cause.EFFECT,
         )
 
     def _seeded(self, *seed: Any) -> random.Random:

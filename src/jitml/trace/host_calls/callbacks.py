@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitml.errors import FailedCheck, Source, UnsupportedError
+from jitml.errors import Cause, FailedCheck, Source, UnsupportedError
 from jitml.records import dataclass, field
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
@@ -271,7 +271,11 @@ def _closure(function: FunctionType, within: tuple[FunctionType, ...]) -> Any:
     except (KeyError, ValueError):  # it is unbound as yet
         return function
     if any(isinstance(x, Iterator) for x in flatten(contents)[0]):
-        unsupported(f"{function.__name__} is called by a library, and has an iterator to go on with", "Make it a list before.")
+        unsupported(
+            f"{function.__name__} is called by a library, and has an iterator to go on with",
+            "Make it a list before.",
+            Cause.ITERATOR,
+        )
     parts = (_plainly(part, within) for part in (function.__defaults__, function.__kwdefaults__, vars(function)))
     return Closure(code, Space(function.__globals__), contents, *parts)
 
@@ -298,7 +302,9 @@ def nothing_drawn(name: str) -> Iterator[None]:
     if pickle.dumps((np.random.get_state(legacy=False), random.getstate())) != pickle.dumps(before):
         np.random.set_state(legacy)
         random.setstate(pythons)
-        unsupported(f"{name} draws random numbers, or calls a function that does", "Draw them before, and hand them on.")
+        unsupported(
+            f"{name} draws random numbers, or calls a function that does", "Draw them before, and hand them on.", Cause.RANDOM
+        )
 
 
 class ChangedAround(FailedCheck):

@@ -16,6 +16,7 @@ import numpy as np
 import optree
 
 from jitml.config import CONFIG
+from jitml.errors import Cause
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64
@@ -359,6 +360,7 @@ def _require_few(count: int) -> None:
         unsupported(
             f"{count} items of a list that a loop has filled are taken one by one",
             "Make an array of it, with np.array, or raise the limit JITML_MAX_UNROLL.",
+            Cause.UNROLLED,
         )
 
 

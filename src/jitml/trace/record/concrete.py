@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitml.device.view import DeviceView, fetch
-from jitml.errors import MoreIterations
+from jitml.errors import Cause, MoreIterations
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import resolve
@@ -79,7 +79,7 @@ def address_of(value: Value) -> Array:
     try:
         return _examples([value])[0]
     except NoExample:
-        unsupported("a generator of random numbers is not known where a loop or branch draws from it")
+        unsupported("a generator of random numbers is not known where a loop or branch draws from it", cause=Cause.RANDOM)
 
 
 def example_of_size(value: Value) -> int | None:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import jitml
-from jitml.errors import JitmlError, Source, TraceError, UnsupportedError
+from jitml.errors import Cause, JitmlError, Source, TraceError, UnsupportedError
 from jitml.interrupts import pass_on, unset
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
@@ -45,6 +45,7 @@ _LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib",
 _LIKE_THE_USERS = (_JITML + "control.py", os.path.join(_JITML, "trace", "effects", "queue_methods.py"))
 _KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
 # Code that dataclasses and namedtuples generate, and Python's frozen modules.
+_SELDOM = 16  # operations between two looks at what there is
 _GENERATED = ("<string>", "<frozen", "<jitml")
 
 
@@ -122,16 +123,19 @@ def last_user_source(error: BaseException) -> Source | None:
 
 
 class Effort:
-    """How many operations have been recorded, also in bodies that are going to be recorded again."""
+    """How many operations have been recorded, also in bodies that are going to be recorded again; `look` is called at some."""
 
-    __slots__ = ("recorded",)
+    __slots__ = ("look", "recorded")
 
     def __init__(self) -> None:
         self.recorded = 0
+        self.look: Callable[[], None] | None = None
 
     def locate(self) -> Source | None:
         """Where the operation comes from that is being recorded."""
         self.recorded += 1
+        if self.look is not None and self.recorded % _SELDOM == 0:
+            self.look()
         return user_source()
 
 
@@ -353,9 +357,9 @@ def refuse(error: JitmlError) -> NoReturn:
     raise error
 
 
-def unsupported(message: str, remedy: str = "") -> NoReturn:
-    """Refuse with an `UnsupportedError` at the user's line."""
-    refuse(UnsupportedError(message, remedy=remedy))
+def unsupported(message: str, remedy: str = "", cause: Cause | None = None) -> NoReturn:
+    """Refuse with an `UnsupportedError` at the user's line; the cause is the usual one of the room that refuses."""
+    refuse(UnsupportedError(message, remedy=remedy, cause=cause))
 
 
 def strayed(value: Value) -> TraceError:
@@ -370,7 +374,8 @@ def refuse_environ() -> NoReturn:
     Raises:
         UnsupportedError: always.
     """
-    unsupported("os.environ would be read only once, while the function is traced", "Pass what it says as an argument.")
+    what = "os.environ would be read only once, while the function is traced"
+    unsupported(what, "Pass what it says as an argument.", Cause.EFFECT)
 
 
 def leaked(builder: GraphBuilder | None = None) -> TraceError:

@@ -21,6 +21,7 @@ from typing import Any
 from jitml.errors import JitmlError, UserFrame
 from jitml.trace.record.recording import current_trace, home_of, is_converted, is_jitmls, is_users, user_source
 
+Instruction = tuple[CodeType, int]  # and its position
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
 _PARAMETERS = ("function", "args", "kwargs")
@@ -116,14 +117,19 @@ def begins_traces(code: CodeType) -> None:
 
 def user_stack() -> tuple[UserFrame, ...]:
     """The user's functions that are being traced, outermost first; none outside of traces."""
-    found: list[UserFrame] = []
+    return tuple(frame_of(*place) for place in instructions())
+
+
+def instructions() -> tuple[Instruction, ...]:
+    """The same, with less work."""
+    found: list[Instruction] = []
     if current_trace() is None:
         return ()
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code not in _roots:
         code = frame.f_code
         if is_users(code.co_filename) and not is_caller(code):
-            found.append(frame_of(code, frame.f_lasti))
+            found.append((code, frame.f_lasti))
         frame = frame.f_back
     return tuple(reversed(found))
 
@@ -170,6 +176,6 @@ def base_name(name: str) -> str:
 
 
 __all__ = [
-    "Call", "about", "as_written", "asking", "base_name", "begins_traces", "caller", "frame_of", "makes_text", "namespace",
-    "stack_of", "user_stack",
+    "Call", "Instruction", "about", "as_written", "asking", "base_name", "begins_traces", "caller", "frame_of", "instructions",
+    "makes_text", "namespace", "stack_of", "user_stack",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jitml.config import CONFIG
-from jitml.errors import UnsupportedError
+from jitml.errors import Cause, UnsupportedError
 from jitml.ir.dims import Dim
 from jitml.trace.lists.sequences import rows_of
 from jitml.trace.record.concrete import is_guess
@@ -199,14 +199,21 @@ def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
         yield from iterable
         return
     before, known = len(trace.builder.nodes), decisions()
+    most, remedy = CONFIG.max_unroll, "Write it so that it can stay a loop, or raise the limit JITML_MAX_UNROLL."
+    if known.limits.iterations is not None:
+        most, remedy = min(most, known.limits.iterations), "Write it so that it can stay a loop."
+    unrolled = known.profile.loop(place, known.effort.recorded) if known.profile is not None else None
     for done, element in enumerate(iterable):
         known.step()
+        if unrolled is not None:
+            unrolled.go_on(known.effort.recorded)
         recorded = len(trace.builder.nodes) - before
-        if recorded > 10 * CONFIG.max_unroll or (done >= CONFIG.max_unroll and recorded >= done):
+        if recorded > 10 * CONFIG.max_unroll or (done >= most and recorded >= done):
             refuse_region(
                 f"a loop is unrolled into the graph, and after {done} iterations there is no end to it ({recorded} operations)",
                 place,
-                "Write it so that it can stay a loop, or raise the limit JITML_MAX_UNROLL.",
+                remedy,
+                Cause.UNROLLED,
             )
         yield element
 

@@ -18,17 +18,19 @@ from types import FrameType, MappingProxyType
 from typing import Any, NoReturn
 
 from jitml.config import CONFIG
-from jitml.errors import DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
+from jitml.errors import Cause, DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
 from jitml.records import dataclass
 from jitml.trace.record.array_memory import Array
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Effort, Trace, active_trace, is_converted, refuse, user_source
 from jitml.trace.rewrite.protocol import Restart
 from jitml.trace.speculation.budget import Budget
+from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, TraceProfile, beyond
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
 _MOST_RECORDED = 60  # operations in all attempts, for each iteration that a loop may be unrolled to
+_MOST_AGAIN = 8  # times as many operations may be recorded as there are nodes: bodies are recorded again
 _ENDLESS = (
     "What is computed from Python numbers and containers alone is run while the function is traced: compute it outside and pass"
     " it, or write it with NumPy arrays, or raise the limit JITML_TRACE_SECONDS."
@@ -117,6 +119,7 @@ class Decisions(CallPart):
         peeled: of the same, loops that are `PEELED` so far apart, with all that is recorded around them.
         recursive: of the same, where constructs stand, whatever the calls, that were entered too often in themselves. They are
             `PLAIN` at every depth: a recursion that divides would meet its limit again in each part, and each time takes longer.
+        limits: of the program, if there are any besides those of the environment; `profile` is then where it comes from.
     """
 
     def __init__(
@@ -124,10 +127,13 @@ class Decisions(CallPart):
         modes: Mapping[Site, Mode] = MappingProxyType({}),
         peeled: Mapping[tuple[Site, int], frozenset[Site]] = MappingProxyType({}),
         recursive: Iterable[Site] = (),
+        limits: TraceLimits = NO_LIMITS,
     ) -> None:
         self.modes = dict(modes)
         self.peeled = dict(peeled)
         self.recursive = set(recursive)
+        self.limits = limits
+        self.profile = TraceProfile() if limits.are_tight else None
         self.reasons: dict[Site, BaseException] = {}
         self.latest: BaseException | None = None  # of the reasons
         self.recorded = 0  # operations in earlier attempts
@@ -167,6 +173,9 @@ class Decisions(CallPart):
         self.apart = 0
         self.base = sum(1 for _ in _user_frames(sys._getframe(1)))
         self._attempts += 1
+        if self.profile is not None:
+            self.profile.begin()
+            effort.look = self._look
         self.require_end()
 
     def refused(self, error: Exception) -> None:
@@ -195,16 +204,41 @@ class Decisions(CallPart):
         if self.exhausted is None and (recorded > _MOST_RECORDED * CONFIG.max_unroll or self._attempts > _MOST_RESTARTS):
             text = f"tracing finds no end: {recorded} operations have been recorded in {self._attempts} attempts"
             remedy = "Write it so that the loop can stay one, or its condition be known, or raise the limit JITML_MAX_UNROLL."
-            self.exhausted = _because(text, self.latest, remedy)
+            self.exhausted = self._at_most("recorded", _because(text, self.latest, remedy, Cause.SLOW))
+        if self.exhausted is not None:
+            raise self.exhausted
+
+    def _at_most(self, by: str, error: UnsupportedError) -> UnsupportedError:
+        """A refusal of what takes too long, at what has cost most, if that is known."""
+        if self.profile is not None:
+            error.stack, is_loop = self.profile.heaviest(by)
+            error.cause = Cause.UNROLLED if is_loop else Cause.SLOW
+        return error
+
+    def _look(self) -> None:
+        """Refuse what is beyond the program's own limits, at what has cost most."""
+        profile, limits = self.profile, self.limits
+        assert profile is not None
+        profile.sample(self.effort.recorded)
+        nodes = sum(len(builder.nodes) for builder in active_trace().builder.around())
+        nodes = max(nodes, self.effort.recorded // _MOST_AGAIN)
+        if limits.nodes is not None and nodes > limits.nodes:
+            text = f"more than {limits.nodes} operations have been recorded, too many for one program"
+            self.exhausted = beyond(text, *profile.heaviest("recorded"))
+        elif limits.tracing is not None and (spent := profile.total_seconds()) > limits.tracing:
+            self.exhausted = beyond(f"it has taken {spent:.1f} s to trace, too many", *profile.heaviest("seconds"))
         if self.exhausted is not None:
             raise self.exhausted
 
     def step(self) -> None:
         """An iteration that plain Python runs begins, or a call: refuse the function if such have taken too long."""
         self.require_end()
+        if self.profile is not None:
+            self._look()
         if spent := self.budget.step(self.recorded + self.effort.recorded):
             text = f"tracing finds no end: after {self.budget.steps} iterations and calls that Python runs it has taken {spent}"
-            self.exhausted = UnsupportedError(text, source=user_source(), remedy=_ENDLESS)
+            error = UnsupportedError(text, source=user_source(), remedy=_ENDLESS, cause=Cause.SLOW)
+            self.exhausted = self._at_most("seconds", error)
             raise self.exhausted
 
     def is_plain(self, site: Site) -> bool:
@@ -368,15 +402,15 @@ def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def refuse_region(what: str, site: Site, remedy: str = "") -> NoReturn:
+def refuse_region(what: str, site: Site, remedy: str = "", cause: Cause = Cause.CONTROL) -> NoReturn:
     """A construct can neither be captured nor run as plain Python."""
-    raise _because(what, decisions().reasons.get(site), remedy)
+    refuse(_because(what, decisions().reasons.get(site), remedy, cause))
 
 
-def _because(what: str, reason: BaseException | None, remedy: str) -> UnsupportedError:
+def _because(what: str, reason: BaseException | None, remedy: str, cause: Cause) -> UnsupportedError:
     """A refusal with the reason for which something could not be captured."""
     known = reason if isinstance(reason, JitmlError) else None
     text = f"{what}: {known.message if known is not None else reason}" if reason is not None else what
     source = known.source if known is not None else None
     told = known.remedy if known is not None else ""
-    return UnsupportedError(text, source=source or user_source(), remedy=told or remedy)
+    return UnsupportedError(text, source=source or user_source(), remedy=told or remedy, cause=cause)

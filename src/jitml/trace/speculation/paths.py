@@ -18,6 +18,7 @@ import numpy as np
 from jitml.config import CONFIG
 from jitml.errors import (
     BeyondLimit,
+    Cause,
     DerivativeError,
     OtherResult,
     OtherSizes,
@@ -25,6 +26,7 @@ from jitml.errors import (
     Source,
     UnknownNumberError,
     UnsupportedError,
+    UserFrame,
     WrongPath,
     stretched,
 )
@@ -36,7 +38,7 @@ from jitml.records import dataclass, field, replace
 from jitml.trace.record.concrete import Concrete, example_of_size, guess, remember
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, refuse, user_source
-from jitml.trace.record.user_code import asking
+from jitml.trace.record.user_code import asking, user_stack
 from jitml.trace.speculation.host_results import Returned
 from jitml.trace.speculation.modes import Decisions, Mode, OpenRegions, Site, decisions, site
 
@@ -66,6 +68,7 @@ class Assumption:
     kind: Literal["truth", "number", "float", "limit", "sizes", "result"]
     source: Source | None
     asked_by: str = field(default="", compare=False)
+    stack: tuple[UserFrame, ...] = field(default_factory=user_stack, compare=False)
 
     def __str__(self) -> str:
         told = {
@@ -401,18 +404,21 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
         raise failure
     last = path.assumptions[failure.fact[0]]
     if last.kind in ("float", "number"):
-        raise UnsupportedError(
-            f"the function would be compiled for a path no. {len(failed) + 1}: {last.asked_by or 'Python'} asks for a number "
-            "that only the compiled program knows, and which changes from call to call",
-            source=last.source,
-            remedy=f"Functions of docs/supported.md ask for none, and compute the same in one program. {_LIMIT}",
-        )
-    raise UnsupportedError(
-        f"the function would be compiled for a path no. {len(failed) + 1}: which branches are taken changes from call to call, "
-        "and they differ in more than the numbers they compute",
-        source=last.source,
-        remedy=f"{_REMEDY} {_LIMIT}",
-    )
+        what = "asks for a number that only the compiled program knows, and which changes from call to call"
+        remedy = "Functions of docs/supported.md ask for none, and compute the same in one program."
+        raise _too_many(failed, last, f"{last.asked_by or 'Python'} {what}", remedy, Cause.NUMBER)
+    what = "which branches are taken changes from call to call, and they differ in more than the numbers they compute"
+    raise _too_many(failed, last, what, _REMEDY, Cause.CONTROL)
+
+
+def _too_many(
+    failed: Sequence[tuple[Path, WrongPath]], last: Assumption, what: str, remedy: str, cause: Cause
+) -> UnsupportedError:
+    """The refusal to compile one more program for another path, at what would be assumed."""
+    text = f"the function would be compiled for a path no. {len(failed) + 1}: {what}"
+    error = UnsupportedError(text, source=last.source, remedy=f"{remedy} {_LIMIT}", cause=cause)
+    error.stack = last.stack
+    return error
 
 
 def _alike(failed: list[tuple[Path, WrongPath]]) -> list[tuple[Path, WrongPath]]:

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jitml.errors import Cause
 from jitml.ir.graph import Value
 from jitml.records import dataclass, field
 from jitml.trace.record.concrete import EnteredValues
@@ -208,6 +209,7 @@ class Storage:
                     unsupported(
                         "a generator from outside draws random numbers inside a function that is being transformed",
                         "Draw them outside of it, and pass them to it.",
+                        Cause.RANDOM,
                     )
                 unsupported(
                     f"an array {self.value.aval} from outside is written inside a function that is being transformed",

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.errors import TraceError
+from jitml.errors import Cause, TraceError
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
@@ -205,7 +205,9 @@ class Tracer:
         if not self.aval.is_static or self.aval.size > CONFIG.max_unroll:
             if self.ndim == 1 and self.dtype.kind in "bif":
                 return call(np.ndarray.tolist, self)
-            unsupported(f".tolist() makes a Python number of every element ({self.aval})", "Work on the array itself.")
+            unsupported(
+                f".tolist() makes a Python number of every element ({self.aval})", "Work on the array itself.", Cause.UNROLLED
+            )
         return [self[n].tolist() for n in range(self.shape[0])] if self.ndim else self.item()
 
     def _concrete(self, message: str, remedy: str, *, is_taken: bool = False) -> Any:

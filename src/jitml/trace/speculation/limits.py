@@ -1,0 +1,157 @@
+"""Limits: how much of a function may be traced into one program, and what has cost most where that is too much?
+
+Without limits of its own a trace has those of the environment (`budget.py`, `modes.py`), which are there against what has no end.
+Where Python can run a part of a function, a trace is given tighter ones. Then `TraceProfile` samples where operations are
+recorded and seconds spent, so that a refusal has a place: the loop whose unrolling has brought most, or else the statement.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Hashable
+from time import thread_time
+
+from jitml.errors import Cause, Source, UnsupportedError, UserFrame
+from jitml.records import dataclass, field
+from jitml.trace.record.user_code import Instruction, frame_of, instructions, user_stack
+
+_MOST = 0.5  # of what is too much: the loop that has brought as much is to blame, and no statement
+_MUCH = 0.25  # the same of a statement; where none has, they are cut in the middle
+
+
+@dataclass(frozen=True)
+class TraceLimits:
+    """How much one program may be; None where only what finds no end is too much.
+
+    Attributes:
+        iterations: of a loop that is unrolled.
+        nodes: operations in its graph.
+        seconds: that it is expected to take to compile (`too_large`).
+        tracing: seconds that it may take to trace, all attempts together.
+    """
+
+    iterations: int | None = None
+    nodes: int | None = None
+    seconds: float | None = None
+    tracing: float | None = None
+
+    @property
+    def are_tight(self) -> bool:
+        return self != NO_LIMITS
+
+
+NO_LIMITS = TraceLimits()
+Costs = defaultdict[tuple[Instruction, ...], float]  # by the stack
+
+
+@dataclass
+class _Spent:
+    """Operations and seconds."""
+
+    recorded: float = 0
+    seconds: float = 0
+
+
+class UnrolledLoop:
+    """A loop at one place, with the calls that led there, as often as it is entered: what its unrolling has brought."""
+
+    def __init__(self) -> None:
+        self.stack = user_stack()
+        self._before = _Spent()  # all entries but this one
+        self._began = self._now = _Spent()
+        self._iterations = 1
+
+    def enter(self, recorded: int) -> None:
+        self._before = self.brought
+        self._began = self._now = _Spent(recorded, thread_time())
+        self._iterations = 0
+
+    def go_on(self, recorded: int) -> None:
+        """An iteration begins."""
+        self._iterations += 1
+        self._now = _Spent(recorded, thread_time())
+
+    @property
+    def brought(self) -> _Spent:
+        """What is there more than if the loop had one iteration."""
+        share, began, now = 1 - 1 / max(1, self._iterations), self._began, self._now
+        recorded, seconds = now.recorded - began.recorded, now.seconds - began.seconds
+        return _Spent(self._before.recorded + share * recorded, self._before.seconds + share * seconds)
+
+
+@dataclass
+class TraceProfile:
+    """What a trace has cost, by place. Operations are those of one attempt, seconds those of all."""
+
+    loops: dict[Hashable, UnrolledLoop] = field(default_factory=dict)
+    recorded: Costs = field(default_factory=lambda: defaultdict(float))
+    seconds: Costs = field(default_factory=lambda: defaultdict(float))
+    _last: int = 0
+    _time: float = field(default_factory=thread_time)
+
+    def begin(self) -> None:
+        """The next attempt begins."""
+        self.recorded.clear()
+        self.loops.clear()
+        self._last = 0
+
+    def loop(self, site: Hashable, recorded: int) -> UnrolledLoop:
+        """An unrolled loop is entered."""
+        loop = self.loops.get(site)
+        if loop is None:
+            loop = self.loops[site] = UnrolledLoop()
+        loop.enter(recorded)
+        return loop
+
+    def sample(self, recorded: int) -> None:
+        """What has been recorded since the last time comes from here."""
+        stack, now = instructions(), thread_time()
+        if stack:
+            self.recorded[stack] += recorded - self._last
+            self.seconds[stack] += now - self._time
+        self._last, self._time = recorded, now
+
+    def total_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+    def heaviest(self, by: str) -> tuple[tuple[UserFrame, ...], bool]:
+        """Where most has come from, of what is `recorded` or of `seconds`, and whether that is a loop that is unrolled."""
+        costs: Costs = getattr(self, by)
+        loop = max(self.loops.values(), key=lambda loop: getattr(loop.brought, by), default=None)
+        if loop is not None and getattr(loop.brought, by) >= _MOST * sum(costs.values()):
+            return loop.stack, True
+        return _statement(costs), False
+
+
+def _statement(costs: Costs) -> tuple[UserFrame, ...]:
+    """The stack that has cost most in the line of the outermost function that has; if none has cost much, in the middle one."""
+    by_line: dict[int, float] = defaultdict(float)
+    stacks: dict[int, tuple[Instruction, ...]] = {}
+    for stack, cost in sorted(costs.items(), key=lambda pair: -pair[1]):
+        line = frame_of(*stack[0]).line
+        by_line[line] += cost
+        stacks.setdefault(line, stack)
+    if not by_line:
+        return ()
+    found, total = max(by_line, key=by_line.__getitem__), sum(by_line.values())
+    if by_line[found] < _MUCH * total:
+        lines = sorted(by_line)
+        before = itertools.accumulate(by_line[line] for line in lines)
+        found = next(line for line, cost in zip(lines, before) if cost >= total / 2)
+    return tuple(frame_of(*place) for place in stacks[found])
+
+
+def beyond(message: str, stack: tuple[UserFrame, ...], is_loop: bool) -> UnsupportedError:
+    """The refusal of what is too much at a place."""
+    what = "for a loop that is unrolled" if is_loop else "for what is computed here"
+    remedy = "Write it so that the loop can stay one." if is_loop else "Call less of it from one function."
+    cause = Cause.UNROLLED if is_loop else Cause.SLOW
+    last = stack[-1] if stack else None
+    source = Source(last.file, last.line, last.function.rpartition(".")[2]) if last is not None else None
+    error = UnsupportedError(f"{message}, above all {what}", source=source, remedy=remedy, cause=cause)
+    error.stack = stack
+    return error
+
+
+__all__ = ["NO_LIMITS", "TraceLimits", "TraceProfile", "UnrolledLoop", "beyond"]

@@ -1,0 +1,209 @@
+"""Limits of one program: what is beyond them is refused, at the loop that is unrolled or the statement that has brought most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.config import CONFIG
+from jitml.errors import Cause, UnsupportedError
+from jitml.trace.program_size import compile_seconds, too_large
+from jitml.trace.speculation.limits import TraceLimits
+from jitml.trace.trace import trace
+
+Array = np.ndarray[Any, Any]
+LINES = Path(__file__).read_text().splitlines()
+TIGHT = TraceLimits(iterations=32, nodes=300, seconds=2.0, tracing=0.3)
+
+
+def many_iterations(x: Array) -> Array:
+    y = x + 1
+    for i in [*range(40)]:  # here
+        y = y * i
+    return y
+
+
+def in_a_branch(x: Array) -> Array:
+    if x.sum() > 0:
+        for i in [*range(40)]:  # here
+            x = x * i
+    return x
+
+
+def in_a_callee(x: Array) -> Array:
+    y = many_iterations(x)  # here
+    return y + 1
+
+
+def swallowed(x: Array) -> Array:
+    try:
+        for i in [*range(40)]:  # here
+            x = x * i
+    except Exception:
+        return x * 3
+    return x
+
+
+def short_around_long(x: Array) -> Array:
+    for _ in [1, 2, 3]:
+        for k in [*range(31)]:  # here
+            x = np.sin(x * k) + np.cos(x) - 1
+    return x
+
+
+def long_around_short(x: Array) -> Array:
+    for k in [*range(31)]:  # here
+        for _ in [1, 2]:
+            x = np.sin(x * k) + np.cos(x) - 1
+    return x
+
+
+def two_loops(x: Array) -> Array:
+    for k in [*range(10)]:
+        x = x * k
+    for k in [*range(31)]:  # here
+        x = np.sin(np.cos(x * k) * np.sin(x)) + np.cos(x) - 1
+    return x
+
+
+def a_while(x: Array) -> Array:
+    k = 0
+    while k < 31:  # here
+        x = np.sin(np.cos(x * k) * np.sin(x)) + np.cos(x) - 1
+        k = int(str(k + 1))
+    return x
+
+
+def _polynomial(x: Array) -> Array:
+    return (
+        1 + x * (2 + x * (3 + x * (4 + x * (5 + x * (6 + x * (7 + x * (8 + x * (9 + x * (10 + x))))))))) + np.sin(x) * np.cos(x)
+    )
+
+
+def _large(x: Array) -> Array:
+    x = _polynomial(_polynomial(_polynomial(_polynomial(x))))
+    return _polynomial(_polynomial(_polynomial(_polynomial(x))))
+
+
+def large_callee(x: Array) -> Array:
+    y = np.sin(x)
+    y = _large(_large(y))  # here
+    return np.cos(y)
+
+
+def _fibonacci(n: int) -> int:
+    return n if n < 2 else _fibonacci(n - 1) + _fibonacci(n - 2)
+
+
+def python_alone(x: Array) -> Array:
+    y = x + 1
+    n = _fibonacci(30)  # here
+    return y + n
+
+
+def python_in_a_loop(x: Array) -> Array:
+    seen = {}
+    for i in [*range(10**6)]:  # here
+        seen[str(i)] = i
+    return x + len(seen)
+
+
+@pytest.mark.parametrize(
+    ("function", "cause"),
+    [
+        (many_iterations, Cause.UNROLLED),
+        (in_a_branch, Cause.UNROLLED),
+        (in_a_callee, Cause.UNROLLED),
+        (swallowed, Cause.UNROLLED),
+        (short_around_long, Cause.UNROLLED),
+        (long_around_short, Cause.UNROLLED),
+        (two_loops, Cause.UNROLLED),
+        (a_while, Cause.UNROLLED),
+        (large_callee, Cause.SLOW),
+        (python_alone, Cause.SLOW),
+        (python_in_a_loop, Cause.UNROLLED),
+    ],
+    ids=lambda x: getattr(x, "__name__", None),
+)
+def test_what_is_beyond_the_limits_has_a_place(function: Callable[..., Any], cause: Cause) -> None:
+    with pytest.raises(UnsupportedError) as refused:
+        trace(function, (np.ones(3),), {}, limits=TIGHT)
+    first = refused.value.stack[0]
+    assert first.function == function.__name__
+    assert LINES[first.line - 1].endswith("# here")
+    assert refused.value.cause is cause
+
+
+def straight(x: Array) -> Array:
+    x = _polynomial(x)
+    x = _polynomial(x)
+    x = _polynomial(x)
+    x = _polynomial(x)
+    x = _polynomial(x)  # here
+    x = _polynomial(x)  # here
+    x = _polynomial(x)
+    x = _polynomial(x)
+    x = _polynomial(x)
+    return _polynomial(x)
+
+
+def test_what_is_large_everywhere_is_cut_in_the_middle() -> None:
+    limits = TraceLimits(nodes=10_000, seconds=0.05)
+    refused = too_large(trace(straight, (np.ones(3),), {}, limits=limits), limits)
+    assert refused is not None
+    assert "to compile" in refused.message
+    assert LINES[refused.stack[0].line - 1].endswith("# here")
+
+
+def test_a_program_within_its_limits_is_not_too_large() -> None:
+    assert too_large(trace(many_iterations, (np.ones(3),), {}), TraceLimits()) is None
+    assert too_large(trace(_polynomial, (np.ones(3),), {}, limits=TIGHT), TIGHT) is None
+
+
+def test_bodies_count_as_operations() -> None:
+    def sums(x: Array) -> Any:
+        total = 0.0
+        for v in x:
+            total += np.sin(v) * np.cos(v) + v
+        return total
+
+    traced = trace(sums, (np.ones(50),), {}, limits=TIGHT)
+    assert len(traced.graph.nodes) < 10
+    assert too_large(traced, TraceLimits(nodes=10)) is not None
+
+
+def test_more_loop_nests_take_longer() -> None:
+    def cumulated(x: Array) -> Any:
+        for _ in [*range(n)]:
+            x = np.cumsum(np.sort(x))
+        return x
+
+    n = 1
+    few = compile_seconds(trace(cumulated, (np.ones(5),), {}).graph)
+    n = 30
+    many = compile_seconds(trace(cumulated, (np.ones(5),), {}).graph)
+    assert 0.01 < few < 0.1 < many
+
+
+def test_without_limits_a_loop_is_unrolled_as_ever() -> None:
+    assert CONFIG.max_unroll == 1000
+    assert len(trace(many_iterations, (np.ones(3),), {}).graph.nodes) >= 40
+
+
+def endless(x: Array) -> Array:
+    try:
+        for i in [*range(2000)]:
+            x = x + i
+    except Exception:
+        return x * 3
+    return x
+
+
+def test_no_handler_of_the_users_takes_an_unrolled_loop_for_the_programs_exception() -> None:
+    with pytest.raises(UnsupportedError, match="unrolled into the graph"):
+        jitml.jit(endless)(np.ones(3))
