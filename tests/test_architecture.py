@@ -266,3 +266,10 @@ def test_parts_of_a_trace_have_types() -> None:
             for known in ("np.ndarray[Any, Any]", "np.dtype[Any]", "Callable[..., Any]"):
                 text = text.replace(known, "")
             assert not re.search(r"\bAny\b", text), f"{path}:{part.lineno}: a field of {part.name} may be anything"
+
+
+def test_dataclasses_are_those_of_records() -> None:
+    """The standard library writes and compiles all methods of a class at once, which `import jitml` would wait for."""
+    wanted = re.compile(r"^from dataclasses import .*\bdataclass\b", re.MULTILINE)
+    others = [path for path in FILES if part_of(path) != "records" and wanted.search(path.read_text())]
+    assert not others, "take `dataclass` from jitml.records"

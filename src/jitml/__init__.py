@@ -11,30 +11,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jitml.api import explain, jit
-from jitml.control import cond, fori_loop, scan, while_loop
-from jitml.device.array import Array
-from jitml.device.convert import asarray, from_dlpack
-from jitml.device.registry import copies, devices
-from jitml.errors import (
-    DerivativeError,
-    DeviceFault,
-    DeviceMemoryError,
-    DTypeError,
-    JitmlError,
-    NoDeviceError,
-    NonFiniteError,
-    ShapeError,
-    TraceError,
-    UnsupportedError,
-)
-from jitml.ir.execute.debug_nans import debug_nans
-from jitml.trace.record.pytree import register_pytree_node
-from jitml.trace.values.registry import REGISTRY
-from jitml.verification.reproduce import reproduce
+from jitml import config as config  # reads the environment, and says what is wrong there
 
 if TYPE_CHECKING:
     from jitml import numpy
+    from jitml.api import explain, jit
     from jitml.autograd.api import (
         check_grads,
         checkpoint,
@@ -54,6 +35,25 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
+    from jitml.control import cond, fori_loop, scan, while_loop
+    from jitml.device.array import Array
+    from jitml.device.convert import asarray, from_dlpack
+    from jitml.device.registry import copies, devices
+    from jitml.errors import (
+        DerivativeError,
+        DeviceFault,
+        DeviceMemoryError,
+        DTypeError,
+        JitmlError,
+        NoDeviceError,
+        NonFiniteError,
+        ShapeError,
+        TraceError,
+        UnsupportedError,
+    )
+    from jitml.ir.execute.debug_nans import debug_nans
+    from jitml.trace.record.pytree import register_pytree_node
+    from jitml.verification.reproduce import reproduce
 
 __version__ = "0.1.0"
 
@@ -102,37 +102,52 @@ __all__ = [
     "while_loop",
 ]
 
-# Half of what there is to import is needed by the first trace or the first derivative only.
-_DERIVATIVES = (
-    "check_grads",
-    "checkpoint",
-    "checkpoint_name",
-    "custom_jvp",
-    "custom_vjp",
-    "grad",
-    "hessian",
-    "hvp",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "stop_gradient",
-    "value_and_grad",
-    "vjp",
-    "vmap",
+# Where each name is: what a program does not ask for, it does not wait for.
+_NAMES = {
+    "jitml.api": ("explain", "jit"),
+    "jitml.control": ("cond", "fori_loop", "scan", "while_loop"),
+    "jitml.device.array": ("Array",),
+    "jitml.device.convert": ("asarray", "from_dlpack"),
+    "jitml.device.registry": ("copies", "devices"),
+    "jitml.errors": (
+        *("DTypeError", "DerivativeError", "DeviceFault", "DeviceMemoryError", "JitmlError", "NoDeviceError", "NonFiniteError"),
+        *("ShapeError", "TraceError", "UnsupportedError"),
+    ),
+    "jitml.ir.execute.debug_nans": ("debug_nans",),
+    "jitml.trace.record.pytree": ("register_pytree_node",),
+    "jitml.verification.reproduce": ("reproduce",),
+    "jitml.autograd.api": (
+        *("check_grads", "checkpoint", "checkpoint_name", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd"),
+        *("jacobian", "jacrev", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp", "vmap"),
+    ),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_PARTS = (
+    "api",
+    "control",
+    "device",
+    "dispatch",
+    "forks",
+    "interrupts",
+    "ir",
+    "numpy",
+    "options",
+    "process",
+    "trace",
+    "verification",
 )
-REGISTRY.before_tracing(lambda: import_module("jitml.numpy"))
 
 
 def __getattr__(name: str) -> Any:
-    if name in _DERIVATIVES:
-        globals()[name] = value = getattr(import_module("jitml.autograd.api"), name)
-        return value
-    if name == "numpy":
-        return import_module("jitml.numpy")
-    raise AttributeError(f"module 'jitml' has no attribute {name!r}")
+    if name in _PARTS:
+        return import_module(f"jitml.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'jitml' has no attribute {name!r}")
+    if _HOMES[name] != "jitml.errors":
+        import_module("jitml.api")  # where the layers are joined
+    globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_DERIVATIVES, "numpy"]
+    return [*globals(), *_HOMES, *_PARTS]

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -33,6 +34,8 @@ from jitml.trace.values.type_unions import DTYPES, doubt_of, in_doubt, of_known_
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+# What fills the table, and joins the layers above; imported before the first trace, for which `import jitml` does not wait.
+FILLED_BY = ("jitml.numpy", "jitml.api")
 _OF_SCALARS: dict[Callable[..., Any], str] = {  # what NumPy's scalars compute by themselves, and what they call it when they warn
     operator.add: "add", operator.sub: "subtract", operator.mul: "multiply", operator.truediv: "divide", operator.pow: "power",
     operator.floordiv: "floor_divide", operator.mod: "remainder", operator.neg: "negative", operator.abs: "absolute",
@@ -114,7 +117,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.homes: dict[Hashable, str] = {}  # modules of functions that do not name their own
-        self._first: list[Callable[[], object]] = []
+        self._is_filled = False
         self._pending: dict[str, Callable[[ModuleType], None]] = {}
         self._lock = threading.RLock()
         hold_at_fork(self._lock)
@@ -123,10 +126,6 @@ class Registry:
         """Say who answers."""
         self.fallback, self.for_each_type = fallback, for_each_type
         self.to_arrays, self.finish_call = to_arrays, finish_call
-
-    def before_tracing(self, load: Callable[[], object]) -> None:
-        """Let `load` run before the first trace: it imports what fills the table, which `import jitml` need not wait for."""
-        self._first.append(load)
 
     def when_imported(self, module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
         """Let the decorated function register the functions of a module that only some programs import."""
@@ -139,14 +138,15 @@ class Registry:
 
     def register_imported(self) -> None:
         """Bring in what waits for the first trace, or for a module that has been imported by now."""
-        if self._first or not self._pending.keys().isdisjoint(sys.modules):
+        if not self._is_filled or not self._pending.keys().isdisjoint(sys.modules):
             uninterrupted(self._register)
 
     def _register(self) -> None:
         with self._lock:  # a second thread must not trace before the first has filled the table
-            while self._first:
-                self._first[-1]()
-                self._first.pop()
+            if not self._is_filled:
+                for module in FILLED_BY:
+                    import_module(module)
+                self._is_filled = True
             for module in [name for name in self._pending if name in sys.modules]:
                 known = set(FUNCTIONS)
                 self._pending.pop(module)(sys.modules[module])
