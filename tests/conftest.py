@@ -11,6 +11,7 @@ from collections.abc import Iterator
 os.environ.setdefault("JITML_CHECK", "1")
 # Faults are to be found here, and not answered by NumPy in silence: what is tested is the compiled program's own answer.
 os.environ.setdefault("JITML_VERIFY", "never")
+os.environ.setdefault("JITML_TRIAL", "0")  # nor is what is compiled to be dropped for being slow
 os.environ.setdefault("JITML_STRICT", "1")  # refusals are tested as such; `loose` tests are about what runs instead
 # The same on every machine, since it stands in graphs; interpreters touch all of it.
 os.environ.setdefault("JITML_SAVED_BYTES", "800000")

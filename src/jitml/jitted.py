@@ -7,14 +7,18 @@ import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
+from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, ours
+from jitml.dispatch.contest import PlainTurn, Prices
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
+from jitml.dispatch.timing import Resting, resting
 from jitml.dispatch.variants import Tries, Variants
 from jitml.errors import (
     CompilerError,
@@ -41,6 +45,7 @@ from jitml.options import (
 )
 from jitml.sections.callees import HotCallees
 from jitml.sections.kinds import Splits
+from jitml.sections.report import described
 from jitml.sections.requirements import require_no_calls
 from jitml.sections.split import SplitFunction
 from jitml.trace.asynchronous import is_aside
@@ -49,7 +54,7 @@ from jitml.trace.environment.pickling import reduced
 from jitml.trace.environment.transformed import FunctionLike
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.pytree import flatten, is_nested
-from jitml.trace.record.recording import current_trace, outside_trace
+from jitml.trace.record.recording import current_trace, frames_of_ours, outside_trace
 from jitml.trace.results import told_by_flags
 from jitml.trace.rewrite.source_texts import keep
 from jitml.trace.trace import Traced, trace
@@ -68,18 +73,29 @@ class Jit(FunctionLike):
     many threads at once.
     """
 
-    def __init__(self, function: Callable[..., Any], options: Options, require: Callable[[Traced], None] | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Options,
+        require: Callable[[Traced], None] | None = None,
+        *,
+        is_timed: bool | None = None,
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.options = options
         self._require = require  # raises what is to be said of a program that is not to be compiled
         keep(function)
         self._variants = Variants[Variant](making=lock())
-        made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath))
+        self._prices = Prices() if is_timed is None and CONFIG.trial else None
+        is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
+        made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
         self._specializer = Specializer(function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
         self._statics = static_names(function, options)
+        self._resting: Resting | None = None
         self._is_unread = False  # whether it, or what it calls, has no source
         self.splits = Splits(function, partial(_section, options), _callees(options), is_whole=not is_resumed(function))
+        self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:  # called inside another trace: part of that one
@@ -87,19 +103,20 @@ class Jit(FunctionLike):
                 return convert(self.function)(*args, **kwargs)
             with outside_trace():
                 return self(*args, **kwargs)
-        if self._is_unread or runs_as_python():
-            return self.function(*args, **kwargs)
-        if self.splits and (split := self.splits.of(args, kwargs)) is not None:
-            return self._call_split(split, args, kwargs)
+        if self._is_special or runs_as_python():
+            result = self._call_specially(args, kwargs)
+            if result is not MISS:
+                return result
         branch, why, broken = None, "", None
         try:
-            return self._call_compiled(args, kwargs)
+            result = self._call_compiled(args, kwargs)
+            return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
         except RaisingBranch as failure:
             branch = failure
         except FailedCheck:
             pass
         except SourceNotFound as error:
-            self._is_unread, why = True, error.message
+            self._is_unread, self._is_special, why = True, True, error.message
         except StarvedError as error:
             why = f"was not compiled: {error.message}; each call tries again"
         except Untraced as error:
@@ -120,22 +137,50 @@ class Jit(FunctionLike):
             return self._replay(branch, args, kwargs)
         result = self.function(*args, **kwargs)
         if broken is not None:  # tracing has raised what the function does not
+            self._is_special = True
             self.splits.refused(broken, args, kwargs)
         if why:
             warn(f"{name_of(self.function)} {why}", UncompiledWarning, stacklevel=2)
         return result
 
+    def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that is not answered by the whole function's variants; `MISS` if it may be."""
+        if self._is_unread or runs_as_python():
+            return self.function(*args, **kwargs)
+        if self._resting is not None:
+            result, is_over = self._resting.call(self.function, args, kwargs)
+            if is_over:
+                self._resting = None
+                self._is_special = bool(self.splits)
+            return result
+        if (split := self.splits.of(args, kwargs)) is not None:
+            return self._call_split(split, args, kwargs)
+        return MISS
+
+    def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A turn of plain Python."""
+        result = self.function(*args, **kwargs)
+        turn.seen()
+        if (found := resting(self.variants)) is not None:
+            self._resting, self._is_special = found, True
+        return result
+
     def _call_in_sections(self, error: JitmlError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a kind that has just been refused as a whole."""
+        self._is_special = True
         split = self.splits.refused(error, args, kwargs)
         return self.function(*args, **kwargs) if split is None else self._call_split(split, args, kwargs)
 
     def _call_split(self, split: SplitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
             result = self._variants.call(*_plain(args, kwargs))
-            if result is not MISS:
+            if result is not MISS and type(result) is not PlainTurn:
                 return result
-        return self.splits.run(split, args, kwargs)
+        result = self.splits.run(split, args, kwargs)
+        if why := self.splits.complaint():
+            said = f"{name_of(self.function)} takes most of its time as plain Python: {why}. jitml.explain shows all of it"
+            warn(said, UncompiledWarning, stacklevel=frames_of_ours() + 1)
+        return result
 
     def _replay(self, failure: RaisingBranch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Let plain Python answer a call that takes a branch which raises.
@@ -166,12 +211,19 @@ class Jit(FunctionLike):
             if result is not MISS:
                 return result
 
+        if self._prices is not None and (turn := self._prices.rented(len(self.variants))) is not None:
+            return turn
+
         def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
             require_compiler()
             call = CallArguments(key, args, kwargs, leaves)
             return contained(partial(self._specializer.make, call, self._compile, others, tries))
 
-        return self._variants.make(key, leaves, make, Tries())
+        began = perf_counter()
+        result = self._variants.make(key, leaves, make, Tries())
+        if self._prices is not None:
+            self._prices.bought(perf_counter() - began)
+        return result
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
         if not self._variants:  # later calls do not pay for it
@@ -259,6 +311,8 @@ class Jit(FunctionLike):
         """See `jitml.explain`."""
         from jitml import report  # as in _compile
 
+        if (split := self.splits.known(args, kwargs)) is not None:
+            return described(repr(self), [split])
         traced = contained(partial(self._trace, args, kwargs))
         flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
         device = device_for(traced, self.options.device, name_of(self.function))
@@ -294,7 +348,7 @@ class Jit(FunctionLike):
         self._variants.clear()
         self._specializer.forget()
         self.splits.clear()
-        self._is_unread = False
+        self._is_unread, self._resting, self._is_special = False, None, bool(self.splits)
 
     def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         positions, names = self._statics or ((), ())
@@ -343,7 +397,7 @@ def is_resumed(function: Callable[..., Any]) -> bool:
 
 def _section(options: Options, function: FunctionType, is_exact: bool) -> Jit:
     """What compiles a section."""
-    return Jit(function, _of_part(options), require_no_calls if is_exact else None)
+    return Jit(function, _of_part(options), require_no_calls if is_exact else None, is_timed=False)
 
 
 def _callee(options: Options, function: FunctionType) -> Jit:

@@ -27,6 +27,7 @@ from typing import IO, Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ.setdefault("JITML_CHECK", "1")
+os.environ.setdefault("JITML_TRIAL", "0")  # all that can be compiled is
 os.environ.setdefault("JITML_VERIFY", "never")  # what is wrong shall be found here, not repaired
 
 from programs.drawn.choices import Choices

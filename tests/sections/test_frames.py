@@ -90,3 +90,16 @@ def test_what_is_compiled_and_what_is_not() -> None:
         assert [b.text for b in split.breaks.values()] == ["stop()"]
         assert all(section.state == "compiled" for section in split.sections)
         assert len(split.sections) == 2
+
+
+def test_explain_shows_breaks_and_sections() -> None:
+    with no_trials():
+        jitted = jitml.jit(functions.leaves_early)
+        jitted(functions.X, 5)
+        told = jitml.explain(jitted, functions.X, 5).splitlines()
+    assert told[0] == "<jit leaves_early, 0 variants>: 2 sections, 1 break"
+    first = functions.leaves_early.__code__.co_firstlineno
+    assert told[1] == f"  line {first + 2}: compiled"
+    assert told[2] == f"  line {first + 3} runs as Python: stop()"
+    assert "random() would run only once" in told[3]
+    assert told[-1] == f"  lines {first + 4} to {first + 6}: compiled" or told[-1] == f"  line {first + 6}: compiled"

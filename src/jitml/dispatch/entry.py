@@ -80,6 +80,12 @@ def reaching(traced: Traced) -> Callable[[Sequence[Any]], Any]:
     return _made([*body, f"return [{inputs}], {', '.join(f'[{pairs}]' for pairs in named)}"], names)
 
 
+def admitting(traced: Traced) -> Callable[[Sequence[Any]], Any]:
+    """The function `(leaves) -> True or MISS` of one variant: whether it is for these arguments; nothing is computed."""
+    body, names = _begun(traced)
+    return _made([*body, "return True"], names)
+
+
 def _begun(traced: Traced) -> tuple[list[str], dict[str, Any]]:
     """The lines that run the host program, and the names that they refer to."""
     lines, names = traced.host.render("return MISS")

@@ -53,6 +53,7 @@ class Variant(Specialization):
     enter: what answers calls; another one once its first answer has been checked, which `checked` tells of.
     assumes: what it takes for granted of the branches that a call takes; a call that takes others is not answered by it.
     replays: calls that were answered by the function itself, by the reason why.
+    timed: whether it is used, and what it takes beside plain Python, once that is known.
     """
 
     reason: str
@@ -61,6 +62,7 @@ class Variant(Specialization):
     assumes: tuple[str, ...] = field(default=(), repr=False)
     replays: Counter[str] = field(default_factory=Counter)
     checked: str = ""
+    timed: str = ""
 
     def replayed(self, failure: FailedCheck) -> None:
         self.replays[failure.message] += 1

@@ -5,7 +5,7 @@ A kind is types and dtypes, no sizes and no values. After a few kinds, further o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitml.forks import lock
+from jitml.sections.report import complaint
 from jitml.sections.section import Compiled
 from jitml.sections.split import SplitFunction
 
@@ -50,17 +51,22 @@ class Splits:
         self._splits: dict[Hashable, SplitFunction] = {}
         self._lock = lock()
         self.seconds = 0.0  # that split calls have taken
+        self._is_told = False
 
     def __bool__(self) -> bool:
         return bool(self._splits) or not self._is_whole
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[SplitFunction]:
         return iter(dict.fromkeys(self._splits.values()))
 
     def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
         """The split that answers calls of this kind; None if they are tried whole."""
-        found = self._splits.get(kind_of(args, kwargs)) or self._splits.get(_ANY)
+        found = self.known(args, kwargs)
         return found if found is not None or self._is_whole else self._add(args, kwargs)
+
+    def known(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
+        """The split that has answered calls of this kind."""
+        return self._splits.get(kind_of(args, kwargs)) or self._splits.get(_ANY)
 
     def refused(self, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
         """The split for calls of a kind that was refused as a whole; None if it cannot be split."""
@@ -89,6 +95,14 @@ class Splits:
             return split.frame(*self._first, *args, **kwargs)
         finally:
             self.seconds += perf_counter() - began
+
+    def complaint(self) -> str:
+        """What to tell the user, once, if most of the function's time is plain Python's."""
+        if self._is_told:
+            return ""
+        found = complaint([*self], self.seconds)
+        self._is_told = bool(found)
+        return found
 
     def clear(self) -> None:
         self._splits = {}

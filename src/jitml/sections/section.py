@@ -19,6 +19,7 @@ from types import CellType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jitml.config import CONFIG
+from jitml.dispatch.contest import FIRST_LOOK, Contest, PlainTurn, in_us
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, StarvedError, UnsupportedError
@@ -31,12 +32,8 @@ if TYPE_CHECKING:
 PRICE = 0.02  # seconds that a compilation is expected to take before there has been one
 SMALL = 5e-6  # seconds of plain Python that are not worth the call of a section
 FEW = 50  # turns after which it is known to be small
-TURNS = 5  # of each before one is dropped
-CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
 MOST_VARIANTS = 8
-FIRST_LOOK = 1024  # calls after which both are timed again
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
-LOST = 3  # looks after which compiled code is dropped
 
 
 class Compiled(Protocol):
@@ -74,18 +71,6 @@ class Make(Protocol):
         ...
 
 
-class PlainTurn:
-    """A turn of plain Python: `seen` is called when its statements have ended."""
-
-    __slots__ = ("_began", "_told")
-
-    def __init__(self, told: Callable[[float], None]) -> None:
-        self._told, self._began = told, perf_counter()
-
-    def seen(self) -> None:
-        self._told(perf_counter() - self._began)
-
-
 class Section:
     """One run of statements.
 
@@ -109,13 +94,17 @@ class Section:
         self._holder: Callable[..., Any] = tuple
         self._refused, self._dropped = refused, dropped
         self.state = "not run often enough"
-        self.compiled_times: list[float] = []
-        self.plain_times: list[float] = []
-        self.spent, self.price = 0.0, PRICE
-        self.turns = self.calls = self._lost = 0
+        self.contest = Contest()
+        self.spent, self.price, self._buying = 0.0, PRICE, 0.0
+        self.turns = self.calls = 0
         self._next_look = FIRST_LOOK
         is_bought = not CONFIG.trial or not run.is_inside
         self.cell = CellType(self._buy if is_bought else self._rent)
+
+    @property
+    def seconds(self) -> float:
+        """That compiled code has taken, about, and its compilation."""
+        return self._buying + self.calls * self.contest.seconds
 
     # What the frame calls.
 
@@ -160,9 +149,14 @@ class Section:
         except FailedCheck:
             answer = None
         except (Untraced, JitmlError) as error:
+            self._bought(perf_counter() - began)
             return self._refuse(error, args)
-        self.price, self.spent = max(perf_counter() - began, PRICE), 0.0
+        self._bought(perf_counter() - began)
         return answer
+
+    def _bought(self, seconds: float) -> None:
+        self._buying += seconds
+        self.price, self.spent = max(seconds, PRICE), 0.0
 
     def _known(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that there is; None if it cannot answer."""
@@ -173,14 +167,14 @@ class Section:
 
     def _try(self, *args: Any) -> Any:
         """Compiled code and plain Python by turns."""
-        if len(self.compiled_times) > len(self.plain_times):
+        if self.contest.is_plains_turn:
             return PlainTurn(self._timed)
         began = perf_counter()
         answer = self._known(args)
         if answer is MISS:
             return self._other(args)
         if answer is not None:
-            self.compiled_times.append(perf_counter() - began)
+            self.contest.compiled_took(perf_counter() - began)
             self._decide()
         return answer
 
@@ -194,8 +188,7 @@ class Section:
     def _look(self, args: Sequence[Any]) -> Any:
         """Time both again: the next call is plain Python's."""
         self._next_look *= 2
-        self.compiled_times.clear()
-        self.plain_times.clear()
+        self.contest.again()
         self._go_on(self._try)
         return self._try(*args)
 
@@ -218,31 +211,21 @@ class Section:
         self.spent += seconds
         self.turns += 1
         if self.turns == FEW and self.spent < FEW * SMALL:
-            self._turn_off(f"too small: {self.spent / FEW * 1e6:.1f} us")
+            self._turn_off(f"too small: {in_us(self.spent / FEW)}")
             self._dropped(self)
 
     def _timed(self, seconds: float) -> None:
-        self.plain_times.append(seconds)
+        self.contest.plain_took(seconds)
         self._decide()
 
     def _decide(self) -> None:
-        if not (self.compiled_times and self.plain_times):
+        if self.contest.is_won is None:
             return
-        compiled, plain = min(self.compiled_times), min(self.plain_times)
-        is_clear = plain > max(2 * compiled, CLEAR)
-        if not is_clear and min(len(self.compiled_times), len(self.plain_times)) < TURNS:
-            return
-        self.state = f"{plain * 1e6:.0f} us plain, {compiled * 1e6:.0f} us compiled"
-        if compiled <= plain:
-            self._lost = 0
+        self.state = f"compiled: {self.contest}"
+        if self.contest.is_won:
             self._go_on(self._on)
-            return
-        self._lost += 1
-        if self.calls and self._lost < LOST:  # a noisy minute decides nothing
-            self._go_on(self._on)
-            self._next_look = self.calls + FIRST_LOOK // 16
         else:
-            self._turn_off(f"not compiled: {self.state}")
+            self._turn_off(f"not compiled: {self.contest}")
             self._dropped(self)
 
     def _turn_off(self, state: str) -> None:

@@ -9,21 +9,21 @@ otherwise (`rounding.py`). What remains is a wrong answer: the user is told, has
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import Any
 
 from jitml.config import CONFIG
 from jitml.dispatch.entry import MISS, bind, reaching
 from jitml.dispatch.specialize import Variant, call_of
+from jitml.dispatch.timing import Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import runs_as_python
 from jitml.records import dataclass, field, replace
-from jitml.trace.record.recording import is_jitmls
+from jitml.trace.record.recording import frames_of_ours
 from jitml.trace.record.threads import others_run
 from jitml.trace.trace import Traced
 from jitml.verification.looks import Watching, look, told_by
@@ -70,6 +70,7 @@ class Verification:
         every: see `cadence`.
         fast: whether arithmetic is not NumPy's own.
         settle: takes what `enter` is to be from now on, and what is to be said of the variant.
+        took: takes what the compiled program and the plain function took, in seconds, for an answer that was right.
     """
 
     function: Callable[..., Any]
@@ -80,11 +81,18 @@ class Verification:
     every: int
     fast: bool
     settle: Callable[[Enter, str], None]
+    took: Callable[[float, float], None] = lambda compiled, plain: None
     calls: int = 0
     tries: int = 0
     watching: Watching | None = None
     callers: dict[object, None] = field(default_factory=dict)  # the first one checks: an interrupt may leave a lock closed
+    seconds: float = 0.0  # that the last compiled call took
     reach: Enter | None = None  # what the program is given, and what it changes
+
+    @property
+    def spent(self) -> float:
+        """Seconds that looking at arguments has taken."""
+        return 0.0 if self.watching is None else self.watching.seconds
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         if runs_as_python():
@@ -145,7 +153,9 @@ class Verification:
             return self.enter(leaves)
         assert state is not None
         seen = told_by(state, _named(self.function, args, kwargs)) if self.every == _FIRST else {}
+        began = perf_counter()
         result, raised = self._compiled(leaves)
+        self.seconds = perf_counter() - began
         if result is MISS:
             return MISS
         if self.watching is None:
@@ -234,6 +244,7 @@ class Verification:
         watching = self.watching
         assert watching is not None
         watching.answers.append(trial.verdict(self.calls))
+        self.took(self.seconds, trial.plain_seconds)
         watching.is_slow = trial.seconds > _LONG
         is_done = self.every == _FIRST and watching.is_over
         self.settle(self.enter if is_done else self, watching.verdict() if self.every == _FIRST else watching.answers.pop())
@@ -243,21 +254,36 @@ class Verification:
             f"{self.name} was compiled wrongly: {difference}. This call has NumPy's answer, and so have others like it from now "
             f"on. This is a bug in jitml: please report it with what `jitml.reproduce()` writes, a script and the arguments."
         )
-        warnings.warn(text, WrongResultWarning, stacklevel=_frames_of_ours() + 1)
+        warnings.warn(text, WrongResultWarning, stacklevel=frames_of_ours() + 1)
 
 
-def have_checked(function: Callable[..., Any], name: str, every: int, fast: bool, variant: Variant, key: Hashable) -> None:
-    """Have a new variant's answers compared with plain Python's.
+def have_checked(
+    function: Callable[..., Any], name: str, every: int, fast: bool, is_timed: bool, variant: Variant, key: Hashable
+) -> None:
+    """Have a new variant's answers compared with plain Python's, and what both take.
 
     Args:
+        is_timed: whether it is to be used only if it is faster.
         key: the structure of its arguments.
     """
+    timed = Timed(variant, variant.enter, lambda: 0.0 if check is None else check.spent) if is_timed else None
+    check: Verification | None = None
 
     def settle(enter: Enter, said: str) -> None:
-        variant.enter, variant.checked = enter, said
+        variant.checked = said
+        if timed is None:
+            variant.enter = enter
+        else:
+            timed.settled(enter, is_last=enter is not check)
 
     if every != _NEVER:
-        variant.enter = Verification(function, name, variant.enter, variant.traced, partial(call_of, key), every, fast, settle)
+        check = Verification(function, name, variant.enter, variant.traced, partial(call_of, key), every, fast, settle)
+        if timed is not None:
+            check.took = timed.took
+    first = check or variant.enter
+    if timed is not None:
+        timed.settled(first, is_last=check is None)
+    variant.enter = timed or first
 
 
 def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, str]]:
@@ -275,12 +301,3 @@ def _answered(outcome: CallOutcome) -> Any:
 
 def _refuse(*_: Any) -> Any:
     raise FailedCheck("an answer of this variant was not NumPy's")
-
-
-def _frames_of_ours() -> int:
-    """How many frames are between the caller and the user's line."""
-    count = 0
-    frame = sys._getframe(1)
-    while frame is not None and is_jitmls(frame.f_code.co_filename):
-        frame, count = frame.f_back, count + 1  # type: ignore[assignment]  # None at the outermost frame ends the loop
-    return count

@@ -65,6 +65,15 @@ def is_jitmls(file: str) -> bool:
     return file.startswith(_JITML) and not is_converted(file)
 
 
+def frames_of_ours() -> int:
+    """How many frames are between the caller and the user's line."""
+    count = 0
+    frame = sys._getframe(1)
+    while frame is not None and is_jitmls(frame.f_code.co_filename):
+        frame, count = frame.f_back, count + 1  # type: ignore[assignment]  # None at the outermost frame ends the loop
+    return count
+
+
 def home_of(cls: Any) -> str:
     """The module of a class, as it says; nothing where that is no text, as of Cython's class of functions."""
     home = cls.__module__

@@ -1,0 +1,91 @@
+"""Contests and prices: which of two is used, and when is a further program worth its compilation?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.config import CONFIG
+from jitml.dispatch.contest import TURNS, Contest, PlainTurn, Prices
+from jitml.dispatch.timing import Timed
+
+
+def fought(compiled: float, plain: float, contest: Contest | None = None) -> Contest:
+    contest = contest or Contest()
+    for _ in range(TURNS):
+        if contest.is_won is None:
+            contest.compiled_took(compiled)
+        if contest.is_won is None:
+            assert contest.is_plains_turn
+            contest.plain_took(plain)
+    return contest
+
+
+def test_the_faster_one_wins() -> None:
+    assert fought(1e-5, 2e-5).is_won is True
+    assert fought(2e-5, 1e-5).is_won is False
+
+
+def test_one_turn_is_enough_where_it_is_clear() -> None:
+    contest = Contest()
+    contest.compiled_took(1e-3)
+    contest.plain_took(1e-2)
+    assert contest.is_won is True
+
+
+def test_a_noisy_minute_decides_nothing() -> None:
+    contest = fought(1e-5, 2e-5)
+    for won in (True, True, False):
+        contest.again()
+        assert fought(2e-5, 1e-5, contest).is_won is won
+
+
+def test_further_programs_are_paid_for() -> None:
+    prices = Prices()
+    assert prices.rented(0) is None
+    prices.bought(1e-4)
+    turn = prices.rented(1)
+    assert isinstance(turn, PlainTurn)
+    assert prices.rented(1) is not None
+    prices._ran(2e-4)
+    assert prices.rented(1) is None
+
+
+@pytest.fixture
+def trials() -> Iterator[None]:
+    object.__setattr__(CONFIG, "trial", True)
+    yield
+    object.__setattr__(CONFIG, "trial", False)
+
+
+@pytest.mark.usefixtures("trials")
+def test_what_is_slower_is_not_used() -> None:
+    """Ten thousand calls of a function that NumPy answers faster than anything can be called."""
+
+    @jitml.jit(verify="never")
+    def same(x: object) -> object:
+        return x
+
+    x = np.ones(3)
+    for _ in range(100):
+        assert same(x) is x
+    (variant,) = same.variants
+    assert variant.timed.startswith("not used")
+    assert isinstance(variant.enter, Timed)
+
+
+@pytest.mark.usefixtures("trials")
+def test_larger_work_is_timed_again() -> None:
+    @jitml.jit(verify="never", dynamic=True)
+    def waves(x: np.ndarray) -> np.ndarray:
+        return np.sin(x) * np.cos(x) + np.exp(-x * x)
+
+    small, large = np.ones(1), np.linspace(0, 1, 300_000)
+    for _ in range(40):
+        waves(small)
+    for _ in range(60):
+        np.testing.assert_allclose(waves(large), waves.function(large), rtol=1e-12)
+    assert waves.variants[-1].timed.startswith("used") or waves.variants[0].timed.startswith("used")
