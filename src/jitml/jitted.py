@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from types import FunctionType
@@ -43,6 +42,7 @@ from jitml.options import (
     name_of,
     static_names,
 )
+from jitml.records import replace
 from jitml.sections.callees import HotCallees
 from jitml.sections.kinds import Splits
 from jitml.sections.report import described
