@@ -5,7 +5,7 @@ When one of these fails, the first pair of layers that disagrees is where to loo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,14 +23,16 @@ from jitml.ir.op import recording
 from jitml.ir.passes import run_passes
 from jitml.ir.printer import show
 from jitml.ir.text.parser import parse
-from jitml.ir.types import DTYPES, Aval
+from jitml.ir.types import DTYPES, Aval, DType
 from jitml.kernels.program import KernelProgram
 from jitml.kernels.text.printer import show_program
 from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
+from support import effort
+from support.effort import FULL
 from support.fused import fuse
-from support.op_cases import CASES, results
+from support.op_cases import CASES, OpCase, Sample, results
 from support.sized import padded
 from support.strategies import (
     Program,
@@ -76,12 +78,20 @@ def fused(program: Program, *, rolls: bool = True) -> KernelProgram:
     return kernels
 
 
+def samples_of(case: OpCase) -> Iterator[tuple[Sample, list[DType]]]:
+    """Each sample in some dtypes, by turns: all samples of an op together in all."""
+    dtypes = [*filter(DTYPES_TRIED.__contains__, case.dtypes)]
+    apart = 1 if FULL else min(3, len(case.samples))
+    for n, sample in enumerate(case.samples):
+        yield sample, dtypes[n % apart :: apart]
+
+
 def single(name: str) -> list[Program]:
     """The samples of an op's row, as graphs of one node."""
     case = CASES[name]
     programs = []
-    for sample in case.samples:
-        for dtype in filter(DTYPES_TRIED.__contains__, case.dtypes):
+    for sample, dtypes in samples_of(case):
+        for dtype in dtypes:
             args = [np.asarray(a) for a in case.inputs(sample, dtype)]
             b = GraphBuilder()
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in args]
@@ -126,11 +136,11 @@ def test_flips_of_every_layout(layout: str) -> None:
 
 
 def together(name: str) -> Program:
-    """All samples of an op's row, of all dtypes, as one graph."""
+    """All samples of an op's row as one graph."""
     case = CASES[name]
     b, args, outputs = GraphBuilder(), [], []
-    for sample in case.samples:
-        for dtype in filter(DTYPES_TRIED.__contains__, case.dtypes):
+    for sample, dtypes in samples_of(case):
+        for dtype in dtypes:
             own = [np.asarray(a) for a in case.inputs(sample, dtype)]
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in own]
             with recording(b):
@@ -166,7 +176,7 @@ def test_drawn_programs_through_fusion_and_memory(program: Program) -> None:
             np.testing.assert_array_equal(after, before)
 
 
-@drawn(max_examples=60)
+@drawn(max_examples=effort.drawn(25, 60))
 @given(region_programs())
 def test_drawn_regions_through_passes_fusion_and_memory(program: Program) -> None:
     """As regions of kernels, and as kernels of plain loops where they can be."""

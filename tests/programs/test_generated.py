@@ -24,7 +24,7 @@ def agrees(program: Drawn) -> str | None:
 
 
 # What `make fuzz` draws thousands of: enough to see that something is broken.
-@pytest.mark.parametrize("batch", range(drawn(8, 24)))
+@pytest.mark.parametrize("batch", range(drawn(5, 24)))
 def test_numbered_programs(batch: int) -> None:
     for number in range(10 * batch, 10 * batch + 10):
         program = write_program(Choices.seeded(f"ci:{number}"))
@@ -51,7 +51,7 @@ def test_statements_that_break_are_drawn() -> None:
     assert sum(any(word in text.partition("def program")[2] for word in breaking) for text in texts) >= 9
 
 
-@settings(max_examples=drawn(20, 60), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(12, 60), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_drawn_programs(program: Drawn) -> None:
     assert agrees(program) is None

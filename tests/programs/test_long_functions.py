@@ -13,7 +13,7 @@ import jitml
 from jitml.config import CONFIG
 
 Array = np.ndarray[Any, Any]
-N = 32
+N = 16
 
 
 @pytest.fixture(autouse=True)

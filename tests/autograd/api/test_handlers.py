@@ -13,6 +13,7 @@ from scipy import signal
 
 import jitml
 from jitml.errors import UnsupportedError
+from support.effort import named, pairs
 
 Function = Callable[..., Any]
 Array = np.ndarray[Any, Any]
@@ -307,6 +308,9 @@ TRANSFORMS: dict[str, Callable[[Function], Function]] = {
 }
 
 
+CASES = pairs(PROGRAMS, TRANSFORMS, each=3)
+
+
 def by_differences(f: Function, x: Array) -> tuple[Any, Array]:
     steps = 1e-6 * np.eye(3)
     return f(x), np.array([(f(x + step) - f(x - step)) / 2e-6 for step in steps])
@@ -319,8 +323,7 @@ def outcome(f: Function, x: Array) -> Any:
         return type(error), str(error)
 
 
-@pytest.mark.parametrize("name", TRANSFORMS)
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("program", "name"), CASES, ids=named(CASES))
 def test_handlers_are_differentiated_where_they_are_entered(program: Function, name: str) -> None:
     transformed = TRANSFORMS[name](program)
     is_of_caller = program is a_floating_point_error_of_the_caller

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from jitml import UnsupportedError, grad, jit, vmap
+from support.effort import named, pairs
 
 rng = np.random.default_rng(3)
 X, Z = rng.normal(size=(2, 5, 7))
@@ -225,8 +226,14 @@ def stacked(f: Callable[..., Any]) -> np.ndarray:
     return np.stack([f(x, z) for x, z in zip(X, Z)])
 
 
-@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+def eager(f: Callable[..., Any]) -> Callable[..., Any]:
+    return f
+
+
+CASES = pairs(FUNCTIONS, [jit, eager])
+
+
+@pytest.mark.parametrize(("f", "finish"), CASES, ids=named(CASES))
 def test_values_and_gradients(f: Callable[..., Any], finish: Any) -> None:
     def loss(x, z):
         return np.sin(f(x, z) * 1.0).sum()
@@ -312,8 +319,7 @@ def result_or_error(f: Callable[..., Any]) -> Any:
             return type(error).__mro__, str(error).partition("\n")[0]
 
 
-@pytest.mark.parametrize("name", PICKS)
-@pytest.mark.parametrize("finish", [lambda f: f, jit], ids=["eager", "jitted"])
+@pytest.mark.parametrize(("name", "finish"), pairs(PICKS, [jit, eager]), ids=named(pairs(PICKS, [jit, eager])))
 def test_rows_that_pick_all_one_or_none(name: str, finish: Any) -> None:
     """The loop over the rows decides, also what is raised: what is returned has rows of one size, or none."""
     batched = finish(vmap(PICKS[name]))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
+from support.effort import named, pairs
 
 Function = Callable[[Any], Any]
 COUNT = 1500  # more iterations than a loop is unrolled to
@@ -264,8 +265,10 @@ def calls(dtype: Any) -> list[Any]:
     return [numbers, np.zeros(COUNT, dtype), late, last]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8", "bool"])
-@pytest.mark.parametrize("function", LOOPS, ids=lambda f: f.__name__)
+CASES = pairs(LOOPS, ["float64", "int32", "bool", "float32", "int64", "uint8"], each=2)
+
+
+@pytest.mark.parametrize(("function", "dtype"), CASES, ids=named(CASES))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_value_and_the_type_are_numpys(function: Function, dtype: str) -> None:
     compiled = jitml.jit(function)

@@ -15,6 +15,7 @@ from tests.trace.effects.outside.table import ROWS
 
 import jitml
 from jitml.trace.environment.snapshot import Snapshot
+from support.effort import named, pairs
 
 Array = np.ndarray[Any, Any]
 XS = [np.array([1.0, 2.0, 3.0]), np.array([-1.0, -2.0, -3.0]), np.array([4.0, 5.0, 6.0]), np.array([1.0, 0.5, 3.0])]
@@ -49,9 +50,11 @@ def loop(act: Callable[..., Any]) -> Callable[[Array], Array]:
     return f
 
 
+CASES = pairs(ROWS, [straight, loop, branch])
+
+
 @pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
-@pytest.mark.parametrize("shape", [straight, branch, loop], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("make", ROWS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("make", "shape"), CASES, ids=named(CASES))
 def test_as_in_python_or_refused(make: Callable[[], Any], shape: Callable[..., Any]) -> None:
     outcome(make, shape)
 

@@ -11,6 +11,7 @@ import optree
 import pytest
 
 import jitml
+from support.effort import pairs
 
 Array = np.ndarray[Any, Any]
 
@@ -220,8 +221,7 @@ MAKES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", MAKES)
-@pytest.mark.parametrize("n", [3, 32, 33, 70])
+@pytest.mark.parametrize(("name", "n"), pairs(MAKES, [3, 32, 70, 33], each=2))
 def test_arrays_of_lists_of_numbers(n: int, name: str) -> None:
     compiled = jitml.jit(MAKES[name], verify="never")
     for first in (0, 5, 2.5, True, -3, 0):

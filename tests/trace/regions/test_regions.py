@@ -18,9 +18,10 @@ from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph
 from jitml.trace.record.pytree import flatten
 from jitml.trace.trace import Traced, trace
+from support.effort import drawn
 
 _LETTERS = {"loop": "l", "while_": "w", "cond": "c"}
-_SEEDS = 4
+_SEEDS = drawn(2, 4)
 _TABLES = (
     *(region_programs, ending_programs, nest_programs),
     *(while_programs, list_programs, queue_programs, resizing_programs),

@@ -11,6 +11,7 @@ import pytest
 
 import jitml
 from jitml.errors import UnsupportedError
+from support.effort import named, pairs
 
 Function = Callable[[Any], Any]
 COUNT = 1500  # more iterations than a loop is unrolled to
@@ -306,8 +307,10 @@ def calls(count: int, dtype: Any) -> list[Any]:
     return [(np.arange(count) * 7 % 11 % 5).astype(dtype), np.zeros(count, dtype), early, late]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
-@pytest.mark.parametrize("function", LOOPS, ids=lambda f: f.__name__)
+CASES = pairs(LOOPS, ["float64", "float32", "int32"])
+
+
+@pytest.mark.parametrize(("function", "dtype"), CASES, ids=named(CASES))
 def test_loops_stay_loops(function: Function, dtype: str) -> None:
     compiled = jitml.jit(function)
     for x in calls(COUNT, dtype):

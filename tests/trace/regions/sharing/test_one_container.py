@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from programs.small import check
+from support.effort import pairs
 
 NESTS = {
     "if": "if x[{n}] > -9:",
@@ -15,6 +16,8 @@ NESTS = {
     "rows": "for v{n} in x:",
     "while": "while c{n} < 2:\n    c{n} += 1",
 }
+TWO = list(itertools.product(NESTS, NESTS))
+THREE = list(itertools.product(NESTS, NESTS, ("for", "while")))
 # What is inside, and what tells afterwards whether the two are one.
 CONTAINERS = {
     "a list": (["a = [x[0], 1]", "b = a"], "b.append(2)"),
@@ -25,8 +28,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
-@pytest.mark.parametrize("nest", list(itertools.product(NESTS, NESTS)), ids="-".join)
+@pytest.mark.parametrize(("nest", "name"), pairs(TWO, CONTAINERS, each=2))
 def test_it_is_one_object(nest: tuple[str, str], name: str) -> None:
     inside, after = CONTAINERS[name]
     lines = ["c0 = c1 = 0"]
@@ -46,8 +48,7 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize("name", TAKEN)
-@pytest.mark.parametrize("nest", list(itertools.product(NESTS, NESTS)), ids="-".join)
+@pytest.mark.parametrize(("nest", "name"), pairs(TWO, TAKEN, each=2))
 def test_what_may_be_unbound_is_one_object_with_what_is_taken_of_it(nest: tuple[str, str], name: str) -> None:
     made, taken, after = TAKEN[name]
     lines = ["c0 = c1 = 0"]
@@ -64,8 +65,7 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGED)
-@pytest.mark.parametrize("nest", list(itertools.product(NESTS, NESTS, ("for", "while"))), ids="-".join)
+@pytest.mark.parametrize(("nest", "name"), pairs(THREE, CHANGED))
 def test_what_a_loop_changes_is_one_object_with_what_it_was_taken_of(nest: tuple[str, str, str], name: str) -> None:
     made, taken, changes = CHANGED[name]
     lines = ["c0 = c1 = c2 = 0"]
