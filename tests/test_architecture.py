@@ -52,7 +52,7 @@ ROOMS = {
     "numpy": (
         *("support", "ufuncs", "arrays", "reductions", "building", "selection", "linear_algebra", "numerics", "python", ""),
     ),
-    "autograd": ("core", "rewrites", "reverse", "batching", "arguments", "rules/batching", "rules", "api", ""),
+    "autograd": ("core", "rewrites", "reverse", "batching", "arguments", "rules/batching", "rules", "tape", "api", ""),
     "kernels": ("", "analysis", "text", "verify"),
     "fusion": (
         *(

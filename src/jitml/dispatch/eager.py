@@ -229,10 +229,10 @@ def attempt(
     if current_trace() is not None:
         program = make()
         return _unheard_of(program)(f, *args, **kwargs), program
-    identity = key, _identity(f)
-    variants = _transforms.get(identity)
+    whose = key, identity(f)
+    variants = _transforms.get(whose)
     if variants is None or is_debugging():
-        variants = _new_variants(identity)
+        variants = _new_variants(whose)
     leaves: Sequence[Any] = (Callee(f), *args, *kwargs.values())
     group: Hashable = (len(args), *kwargs) if kwargs else len(args)
     result = variants.call(group, leaves, tries)
@@ -280,16 +280,16 @@ def _unheard_of(program: Callable[..., Any]) -> Callable[..., Any]:
     return unheard_of
 
 
-def _identity(f: Any) -> Hashable:
+def identity(f: Any) -> Hashable:
     """Functions of the same code are told apart by what they load, which is guarded, and so are those that are made of them."""
     if type(f) is FunctionType:
         return id(f) if is_library(f) else f.__code__
     if isinstance(f, Transformed):
-        return Transformed, f.key, _identity(f.__wrapped__)
+        return Transformed, f.key, identity(f.__wrapped__)
     if type(f) is MethodType:
-        return MethodType, id(f.__self__), _identity(f.__func__)
+        return MethodType, id(f.__self__), identity(f.__func__)
     if type(f) is partial:
-        return partial, _identity(f.func), len(f.args), *f.keywords
+        return partial, identity(f.func), len(f.args), *f.keywords
     return id(f)
 
 

@@ -18,6 +18,8 @@ from jitml.autograd.batching.ragged import Given, Ragged, RaggedRows
 from jitml.autograd.batching.vmap import spread_ragged
 from jitml.autograd.core.batch import Batch, Batched, Operand
 from jitml.autograd.reverse.budget import shared_by_rows
+from jitml.autograd.tape.calls import converted
+from jitml.autograd.tape.custom import is_taped
 from jitml.dispatch.eager import TransformTries, attempt, heeded, is_programs_own
 from jitml.errors import DTypeError, RowsDiffer, ShapeError
 from jitml.interrupts import pass_on
@@ -71,6 +73,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
         trace, tries = current_trace(), TransformTries()
+        if trace is None and is_taped((args, kwargs)):  # what is differentiated as it runs is not captured
+            return _one_by_one(converted(f), _rows(in_axes, args, kwargs), out_axes)
         is_stepping = trace is not None and trace.errors.steps is not None  # each row may raise, and handle, something of its own
         rows: list[Any] = _rows(in_axes, args, kwargs) if is_stepping else []
         if not rows:

@@ -15,6 +15,9 @@ import numpy as np
 from jitml.autograd.api.calls import Called, Container, of_its_own, trace_call, with_captured
 from jitml.autograd.api.custom_rules import trace_backward_rule, trace_forward_rule, trace_jvp_rule, varies
 from jitml.autograd.core.levels import levels
+from jitml.autograd.tape.calls import converted
+from jitml.autograd.tape.custom import call_with_jvp, call_with_vjp, is_taped, not_given
+from jitml.autograd.tape.tape import current_tape
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
@@ -49,6 +52,13 @@ class _Custom(FunctionLike, ABC):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is None:
+            if is_taped((args, kwargs)):
+                return self._on_tape(self._positional(args, kwargs))
+            if current_tape() is not None:
+                result = of_its_own(converted(self.function)(*args, **kwargs))
+                if is_taped(result) and not is_taped((args, kwargs)):
+                    raise not_given(self.name)
+                return result
             return of_its_own(self.function(*args, **kwargs))
         if not levels():
             return of_its_own(convert(self.function)(*args, **kwargs))
@@ -64,6 +74,22 @@ class _Custom(FunctionLike, ABC):
         call = trace_call(self.name, functools.partial(whole, self.function), arguments, 0)
         results = self._record(arguments, call, whole, [constant[n] for n in sorted(constant)], levels() - 1)
         return call.result.show_alike(results)
+
+    def _on_tape(self, args: tuple[Any, ...]) -> Any:
+        """A call in a function that is differentiated as it runs."""
+        self._require_given(len(args))
+        constant = {n % len(args): args[n] for n in self.nondiff_argnums}
+
+        def whole(f: Function, *varying: Any) -> Any:
+            remaining = iter(varying)
+            return f(*(constant[n] if n in constant else next(remaining) for n in range(len(args))))
+
+        varying = [arg for n, arg in enumerate(args) if n not in constant]
+        return self._taped(varying, whole, [constant[n] for n in sorted(constant)])
+
+    @abstractmethod
+    def _taped(self, varying: Sequence[Any], whole: Function, constant: Sequence[Any]) -> Any:
+        """Enter the call on the tape; its result."""
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in their places, with defaults for those that are not given: what the rule gets."""
@@ -209,6 +235,11 @@ class custom_jvp(_Custom):  # used as a function
 
         self.rule = rule
 
+    def _taped(self, varying: Sequence[Any], whole: Function, constant: Sequence[Any]) -> Any:
+        if self.rule is None:
+            raise self._no_rule("defjvp")
+        return call_with_jvp(self.name, varying, whole, self.function, functools.partial(self.rule, *constant))
+
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
         function = self._seen("rule")
         if function is None:
@@ -254,6 +285,12 @@ class custom_vjp(_Custom):  # used as a function
         """Set the rule."""
         _require_rules("defvjp", fwd, bwd)
         self.rules = fwd, bwd
+
+    def _taped(self, varying: Sequence[Any], whole: Function, constant: Sequence[Any]) -> Any:
+        if self.rules is None:
+            raise self._no_rule("defvjp")
+        fwd, bwd = self.rules
+        return call_with_vjp(self.name, varying, whole, fwd, functools.partial(bwd, *constant))
 
     def _record(self, arguments: Container, call: Called, whole: Function, constant: list[Any], level: int) -> Sequence[Value]:
         rules = self._seen("rules")

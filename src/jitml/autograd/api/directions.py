@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from jitml.autograd.api.linear import LinearMap
-from jitml.autograd.api.running import Function, forward, inline, leaves_like, require_sequence
+from jitml.autograd.api.running import Function, forward, inline, leaves_like, require_sequence, run_or_tape
 from jitml.autograd.arguments.point import FunctionPoint, trace_point
 from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.core.transpose import zeros
 from jitml.autograd.reverse.linearize import Linearized, LinearSplit, split
 from jitml.autograd.rules.calls import expand_pulls
-from jitml.dispatch.eager import run
+from jitml.autograd.tape.transforms import Recorded, recorded
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
+from jitml.records import dataclass, replace
 from jitml.trace.environment.arguments import Unchanging
 from jitml.trace.hooks.convert import require_function
-from jitml.trace.record.pytree import flatten
+from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.values.boxing import wrap
 from jitml.trace.values.kinds import rebuilt
 
@@ -39,15 +41,39 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     (array([1., 0.]),)
     """
     require_function("vjp", f)
-    (y, residuals, aux), program = run(("vjp", has_aux), lambda: _Vjp(has_aux), f, primals, {})
+    on_tape = partial(_on_tape, "vjp", f, primals, has_aux)
+    (y, residuals, aux), program = run_or_tape(("vjp", has_aux), lambda: _Vjp(has_aux), f, primals, {}, on_tape)
     pull = Pullback(program.found, residuals)
     return (y, pull, aux) if has_aux else (y, pull)
+
+
+@dataclass(frozen=True, eq=False)
+class _OnTape:
+    """The derivative of a function that has run on a tape, as a linear map."""
+
+    what: str
+    point: Recorded
+
+    def __call__(self, residuals: Sequence[Any], x: Any) -> Any:
+        point = self.point
+        if self.what == "vjp":
+            cotangents = point.fitting("vjp: the cotangent", x, of_arguments=False)
+            return unflatten(point.spec, point.pull(cotangents))
+        directions = point.fitting("linearize: the tangent", x, of_arguments=True)
+        return unflatten(point.result_spec, point.push(directions))
+
+
+def _on_tape(what: str, f: Function, primals: Sequence[Any], has_aux: bool) -> Any:
+    places = range(len(primals))
+    with recorded(what, f, primals, {}, places, has_aux=has_aux, keeps_all=what == "linearize") as point:
+        linear = _OnTape(what, point)
+        return (point.value, (), point.aux), SimpleNamespace(found=linear)
 
 
 class Pullback(Unchanging):
     """A function's derivative at one point, transposed: cotangents of the result in, cotangents of the arguments out."""
 
-    def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:
+    def __init__(self, linear: LinearMap | _OnTape, residuals: tuple[Any, ...]) -> None:
         self._linear, self._residuals = linear, residuals
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
@@ -124,7 +150,15 @@ def pushed(what: str, f: Function, primals: Sequence[Any], tangents: Sequence[An
         return (*pair, aux) if has_aux else pair
 
     given = require_sequence(f"{what}: primals", primals), require_sequence(f"{what}: tangents", tangents)
-    return run((what, has_aux), lambda: program, f, given, {}, given[0])[0]
+    on_tape = partial(_pushed_on_tape, what, f, *given, has_aux)
+    return run_or_tape((what, has_aux), lambda: program, f, given, {}, on_tape, given[0])[0]
+
+
+def _pushed_on_tape(what: str, f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any:
+    with recorded(what, f, primals, {}, range(len(primals)), has_aux=has_aux, keeps_all=True) as point:
+        directions = point.fitting(f"{what}: the tangent", tangents, of_arguments=True)
+        pair = point.value, unflatten(point.result_spec, point.push(directions))
+        return ((*pair, point.aux) if has_aux else pair), None
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -141,7 +175,8 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     (np.float64(2.0), np.float64(3.0))
     """
     require_function("linearize", f)
-    (y, residuals, aux), program = run(("linearize", has_aux), lambda: _Linearize(has_aux), f, primals, {})
+    on_tape = partial(_on_tape, "linearize", f, primals, has_aux)
+    (y, residuals, aux), program = run_or_tape(("linearize", has_aux), lambda: _Linearize(has_aux), f, primals, {}, on_tape)
     push = Pushforward(program.found, residuals)
     return (y, push, aux) if has_aux else (y, push)
 
@@ -149,7 +184,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 class Pushforward(Unchanging):
     """A function's derivative at one point: tangents of the arguments in, a tangent of the result out."""
 
-    def __init__(self, linear: LinearMap, residuals: tuple[Any, ...]) -> None:
+    def __init__(self, linear: LinearMap | _OnTape, residuals: tuple[Any, ...]) -> None:
         self._linear, self._residuals = linear, residuals
 
     def __call__(self, *tangents: Any) -> Any:

@@ -6,12 +6,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from jitml.autograd.api.running import ArgumentChoice, Function, forward, inline
+from jitml.autograd.api.running import ArgumentChoice, Function, forward, inline, run_or_tape
 from jitml.autograd.arguments.point import Domain, trace_point
-from jitml.dispatch.eager import run
+from jitml.autograd.tape.transforms import recorded
 from jitml.ir import ops
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.hooks.convert import require_function
+from jitml.trace.record.pytree import unflatten
 
 
 def grad(
@@ -88,16 +89,23 @@ def derived(
         (y,), aux = point.rebuild(outputs[: derivative.outputs])
         one = ops.full(value=1.0, shape=(), dtype=point.results[0].dtype)
         slopes = inline(derivative.pull, [*outputs[derivative.outputs :], *(one for _ in derivative.moving)])
-        gradients = point.arguments.show(slopes)
+        return shown(y, point.arguments.show(slopes), aux)
+
+    def shown(y: Any, gradients: Any, aux: Any) -> Any:
         slope = gradients[0] if choice.is_one else gradients
         if with_value:
             return ((y, aux) if has_aux else y), slope
         return (slope, aux) if has_aux else slope
 
+    def on_tape(*args: Any, **kwargs: Any) -> Any:
+        places = choice.places(what, f, args, kwargs)
+        with recorded(what, f, args, kwargs, places, has_aux=has_aux, domain=domain) as point:
+            return shown(point.value, unflatten(point.spec, point.pull(point.ones())), point.aux), None
+
     key = (what, choice.key, has_aux, holomorphic, with_value)
 
     @functools.wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        return run(key, lambda: program, f, args, kwargs)[0]
+        return run_or_tape(key, lambda: program, f, args, kwargs, functools.partial(on_tape, *args, **kwargs))[0]
 
     return Transformed(key, gradient, again)

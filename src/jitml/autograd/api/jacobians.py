@@ -14,7 +14,7 @@ from typing import Any
 
 from jitml.autograd.api.directions import pushed
 from jitml.autograd.api.gradients import derived, grad
-from jitml.autograd.api.running import ArgumentChoice, Function, inline, require_sequence, rows_of
+from jitml.autograd.api.running import ArgumentChoice, Function, inline, require_sequence, rows_of, run_or_tape
 from jitml.autograd.arguments.point import Domain, FunctionPoint, trace_point
 from jitml.autograd.batching.vmap import spread
 from jitml.autograd.core.batch import Batched
@@ -22,7 +22,7 @@ from jitml.autograd.core.jvp import push
 from jitml.autograd.core.transpose import transpose_graph, zeros
 from jitml.autograd.reverse.linearize import LinearSplit, split, trimmed
 from jitml.autograd.rules.calls import expand_pulls
-from jitml.dispatch.eager import run
+from jitml.autograd.tape.transforms import Recorded, Seen, recorded
 from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
@@ -30,12 +30,14 @@ from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import I64, Aval
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.hooks.convert import require_function
+from jitml.trace.record.pytree import unflatten
 from jitml.trace.record.recording import user_source
 from jitml.trace.values.boxing import fresh, scalar
 from jitml.trace.values.kinds import rebuilt
 
 # One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
 Block = Value | None
+_Seen = FunctionPoint | Seen
 Blocks = Callable[[LinearSplit, Sequence[Value], FunctionPoint], list[list[Block]]]
 
 
@@ -100,7 +102,7 @@ def jacobian(
            [2., 1.]])
     """
 
-    def cheaper(point: FunctionPoint) -> Blocks:
+    def cheaper(point: _Seen) -> Blocks:
         complex_arguments, complex_results = (any(v.dtype.kind == "c" for v in vs) for vs in (point.inputs, point.results))
         if complex_arguments and complex_results and not holomorphic:
             raise DerivativeError(
@@ -169,7 +171,7 @@ def _jacobian(
     choice: ArgumentChoice,
     has_aux: bool,
     domain: Domain,
-    mode: Callable[[FunctionPoint], Blocks],
+    mode: Callable[[_Seen], Blocks],
     *,
     all_at_once: bool = True,
     again: functools.partial[Function],
@@ -188,13 +190,30 @@ def _jacobian(
         whole = rebuilt(point.result.spec, list(rows))
         return (whole, aux) if has_aux else whole
 
+    def on_tape(*args: Any, **kwargs: Any) -> Any:
+        places = choice.places(what, f, args, kwargs)
+        with recorded(what, f, args, kwargs, places, has_aux=has_aux, domain=domain, keeps_all=True) as point:
+            whole = _on_tape(point, mode(point.seen) is _columns, choice)
+            return ((whole, point.aux) if has_aux else whole), None
+
     key = (what, choice.key, has_aux, domain, all_at_once)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        return run(key, lambda: program, f, args, kwargs)[0]
+        return run_or_tape(key, lambda: program, f, args, kwargs, functools.partial(on_tape, *args, **kwargs))[0]
 
     return Transformed(key, differentiated, again)
+
+
+def _on_tape(point: Recorded, by_columns: bool, choice: ArgumentChoice) -> Any:
+    """All derivatives of a function that has run on a tape, one direction after the other."""
+    return unflatten(point.result_spec, [_of_result(point, n, by_columns, choice) for n in range(len(point.results))])
+
+
+def _of_result(point: Recorded, result: int, by_columns: bool, choice: ArgumentChoice) -> Any:
+    found = point.columns(result) if by_columns else point.rows(result)
+    blocks = unflatten(point.spec, found)
+    return blocks[0] if choice.is_one else blocks
 
 
 def _row(point: FunctionPoint, result: int, blocks: Sequence[Block], choice: ArgumentChoice) -> Any:

@@ -10,26 +10,75 @@ from __future__ import annotations
 
 import inspect
 import operator
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from jitml.autograd.arguments.point import FunctionPoint, Place, ResultForm, told
 from jitml.autograd.core.batch import Batch
 from jitml.autograd.reverse.linearize import Linearized, linearize
-from jitml.errors import DerivativeError
+from jitml.autograd.tape.tape import current_tape
+from jitml.config import CONFIG
+from jitml.dispatch.eager import identity, run
+from jitml.errors import DerivativeError, FailedCheck, JitmlError, NonFiniteError
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval, is_complex
 from jitml.records import dataclass, replace
 from jitml.trace.record.pytree import flatten, structure_of
-from jitml.trace.record.recording import active_trace, user_source
+from jitml.trace.record.recording import active_trace, current_trace, user_source
 from jitml.trace.symbolic.broadcasting import require_sizes
 from jitml.trace.values.boxing import read
 
 Function = Callable[..., Any]
+Program = TypeVar("Program", bound=Callable[..., Any])
+
+_MOST_REFUSED = 1024
+_refused: OrderedDict[Hashable, JitmlError] = OrderedDict()  # by the transform, the function, and the kind of its arguments
+
+
+def run_or_tape(
+    key: Hashable,
+    make: Callable[[], Program],
+    f: Function,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    on_tape: Callable[[], Any],
+    positional: Sequence[Any] | None = None,
+) -> Any:
+    """`run`, or what `on_tape` gives where the function cannot be captured as a whole, which is remembered.
+
+    Inside of a function that runs on a tape, its derivatives do, too.
+    """
+    if current_trace() is not None:
+        return run(key, make, f, args, kwargs, positional)
+    if current_tape() is not None:
+        return on_tape()
+    kind = (key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0])) if _refused else None
+    if kind in _refused and not CONFIG.strict:
+        return on_tape()
+    try:
+        return run(key, make, f, args, kwargs, positional)
+    except JitmlError as error:
+        if CONFIG.strict or not _is_refusal(error):
+            raise
+        refusal = error
+    _refused[(key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0]))] = refusal.with_traceback(None)
+    while len(_refused) > _MOST_REFUSED:
+        _refused.popitem(last=False)
+    return on_tape()
+
+
+def _is_refusal(error: JitmlError) -> bool:
+    """Whether a function cannot be captured, and may have a derivative all the same."""
+    return not isinstance(error, (DerivativeError, FailedCheck, NonFiniteError, MemoryError))
+
+
+def _kind(leaf: Any) -> Hashable:
+    return type(leaf), getattr(leaf, "dtype", None), getattr(leaf, "ndim", 0)
 
 
 def inline(graph: Graph, args: Sequence[Value]) -> Sequence[Value]:

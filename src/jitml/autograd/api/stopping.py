@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jitml.autograd.api.calls import of_its_own
+from jitml.autograd.tape.custom import detached
+from jitml.autograd.tape.values import Taped
 from jitml.ir import ops
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace
@@ -26,6 +28,8 @@ def stop_gradient(x: Any) -> Any:
 
 
 def _stopped(leaf: Any) -> Any:
+    if type(leaf) is Taped:
+        return detached(leaf)
     if not is_traced(leaf) or leaf.dtype.kind not in "fc":
         return leaf
     value = ops.stop_gradient(read(leaf))

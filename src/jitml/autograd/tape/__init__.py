@@ -1,0 +1,1 @@
+"""The tape: derivatives of what runs as Python, operation by operation."""
