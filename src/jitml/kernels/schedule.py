@@ -112,6 +112,15 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class StageAhead:
+    """A scalar waits in scratch for loops that hold one point: it is made ahead of them, in loops of its own, in this order."""
+
+    FORM: ClassVar[str] = "stage {scalar} ahead along {loops}"
+    scalar: str
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StageCells:
     """The reductions of a piece of a loop wait in scratch until all of them are done; a second loop uses them."""
 
@@ -137,7 +146,7 @@ class Jam:
 
 
 Primitive: TypeAlias = (
-    Split | Fuse | Reorder | Parallel | BindLoop | Vector | Unroll | RFactor | Stage | StageCells | Inline | Jam
+    Split | Fuse | Reorder | Parallel | BindLoop | Vector | Unroll | RFactor | Stage | StageAhead | StageCells | Inline | Jam
 )
 PRIMITIVES: tuple[type[Primitive], ...] = get_args(Union[Primitive])  # noqa: UP007  # of a union of classes, too
 

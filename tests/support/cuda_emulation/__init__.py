@@ -7,12 +7,25 @@
 Under each of the `ORDERS` of threads and blocks, a kernel has to give the same bits. It raises `KernelFault`, with block, thread
 and line, for races (two threads access a byte, one of them writes, no barrier lies between), accesses outside of guarded memory,
 misaligned vectors, barriers that threads meet apart, operations of a warp with wrong masks or lanes that have ended, and
-asynchronous copies that are not waited for. Shared memory is NaN at first. What is not modelled: time, registers, bank conflicts,
-blocks that wait for each other. The host's compiler allows more than NVRTC, which therefore has to compile each kernel, too.
+asynchronous copies that are not waited for. Shared memory is NaN at first. `counted()` says what warps ask of memory, bank
+conflicts too. What is not modelled: time, registers, blocks that wait for each other. The host's compiler allows more than NVRTC,
+which therefore has to compile each kernel, too.
 """
 
 from support.cuda_emulation.build import BuildError, build, has_compiler
 from support.cuda_emulation.launch import ORDERS, EmulatedModule, KernelFault
 from support.cuda_emulation.memory import GuardedMemory, guarded
+from support.cuda_emulation.traffic import Traffic, counted
 
-__all__ = ["ORDERS", "BuildError", "EmulatedModule", "GuardedMemory", "KernelFault", "build", "guarded", "has_compiler"]
+__all__ = [
+    "ORDERS",
+    "BuildError",
+    "EmulatedModule",
+    "GuardedMemory",
+    "KernelFault",
+    "Traffic",
+    "build",
+    "counted",
+    "guarded",
+    "has_compiler",
+]

@@ -21,7 +21,7 @@ _OPTIONS = (
     *("-ffp-contract=off", "-fwrapv"),
     # Every access calls a function of races.cpp; of the sanitizer's library nothing is taken.
     *("-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"),
-    "-g1",  # lines, for messages
+    *("-g1", "-gdwarf-4"),  # lines, for messages; in the fifth version, tools take the file of the first function for another
     "-fstack-clash-protection",  # a large frame touches each of its pages, so that none steps over the one that guards the stack
     # A trap needs no library of the sanitizer's: the launch hears of the signal.
     *("-fsanitize=alignment,bounds,shift-exponent,null", "-fsanitize-undefined-trap-on-error"),
@@ -52,7 +52,7 @@ def build(sources: Sequence[str]) -> list[EmulatedModule]:
         names = [name for _, name in _KERNEL.findall(source)]
         texts.append(_translated(number, source, names))
         kernels.append({name: f"launch_{number}_{name}" for name in names})
-    load_machine(_built("machine", '#include "machine.cpp"\n#include "races.cpp"\n', ("-O2",)))
+    load_machine(_built("machine", '#include "machine.cpp"\n#include "races.cpp"\n#include "traffic.cpp"\n', ("-O2",)))
     library = _built("kernels", "".join(texts), _OPTIONS, ("-include", str(_precompiled())))
     return [EmulatedModule(library, names) for names in kernels]
 

@@ -32,6 +32,10 @@ def load_machine(library: Path) -> ctypes.CDLL:
     return machine
 
 
+def machine() -> ctypes.CDLL:
+    return _MACHINES[-1]
+
+
 _MACHINES: list[ctypes.CDLL] = []
 
 

@@ -30,7 +30,8 @@ def exact_buffers(program: KernelProgram, outputs: Sequence[Buffer], inputs: Seq
     values = {name: int(given[source.buffer]) for name, source in program.sizes.items() if source.buffer in given}
     for k, buffer in enumerate(outputs):
         if buffer.name in program.exact:
-            buffers[k] = replace(buffer, shape=tuple(evaluate(e, values) for e in program.exact[buffer.name]))
+            shape = tuple(evaluate(e, values) for e in program.exact[buffer.name])
+            buffers[k] = replace(buffer, shape=shape, strides=None if buffer.is_c_contiguous else buffer.strides)
     return buffers
 
 

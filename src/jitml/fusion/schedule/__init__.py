@@ -70,7 +70,7 @@ def fitting(given: Schedule, nests: Sequence[GroupNest], kernel: str) -> Schedul
     return given
 
 
-_GENERATED = re.compile(r"(t|row|sums)\d+|for|in|point|bind|cell|scratch|recall|store|end|most|grain|jam")
+_GENERATED = re.compile(r"(t|row|tile|sums)\d+|for|in|point|bind|cell|scratch|recall|store|end|most|grain|jam")
 
 
 def proven(kernel: Kernel, name: str, nests: Sequence[GroupNest], schedule: Schedule) -> None:

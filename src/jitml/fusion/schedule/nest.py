@@ -105,10 +105,10 @@ class GroupNest:
                 time *= min(1.0, USUAL_TRIPS / self.extent(other))
         return max(1, min(steps, round(self.target.cost.grain_ns * steps / max(time, 1.0))))
 
-    def contiguous_along(self, axis: Axis, other: Axis) -> int:
-        """How many loads step by one element along an axis, of those that move with the other axis too."""
+    def contiguous_along(self, axis: Axis, other: Axis, near: Container[int] = (1,)) -> int:
+        """How many loads step by one element along an axis, or by what else is near, of those that move with both."""
         both = [s for s in self.load_steps() if s is not None and s.get(axis.name) and s.get(other.name)]
-        return sum(steps[axis.name] == 1 for steps in both)
+        return sum(steps[axis.name] in near for steps in both)
 
     def load_steps(self) -> list[dict[str, int] | None]:
         return [self.views.steps(s.value, s.places) for s in self.loads]

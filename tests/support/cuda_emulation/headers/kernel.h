@@ -7,8 +7,12 @@
 #include "wrappers.h"
 
 namespace emulation {
+// What is read of parameters is no access.
+template <class T> __attribute__((no_sanitize("thread"), noinline)) T parameter(void** arguments, size_t n) {
+  return *static_cast<T*>(arguments[n]);
+}
 template <class... A, size_t... I> inline void apply(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
-  kernel(*static_cast<std::remove_reference_t<A>*>(arguments[I])...);
+  kernel(parameter<std::remove_cv_t<std::remove_reference_t<A>>>(arguments, I)...);
 }
 template <class... A> inline void call(void (*kernel)(A...), void** arguments) {
   apply(kernel, arguments, std::index_sequence_for<A...>{});

@@ -388,6 +388,7 @@ int launch(const Start& start) {
   Handlers handlers;
   if (sigsetjmp(machine.at_fault, 1) == 0) run_grid(start);
   else clean_up();
+  end_traffic_of_launch();
   return machine.error[0] != 0;
 }
 

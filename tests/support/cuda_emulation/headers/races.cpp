@@ -88,16 +88,21 @@ void begin_races_of_launch(Range shared, Range dynamic_shared) {
   first_of_launch = first_of_block = ++phase;
 }
 
-void begin_races_of_block() { first_of_block = ++phase; }
+void begin_races_of_block() {
+  if (counts_traffic) begin_traffic_of_block();
+  first_of_block = ++phase;
+}
 
 void begin_races_of_phase() { ++phase; }
 
 void note_access(const void* address, size_t bytes, Access access, const void* code) {
   const char* at = static_cast<const char*>(address);
-  if (!looks_for_races || (at >= accessor.stack && at < accessor.stack_end)) return;
+  if (!(looks_for_races || counts_traffic) || (at >= accessor.stack && at < accessor.stack_end)) return;
   if (at >= reinterpret_cast<const char*>(&here) && at < reinterpret_cast<const char*>(&here + 1)) return;
   bool is_shared = shared_memory[0].has(at) || shared_memory[1].has(at);
   uintptr_t byte = reinterpret_cast<uintptr_t>(at);
+  if (counts_traffic) note_traffic(byte, bytes, is_shared, code);
+  if (!looks_for_races) return;
   for (uintptr_t end = byte + bytes; byte < end; byte++) {
     Cell& cell = cells_of(byte / BYTES)[byte % BYTES];
     bool both_atomic = access != WRITE && cell.written.thread != ALL && cell.written.thread & IS_ATOMIC;

@@ -24,6 +24,11 @@ void begin_races_of_launch(Range shared, Range dynamic_shared);
 void begin_races_of_block();
 void begin_races_of_phase();        // a barrier has been passed
 enum Access { READ, WRITE, ATOMIC };
+// The traffic that accesses make, if it is counted (traffic.cpp).
+extern bool counts_traffic;
+void note_traffic(uintptr_t byte, size_t bytes, bool is_shared, const void* code);
+void begin_traffic_of_block();
+void end_traffic_of_launch();
 void note_access(const void* at, size_t bytes, Access access, const void* code);
 
 }  // namespace emulation

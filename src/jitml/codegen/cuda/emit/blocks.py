@@ -15,10 +15,17 @@ from jitml.codegen.cuda.emit.builder import CudaValue
 from jitml.codegen.cuda.emit.expressions import CudaBuffer, bare
 from jitml.codegen.cuda.emit.functions import COMBINES, identity_of
 from jitml.codegen.cuda.emit.spelling import memory_type_of, type_of
-from jitml.codegen.cuda.emit.statements import ModuleText, SerialStatements, earlier_end, known_trips, most_trips, updated_outside
+from jitml.codegen.cuda.emit.statements import (
+    ModuleText,
+    SerialStatements,
+    earlier_end,
+    known_trips,
+    most_trips,
+    updated_outside,
+    weight_of,
+)
 from jitml.kernels.ir import (
     Alloc,
-    Apply,
     Cell,
     Check,
     Combine,
@@ -35,7 +42,6 @@ from jitml.kernels.ir import (
     Var,
     While,
     add,
-    children,
     expressions,
     is_ordered,
     loaded_by,
@@ -44,21 +50,11 @@ from jitml.kernels.ir import (
     walk_expression,
     walk_expressions,
 )
-from jitml.kernels.target import WORK
 
 MOST_WEIGHT = 160  # operations that rounds may come to, to be written side by side: more code takes long to compile
 SIDE_BY_SIDE = "#pragma unroll  // rounds"
 MOST_ROUNDS = 8  # of a thread loop, that are written one after the other
 SPREAD = ("block", "parallel")  # loops whose iterations are independent
-
-
-def _weight(body: Sequence[Stmt]) -> float:
-    """About how much code statements are, in operations."""
-    own = sum(WORK.get(e.fn, 1.0) for s in body for x in expressions(s) for e in walk_expression(x) if isinstance(e, Apply))
-    for stmt in body:
-        times = most_trips(stmt) if isinstance(stmt, Loop) else 1
-        own += _weight(children(stmt)) * (4 if times is None else times)
-    return own + len(body)
 
 
 def has_thread_loop(stmt: Stmt) -> bool:
@@ -258,7 +254,7 @@ class BlockStatements(SerialStatements):
         """The iterations of one thread; if they are few, written side by side, so that all their loads are under way."""
         most, threads = most_trips(loop), self.threads
         rounds = 0 if most is None else -(-most // threads)
-        is_long = rounds > MOST_ROUNDS or (rounds > 1 and rounds * _weight(loop.body) > MOST_WEIGHT)
+        is_long = rounds > MOST_ROUNDS or (rounds > 1 and rounds * weight_of(loop.body) > MOST_WEIGHT)
         if most is None or is_long or loaded_by(loop.stop) or variables_of(loop.stop) & self.cells:
             self.emit("#pragma unroll 1")
             self.counted(loop, "(int)threadIdx.x", str(threads), threads)

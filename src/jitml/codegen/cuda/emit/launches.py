@@ -44,7 +44,7 @@ from jitml.kernels.ir import (
 from jitml.records import dataclass
 
 MOST_BLOCKS = 1 << 20  # beyond, blocks take turns
-BLOCKS_OF_OPEN_LOOPS = 8 * PROCESSORS  # of a loop whose length only the run knows
+MOST_RESIDENT = 32, 2048  # blocks and threads of a processor
 STATIC_BYTES = 48 * 1024  # that a kernel has without asking for more
 LOCAL_BYTES = 64 * 1024  # of scratch that a thread has for itself
 
@@ -213,7 +213,7 @@ class _LaunchWriter:
             return WARP
         threads = self.text.threads if is_together else self._threads_alone(total, body)
         per_block = 1 if is_together else threads
-        self.blocks = max(1, min(MOST_BLOCKS, -(-total // per_block))) if total is not None else BLOCKS_OF_OPEN_LOOPS
+        self.blocks = max(1, min(MOST_BLOCKS, -(-total // per_block))) if total is not None else _resident(threads)
         if is_together and sum(s.buffer.nbytes for s in walk(body) if isinstance(s, Alloc)) > _MOST_SHARED:
             raise UnsupportedError(f"{self.kernel.name} needs more scratch than the shared memory of a block has")
         place = "blockIdx.x" if is_together else "blockIdx.x * blockDim.x + threadIdx.x"
@@ -344,6 +344,12 @@ _LOOK = "// look"
 _MOST_SHARED = 220 * 1024
 
 
+def _resident(threads: int) -> int:
+    """Blocks that the device runs at once: so many there are for a loop whose length only the run knows."""
+    blocks, most = MOST_RESIDENT
+    return PROCESSORS * min(blocks, most // threads)
+
+
 def _padded(size: int) -> int:
     return -(-size // 16) * 16
 
@@ -358,7 +364,7 @@ def _nest(loop: Loop) -> tuple[list[Loop], tuple[Stmt, ...]]:
     loops = [loop]
     while len(loop.body) == 1:
         (inner,) = loop.body
-        if not isinstance(inner, Loop) or inner.kind not in SPREAD or known_trips(inner) is None:
+        if not isinstance(inner, Loop) or inner.kind not in SPREAD:
             break
         if variables_of(inner.start, inner.stop) & {x.index for x in loops}:
             break

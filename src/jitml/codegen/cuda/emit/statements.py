@@ -38,14 +38,19 @@ from jitml.kernels.ir import (
     While,
     affine,
     children,
+    expressions,
     sub,
     walk,
     walk_expression,
+    walk_expressions,
 )
+from jitml.kernels.target import WORK
 from jitml.records import dataclass, field, replace
 
 _FAR = 1 << 30  # an `int` that counts up to here, in steps of up to half of it, does not wrap around
 MOST_UNROLLED = 256  # statements that a loop may become
+COPIES = (8, 4, 2)  # of the body of a loop that is longer, or of unknown length
+MOST_COPIED = 64  # operations of all copies
 MOST_ALONE = 32  # where one thread does all, and nothing is won by long code that takes seconds to compile
 
 
@@ -242,7 +247,7 @@ class SerialStatements(ScalarText):
         if loop.kind in ("vector", "unroll") and size <= MOST_UNROLLED and not self.is_single:
             self.emit("#pragma unroll")
         elif size > (MOST_ALONE if self.is_single else MOST_UNROLLED):
-            self.emit("#pragma unroll 1")
+            self.emit(f"#pragma unroll {1 if self.is_single else _copies(loop)}")
         self.counted(loop, "", "1", 1)
 
     def wide_loop(self, loop: Loop) -> bool:
@@ -321,6 +326,24 @@ def earlier_end(loop: Loop) -> Expr:
             if most is not None and affine(sub(end, loop.start)) == {"": most * loop.step}:
                 return other
     return loop.stop
+
+
+def weight_of(body: Sequence[Stmt]) -> float:
+    """About how much code statements are, in operations."""
+    own = sum(WORK.get(e.fn, 1.0) for s in body for x in expressions(s) for e in walk_expression(x) if isinstance(e, Apply))
+    for stmt in body:
+        times = most_trips(stmt) if isinstance(stmt, Loop) else 1
+        own += weight_of(children(stmt)) * (4 if times is None else times)
+    return own + len(body)
+
+
+def _copies(loop: Loop) -> int:
+    """How often the body of a loop is written, that many iterations apart: so many loads are under way at once."""
+    if not all(isinstance(s, (Let, Update, Store)) for s in loop.body) or not any(
+        isinstance(e, Load) for e in walk_expressions(loop.body)
+    ):
+        return 1
+    return next((n for n in COPIES if n * weight_of(loop.body) <= MOST_COPIED), 1)
 
 
 def _unrolled_size(stmt: Stmt) -> float:

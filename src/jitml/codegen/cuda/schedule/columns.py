@@ -5,7 +5,7 @@ Where there are too few columns to fill the device, chunks of rows are summed si
 
 from __future__ import annotations
 
-from jitml.codegen.cuda.schedule.spread import Span, lanes, spans, spread
+from jitml.codegen.cuda.schedule.spread import NEIGHBOURS, Span, lanes, spans, spread
 from jitml.codegen.cuda.target import PROCESSORS, THREADS, WARP
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.passes import in_order, passes_of
@@ -14,7 +14,7 @@ from jitml.kernels.schedule import BindLoop, Primitive, RFactor, Split, Unroll, 
 ROWS = 32  # that are summed one after the other before their sum joins a longer one
 MOST_ROWS = 4096  # of one chunk
 FEW_COLUMNS = 8  # a warp that reads so few columns leaves the rest of each line to others
-BUSY = PROCESSORS * 1024  # threads that keep the device busy
+BUSY = PROCESSORS * 2048  # threads that keep the device busy
 SHORT_ROW = 128  # bytes of a row that one thread takes
 WRITTEN_OUT = 16  # elements of a row that is written out, so that what several passes need stays in registers
 
@@ -26,7 +26,8 @@ def runs_down_columns(nest: GroupNest) -> bool:
     if not nest.inner or any(map(in_order, nest.points.reductions)) or _is_short(nest):
         return True
     columns, row = nest.outer[-1], nest.inner[-1]
-    return nest.extent(columns) >= FEW_COLUMNS and nest.contiguous_along(columns, row) > nest.contiguous_along(row, columns)
+    down, along = (nest.contiguous_along(x, y, NEIGHBOURS) for x, y in ((columns, row), (row, columns)))
+    return nest.extent(columns) >= FEW_COLUMNS and down > along
 
 
 def _is_short(nest: GroupNest) -> bool:

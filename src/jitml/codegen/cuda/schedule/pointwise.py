@@ -1,18 +1,20 @@
 """Schedules of pointwise loops: threads along what is stored, each with a few whole vectors of it.
 
-Where something is read that lies turned around, threads go along that, and each of them stores a piece of a row: what a warp
-reads at a time are neighbours, and what a thread stores are whole sectors of memory.
+Where something is read that lies turned around, blocks take tiles: a warp reads rows of it into memory that its threads share,
+and reads that in columns. Rows of a tile have an odd length, so that both ways each bank has one lane.
 """
 
 from __future__ import annotations
 
-from jitml.codegen.cuda.schedule.spread import lanes, spans, spread
-from jitml.codegen.cuda.target import THREADS, WARP
+from jitml.codegen.cuda.schedule.spread import NEIGHBOURS, lanes, spans, spread
+from jitml.codegen.cuda.target import WARP
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.views import Axis
-from jitml.kernels.schedule import BindLoop, Primitive, Reorder, Split, Vector
+from jitml.kernels.schedule import BindLoop, Primitive, Reorder, Split, StageAhead
 
-SECTOR = 32  # bytes that memory hands over at least
+TILE = WARP  # elements on each side, so that a row of a tile is a lane's for each lane
+TILE_BYTES = 34 << 10  # of the tiles of one block, so that some blocks fit on a processor
+LEAST_TURNED = 8  # elements along an axis for which it matters how they lie
 
 
 def schedule_points(nest: GroupNest) -> list[Primitive]:
@@ -23,7 +25,7 @@ def schedule_points(nest: GroupNest) -> list[Primitive]:
         return [BindLoop(last.name, "thread")]
     partner = _turned_with(nest)
     if partner is not None:
-        return _turned(nest, partner)
+        return _tiles(nest, partner)
     return spread(spans(nest, nest.axes), lanes(nest, last, alone=len(nest.axes) == 1))
 
 
@@ -31,27 +33,37 @@ def _turned_with(nest: GroupNest) -> Axis | None:
     """The axis along which some load is contiguous while the last axis, along which is stored, jumps."""
     last = nest.axes[-1]
     stores = [nest.views.steps(s.buffer, s.at) or {} for s in nest.points.stores]
-    if not all(steps.get(last.name) == 1 for steps in stores) or nest.extent(last) < 2:
+    if not all(steps.get(last.name) in NEIGHBOURS for steps in stores) or nest.extent(last) < LEAST_TURNED:
         return None
-    for steps in nest.load_steps():
-        if steps is not None and steps.get(last.name, 0) not in (0, 1):
-            for axis in nest.axes[:-1]:
-                if steps.get(axis.name) == 1 and nest.extent(axis) >= WARP:
-                    return axis
+    for axis in nest.axes[:-1]:
+        if nest.extent(axis) >= LEAST_TURNED and _turned(nest, axis):
+            return axis
     return None
 
 
-def _turned(nest: GroupNest, partner: Axis) -> list[Primitive]:
+def _turned(nest: GroupNest, partner: Axis) -> list[str]:
+    """The loads that are contiguous along an axis, and not along the last one; as many as have a tile."""
+    last, room, found = nest.axes[-1].name, TILE_BYTES, []
+    for name, load in nest.stageable.items():
+        steps = nest.views.steps(load.value, load.places) if load.kind == "load" else None
+        if steps is not None and steps.get(last, 0) not in (0, *NEIGHBOURS) and steps.get(partner.name) in NEIGHBOURS:
+            room -= TILE * (TILE + 1) * load.dtype.itemsize
+            found += [name] if room >= 0 else []
+    return found
+
+
+def _tiles(nest: GroupNest, partner: Axis) -> list[Primitive]:
+    """Blocks of one warp take tiles: its lanes are columns of what is read, and then of what is stored."""
     last = nest.axes[-1]
-    widest = max(s.scalar.dtype.itemsize for s in nest.points.stores)
-    piece, rows = f"{last.name}v", f"{partner.name}b"
-    others = [axis.name for axis in nest.axes if axis not in (partner, last)]
-    blocks = [*others, rows, piece]
+    columns, rows = f"{last.name}b", f"{partner.name}b"
+    blocks = [*(axis.name for axis in nest.axes if axis not in (partner, last)), rows, columns]
+    turned = _turned(nest, partner)
     return [
-        Split(last.name, max(2, SECTOR // widest), piece),
-        Split(partner.name, THREADS, rows),
-        Reorder((*blocks, partner.name, last.name)),
+        Split(last.name, TILE, columns),
+        Split(partner.name, TILE, rows),
+        Reorder((*blocks, last.name, partner.name)),
+        *(StageAhead(name, (partner.name, last.name)) for name in turned),
         *(BindLoop(name, "block") for name in blocks),
-        BindLoop(partner.name, "thread"),
-        Vector(last.name),
+        *(BindLoop(f"{partner.name}.{n}", "thread") for n in range(len(turned))),
+        BindLoop(f"{last.name}.{len(turned)}", "thread"),
     ]

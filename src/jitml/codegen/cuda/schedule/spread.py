@@ -15,6 +15,7 @@ from jitml.records import dataclass
 
 FULL = 4 * THREADS  # iterations that are work enough for one block, however they are cut
 TRIPS = 4  # iterations of a thread, so that it waits for several loads at once
+NEIGHBOURS = (1, 2)  # steps: parts of complex numbers take turns
 RESIDENT = 2 * PROCESSORS  # blocks that there should be before a thread takes more than one iteration
 
 

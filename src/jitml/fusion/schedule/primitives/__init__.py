@@ -7,7 +7,7 @@ from jitml.fusion.schedule.primitives.kinds import bind, jam, parallel, unroll, 
 from jitml.fusion.schedule.primitives.legality import require_legal
 from jitml.fusion.schedule.primitives.order import fuse, reorder, split
 from jitml.fusion.schedule.primitives.reductions import rfactor, stage_cells
-from jitml.fusion.schedule.primitives.staging import inline, stage
+from jitml.fusion.schedule.primitives.staging import inline, stage, stage_ahead
 from jitml.fusion.schedule.tree import LoopTree
 from jitml.kernels.schedule import (
     BindLoop,
@@ -20,6 +20,7 @@ from jitml.kernels.schedule import (
     RFactor,
     Split,
     Stage,
+    StageAhead,
     StageCells,
     Unroll,
     Vector,
@@ -56,6 +57,8 @@ def _applied(tree: LoopTree, primitive: Primitive, nest: GroupNest) -> LoopTree:
             return rfactor(tree, primitive)
         case Stage():
             return stage(tree, primitive, nest)
+        case StageAhead():
+            return stage_ahead(tree, primitive, nest)
         case StageCells():
             return stage_cells(tree, primitive)
         case Inline():

@@ -19,12 +19,16 @@ from jitml.fusion.schedule.tree import (
     Scratch,
     TreeLoop,
     TreeNode,
+    chain,
+    changed,
+    loops,
     names,
+    nested,
     nodes,
     with_block,
 )
-from jitml.kernels.ir import Buffer, Var
-from jitml.kernels.schedule import Inline, Stage
+from jitml.kernels.ir import Buffer, Var, sub, variables_of
+from jitml.kernels.schedule import Inline, Stage, StageAhead
 
 
 def stage(tree: LoopTree, p: Stage, nest: GroupNest) -> LoopTree:
@@ -57,6 +61,45 @@ def stage(tree: LoopTree, p: Stage, nest: GroupNest) -> LoopTree:
     kept = _with_home(row[first : first + 1], home, scalar, nest)
     new = (*row[:first], *scratch, *kept, Recall(home), *row[first + 1 :])
     return LoopTree(with_block(tree.body, row, new))
+
+
+def stage_ahead(tree: LoopTree, p: StageAhead, nest: GroupNest) -> LoopTree:
+    """for i { for j { y = x } }  ->  for j { for i { h[j, i] = x } }; for i { for j { y = h[j, i] } }
+
+    Rows of h have an odd length, as columns then lie in all banks of memory.
+    """
+    scalar = nest.stageable.get(p.scalar)
+    if scalar is None:
+        raise Misfit(f"no scalar is called {p.scalar}; there are {nest.describe_scalars() or 'none'}")
+    outer = _loops_of(tree, p)
+    inside = {loop.index: loop for loop in outer}
+    over = [replace(inside[name], kind="serial", body=()) for name in p.loops]
+    if any(variables_of(loop.start, loop.stop) & inside.keys() for loop in over):
+        raise Misfit(f"the limits of {' '.join(p.loops)} depend on each other", outer[0])
+    number = sum(name.startswith("tile") for name in names(tree))
+    *rows, row = (loop.most for loop in over)
+    shape = (*rows, row | 1)
+    buffer = Buffer(f"tile{number}", scalar.dtype, shape)
+    home = Home(p.scalar, buffer.name, tuple(sub(Var(loop.index), loop.start) for loop in over))
+    made = nested(over, (ComputePoint((), (), (home,)),))
+    return LoopTree(_with_loop(tree.body, outer[0], (Scratch(buffer), *made, Recall(home), outer[0])))
+
+
+def _loops_of(tree: LoopTree, p: StageAhead) -> list[TreeLoop]:
+    """The loops that a scalar is to be made ahead of: in each other, around one point that reads it."""
+    for loop in loops(tree.body):
+        links = chain(loop)
+        if {link.index for link in links} != {*p.loops} or len(links) != len(p.loops):
+            continue
+        if len(links[-1].body) == 1 and isinstance(links[-1].body[0], ComputePoint):
+            if any(link.step != 1 or link.kind != "serial" or link.together > 1 for link in links):
+                raise Misfit(f"the iterations of {' '.join(p.loops)} are handed out already", loop)
+            return links
+    raise Misfit(f"{' '.join(p.loops)} are not the innermost loops around a point")
+
+
+def _with_loop(body: Body, old: TreeLoop, new: Body) -> Body:
+    return changed(body, lambda loop: new if loop is old else None)
 
 
 def _require_home(p: Stage, scalar: Scalar, nest: GroupNest, row: Body, first: int, last: int) -> Stored:
@@ -124,9 +167,11 @@ def inline(tree: LoopTree, p: Inline) -> LoopTree:
         for node in body:
             match node:
                 case TreeLoop():
-                    kept.append(replace(node, body=without(node.body)))
+                    inside = without(node.body)
+                    kept += [replace(node, body=inside)] if inside else []  # else it was there for that alone
                 case ComputePoint():
-                    kept.append(replace(node, staged=tuple(h for h in node.staged if h.scalar != p.scalar)))
+                    left = replace(node, staged=tuple(h for h in node.staged if h.scalar != p.scalar))
+                    kept += [left] if left != ComputePoint((), ()) else []
                 case Recall(home) if home.scalar == p.scalar:
                     pass
                 case Scratch(buffer) if buffer.name in homes:
