@@ -76,6 +76,11 @@ def swallowed(x: Array) -> Any:
     return x * 2
 
 
+def swallowed_in_a_callee(x: Array) -> Any:
+    y = swallowed(x)  # here
+    return y + 1
+
+
 def stored(x: Array, holder: Holder) -> Array:
     y = x + 1
     holder.kept = iter([1])  # here
@@ -84,7 +89,7 @@ def stored(x: Array, holder: Holder) -> Array:
 
 @pytest.mark.parametrize(
     "function",
-    [in_a_comprehension, in_a_callee, in_a_loop, in_a_branch, in_a_transform, in_a_generator, swallowed],
+    [in_a_comprehension, in_a_callee, in_a_loop, in_a_branch, in_a_transform, in_a_generator, swallowed, swallowed_in_a_callee],
     ids=lambda function: function.__name__,
 )
 def test_the_outermost_frame_is_at_the_statement(function: Callable[..., Any]) -> None:
@@ -111,6 +116,27 @@ def test_what_runs_around_the_traced_function_is_no_part_of_it() -> None:
 def test_what_an_attribute_becomes_is_at_the_assignment() -> None:
     (frame,) = _refusal(stored, np.ones(3), Holder()).stack
     assert LINES[frame.line - 1].endswith("# here")
+
+
+MADE: list[float] = []
+
+
+class Counted:
+    def __new__(cls) -> Counted:
+        MADE.append(1.0)
+        return object.__new__(cls)
+
+
+def counts(x: Array) -> Array:
+    y = x + 1
+    Counted()  # here
+    return y
+
+
+def test_what_changes_the_outside_unseen_is_at_its_line() -> None:
+    first, last = _refusal(counts, np.ones(3)).stack
+    assert (first.function, last.function) == ("counts", "Counted.__new__")
+    assert LINES[first.line - 1].endswith("# here")
 
 
 def takes(x: Array, other: Any) -> Array:

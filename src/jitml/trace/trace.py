@@ -144,7 +144,7 @@ def trace(
             continue
         except ChangedOutside as error:
             try:
-                error.source = find_line(error.part, attempt)
+                find_line(error, attempt)
             finally:  # which an exception from outside may end
                 before.take_back()
             raise

@@ -36,6 +36,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
+from jitml.trace.record.user_code import Instruction, frame_of, instructions
 from jitml.trace.rewrite.code_names import names_and_texts
 from jitml.trace.rewrite.protocol import Restart
 from jitml.trace.values.reachable import namespace_of
@@ -202,10 +203,11 @@ class ChangedOutside(UnsupportedError):
         self.part = part
 
 
-def find_line(part: SnapshotPart, attempt: Callable[[], object]) -> Source | None:
-    """The first of the user's lines that changes this part, found by running all over again, slowly."""
-    found: list[Source] = []
-    latest: list[Source] = []
+def find_line(error: ChangedOutside, attempt: Callable[[], object]) -> None:
+    """Say which is the first of the user's lines that changes it, found by running all over again, slowly."""
+    part = error.part
+    found: list[tuple[Source, tuple[Instruction, ...]]] = []
+    latest: list[tuple[Source, tuple[Instruction, ...]]] = []
     now = replace(part, before=part.references.look())
 
     def follow(frame: FrameType, event: str, argument: Any) -> Any:
@@ -214,19 +216,22 @@ def find_line(part: SnapshotPart, attempt: Callable[[], object]) -> Source | Non
         if latest and now.change():
             found.append(latest[-1])
             return None
-        latest[:] = [Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)]
+        latest[:] = [(Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name), instructions())]
         return follow
 
     outer = sys.gettrace()
     sys.settrace(follow)
     try:
         attempt()
-    except BaseException as error:
-        if not isinstance(error, (Exception, Restart)):
+    except BaseException as raised:
+        if not isinstance(raised, (Exception, Restart)):
             raise
     finally:
         sys.settrace(outer)
-    return found[0] if found else None
+    if not found and latest and now.change():  # by its last line
+        found.append(latest[-1])
+    for error.source, places in found:
+        error.stack = tuple(frame_of(*place) for place in places)
 
 
 def _items(x: Any) -> list[tuple[Any, Any]]:
