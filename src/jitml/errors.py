@@ -155,6 +155,15 @@ class UnknownSizeError(UnknownNumberError):
     """A size that only the running program knows is needed while it is compiled."""
 
 
+class ManyPrograms(UnsupportedError):
+    """Each call needs another program; `claim` is what the others take for granted, and is something else each time."""
+
+    def __init__(self, count: int, claim: str, source: Source | None) -> None:
+        text = f"{count} programs have been compiled, each for calls where something else is so: {claim}"
+        super().__init__(text, source=source, remedy="Pass it as an array, or keep it the same.")
+        self.claim = claim
+
+
 class FailedCheck(JitmlError):
     """A compiled program found, before it wrote anything, that it cannot answer this call; `jit` calls the function itself.
 

@@ -24,9 +24,11 @@ from jitml.errors import (
     FailedCheck,
     JitmlError,
     LoweringError,
+    ManyPrograms,
     NoDeviceError,
     RaisingBranch,
     ScheduleError,
+    Source,
     SourceNotFound,
     StarvedError,
     TraceError,
@@ -46,7 +48,8 @@ from jitml.records import replace
 from jitml.sections.callees import HotCallees
 from jitml.sections.kinds import Splits
 from jitml.sections.report import described
-from jitml.sections.requirements import require_no_calls
+from jitml.sections.requirements import LIMITS, require_no_calls
+from jitml.sections.section import MOST_VARIANTS
 from jitml.sections.split import SplitFunction
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import Static, require_countable
@@ -57,6 +60,7 @@ from jitml.trace.record.pytree import flatten, is_nested
 from jitml.trace.record.recording import current_trace, frames_of_ours, outside_trace
 from jitml.trace.results import told_by_flags
 from jitml.trace.rewrite.source_texts import keep
+from jitml.trace.speculation.limits import NO_LIMITS
 from jitml.trace.trace import Traced, trace
 from jitml.verification.verification import have_checked
 
@@ -90,7 +94,14 @@ class Jit(FunctionLike):
         self._prices = Prices() if is_timed is None and CONFIG.trial else None
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
-        self._specializer = Specializer(function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
+        self._specializer = Specializer(
+            function,
+            self._variants,
+            made,
+            dynamic=options.dynamic,
+            host_calls=options.host_calls,
+            limits=NO_LIMITS if options.strict else LIMITS,
+        )
         self._statics = static_names(function, options)
         self._resting: Resting | None = None
         self._is_unread = False  # whether it, or what it calls, has no source
@@ -211,6 +222,8 @@ class Jit(FunctionLike):
             if result is not MISS:
                 return result
 
+        if self._prices is not None and not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
+            raise ManyPrograms(MOST_VARIANTS, *self._why_not(leaves, key))
         if self._prices is not None and (turn := self._prices.rented(len(self.variants))) is not None:
             return turn
 
@@ -273,11 +286,15 @@ class Jit(FunctionLike):
             result = self._variants.call(spec, leaves)
         return result
 
-    def why_not_known(self, args: tuple[Any, ...]) -> str:
-        """What a variant that there is takes for granted, and these arguments are not; the latest one's that says."""
+    def why_not_known(self, args: tuple[Any, ...]) -> tuple[str, Source | None]:
+        """What a variant that there is takes for granted, and is not so for these arguments, and where that was claimed."""
         leaves, spec = flatten((args, {}))
         given = [*leaves, (args, {})] if is_nested(spec) else args
-        return next(filter(None, (v.traced.host.first_failure(given) for v in self._variants.of(spec, len(args)))), "")
+        return self._why_not(given, spec, len(args))
+
+    def _why_not(self, leaves: Sequence[Any], *keys: Hashable) -> tuple[str, Source | None]:
+        failing = (v.traced.host.failing(leaves) for v in self._variants.of(*keys))
+        return next((found for found in failing if found[0]), ("what it reads", None))
 
     @property
     def traced_as(self) -> Callable[..., Any]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.config import CONFIG
 from jitml.dispatch.contest import TURNS, Contest, PlainTurn, Prices
 from jitml.dispatch.timing import Timed
+from sections.forced_breaks import trials
 
 
 def fought(compiled: float, plain: float, contest: Contest | None = None) -> Contest:
@@ -54,11 +54,10 @@ def test_further_programs_are_paid_for() -> None:
     assert prices.rented(1) is None
 
 
-@pytest.fixture
-def trials() -> Iterator[None]:
-    object.__setattr__(CONFIG, "trial", True)
-    yield
-    object.__setattr__(CONFIG, "trial", False)
+@pytest.fixture(name="trials")
+def with_trials() -> Iterator[None]:
+    with trials():
+        yield
 
 
 @pytest.mark.usefixtures("trials")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from jitml.api import Jit
@@ -17,14 +17,19 @@ from jitml.sections.split import SplitFunction
 
 
 @contextmanager
-def no_trials() -> Iterator[None]:
-    """Sections are compiled at once, and stay."""
+def trials(are_made: bool = True) -> Iterator[None]:
+    """What is compiled is timed against plain Python, as it is for users."""
     before = CONFIG.trial
-    object.__setattr__(CONFIG, "trial", False)
+    object.__setattr__(CONFIG, "trial", are_made)
     try:
         yield
     finally:
         object.__setattr__(CONFIG, "trial", before)
+
+
+def no_trials() -> AbstractContextManager[None]:
+    """Sections are compiled at once, and stay."""
+    return trials(are_made=False)
 
 
 def in_sections(function: Callable[..., Any], breaks: Callable[[ast.stmt], bool], options: Options | None = None) -> Jit:

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.sections.section import MOST_VARIANTS
 from programs.likeness import Likeness
 from sections import functions
-from sections.forced_breaks import drawn_breaks, in_sections, no_trials
+from sections.forced_breaks import drawn_breaks, in_sections, no_trials, trials
 from sections.functions import CALLS
 
 pytestmark = pytest.mark.loose
@@ -103,3 +104,40 @@ def test_explain_shows_breaks_and_sections() -> None:
     assert told[2] == f"  line {first + 3} runs as Python: stop()"
     assert "random() would run only once" in told[3]
     assert told[-1] == f"  lines {first + 4} to {first + 6}: compiled" or told[-1] == f"  line {first + 6}: compiled"
+
+
+def test_what_is_another_in_each_call_breaks() -> None:
+    """A program for each of many texts is of no use: the statement that reads it runs as Python, and the others in sections."""
+
+    def f(x: Any, name: str) -> Any:
+        y = np.exp(-x) + x
+        z = {name: y.sum()}
+        return np.sin(y) + len(z) + sum(z.values())
+
+    with trials():
+        jitted = jitml.jit(f)
+        for n in range(20):
+            assert jitted._prices is not None
+            jitted._prices._spent = 1e9
+            got = jitted(functions.X, f"name {n}")
+            np.testing.assert_allclose(got, f(functions.X, f"name {n}"))
+        assert len(jitted.variants) == MOST_VARIANTS
+        (split,) = jitted.splits
+        assert [b.text for b in split.breaks.values()] == ["z = {name: y.sum()}"]
+        assert "name is 'name 7'" in next(iter(split.breaks.values())).why
+
+
+def test_a_loop_that_is_entered_once_has_a_compiled_body_after_a_while() -> None:
+    def f(x: Any, n: int) -> Any:
+        for _ in range(n):
+            stop()
+            x = np.sin(x) * np.cos(x) + np.exp(-x * x) + np.tanh(x) * np.sqrt(np.abs(x))
+        return x
+
+    stop = functions.stop
+    x = np.linspace(0, 1, 30_000)
+    with trials():
+        jitted = jitml.jit(f)
+        np.testing.assert_allclose(jitted(x, 200), f(x, 200), rtol=1e-9)
+        (split,) = jitted.splits
+        assert any(section.compiled is not None for section in split.sections)

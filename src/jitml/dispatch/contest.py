@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from time import perf_counter
 
 TURNS = 5  # of each before one is dropped
 CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
 FIRST_LOOK = 1024  # calls after which both are timed again
+MOST_PRICE = 1.0  # seconds: the first compilation in a process takes longer than others
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 LOST = 3  # contests that are lost before compiled code which has won one is dropped
 
@@ -41,7 +43,7 @@ class Prices:
         return None if programs == 0 or is_bought else PlainTurn(self._ran)
 
     def bought(self, seconds: float) -> None:
-        self._price, self._spent = seconds, 0.0
+        self._price, self._spent = min(seconds, MOST_PRICE), 0.0
 
     def _ran(self, seconds: float) -> None:
         self._spent += seconds
@@ -54,45 +56,43 @@ class Contest:
     """
 
     def __init__(self) -> None:
-        self._compiled: list[float] = []
-        self._plain: list[float] = []
+        self._compiled = _Turns()
+        self._plain = _Turns()
         self._lost = 0
         self._has_won = False
         self.is_won: bool | None = None
 
     @property
     def is_plains_turn(self) -> bool:
-        return len(self._compiled) > len(self._plain)
+        return self._compiled.count > self._plain.count
 
     @property
     def seconds(self) -> float:
         """That compiled code takes; 0 if it has had no turn."""
-        return min(self._compiled, default=0.0)
+        return self._compiled.least if self._compiled.count else 0.0
 
     @property
     def plain_seconds(self) -> float:
-        return min(self._plain, default=0.0)
+        return self._plain.least if self._plain.count else 0.0
 
     def compiled_took(self, seconds: float) -> None:
-        self._compiled.append(seconds)
+        self._compiled.add(seconds)
         self._decide()
 
     def plain_took(self, seconds: float) -> None:
-        self._plain.append(seconds)
+        self._plain.add(seconds)
         self._decide()
 
     def again(self) -> None:
         """Begin another one."""
-        self._compiled.clear()
-        self._plain.clear()
-        self.is_won = None
+        self._compiled, self._plain, self.is_won = _Turns(), _Turns(), None
 
     def _decide(self) -> None:
-        if not (self._compiled and self._plain):
+        if not (self._compiled.count and self._plain.count):
             return
         compiled, plain = self.seconds, self.plain_seconds
         is_clear = plain > max(2 * compiled, CLEAR)
-        if not is_clear and min(len(self._compiled), len(self._plain)) < TURNS:
+        if not is_clear and min(self._compiled.count, self._plain.count) < TURNS:
             return
         if compiled <= plain:
             self._lost, self._has_won, self.is_won = 0, True, True
@@ -101,9 +101,20 @@ class Contest:
             self.is_won = self._has_won and self._lost < LOST
 
     def __str__(self) -> str:
-        if not (self._compiled and self._plain):
+        if not (self._compiled.count and self._plain.count):
             return "not timed yet"
         return f"{in_us(self.plain_seconds)} plain, {in_us(self.seconds)} compiled"
+
+
+class _Turns:
+    """How many there were, and what the shortest took."""
+
+    def __init__(self) -> None:
+        self.count, self.least = 0, math.inf
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.least = min(self.least, seconds)
 
 
 def in_us(seconds: float) -> str:

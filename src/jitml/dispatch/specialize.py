@@ -28,6 +28,7 @@ from jitml.interrupts import pass_on
 from jitml.ir.capacity import learning
 from jitml.records import dataclass, field
 from jitml.trace.environment.arguments import Static
+from jitml.trace.program_size import too_large
 from jitml.trace.record.guards import Opened, Place
 from jitml.trace.speculation.dynamic_shapes import (
     Closed,
@@ -40,6 +41,7 @@ from jitml.trace.speculation.dynamic_shapes import (
     seen,
     with_fewest_calls,
 )
+from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits
 from jitml.trace.speculation.paths import Path
 from jitml.trace.trace import Traced, trace
 
@@ -89,6 +91,7 @@ class Specializer:
         variants: those that it has.
         made: is told of each new one, with the structure of its arguments.
         dynamic, host_calls: as in `jit`.
+        limits: of one program; what is beyond them is refused.
     """
 
     def __init__(
@@ -99,9 +102,10 @@ class Specializer:
         *,
         dynamic: bool | None,
         host_calls: bool,
+        limits: TraceLimits = NO_LIMITS,
     ) -> None:
         self._function, self._variants, self._made = function, variants, made
-        self._dynamic, self._host_calls = dynamic, host_calls
+        self._dynamic, self._host_calls, self._limits = dynamic, host_calls, limits
         self._closed: dict[Hashable, Closed] = {}
         self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
 
@@ -171,7 +175,15 @@ class Specializer:
     def _trace_for(self, call: CallArguments, key: VariantKey) -> Traced:
         try:
             with learning():
-                return trace(self._function, call.args, call.kwargs, key, host_calls=self._host_calls, rooted=True)
+                traced = trace(
+                    *(self._function, call.args, call.kwargs, key),
+                    host_calls=self._host_calls,
+                    rooted=True,
+                    limits=self._limits,
+                )
+            if (error := too_large(traced, self._limits)) is not None:
+                raise error
+            return traced
         except (ShapeError, DTypeError, LentMemory) as error:
             raise Untraced from error
         except JitmlError:

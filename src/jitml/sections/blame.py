@@ -8,9 +8,10 @@ around one, is not blamed again, so that each refusal tells something new, and i
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from jitml.errors import JitmlError
+from jitml.errors import JitmlError, ManyPrograms
 from jitml.records import dataclass
 from jitml.sections.frames import Place, place
 from jitml.sections.live_names import SCOPES, binds, loads
@@ -40,7 +41,10 @@ def blame(error: BaseException, body: Sequence[ast.stmt], file: str, known: froz
     first, last = body[0].lineno, body[-1].end_lineno or body[-1].lineno
     candidates = _named(cause, body, known)
     candidates += [line for line in _lines(cause, file) if first <= line <= last]
-    candidates += [statement.lineno for statement in reversed(body)]
+    if isinstance(cause, ManyPrograms):
+        candidates += _mentioning(cause.claim, body, known)
+    else:
+        candidates += [statement.lineno for statement in reversed(body)]
     for line in candidates:
         statement = statement_at(body, line, known)
         if statement is not None:
@@ -51,7 +55,7 @@ def blame(error: BaseException, body: Sequence[ast.stmt], file: str, known: froz
 def _break(statement: ast.stmt, error: BaseException) -> Break:
     why = error.message if isinstance(error, JitmlError) else f"tracing it raised {type(error).__name__}: {error}"
     remedy = error.remedy if isinstance(error, JitmlError) else ""
-    text = ast.unparse(statement).partition("\n")[0]
+    text = ast.unparse(statement).partition("\n")[0].removesuffix(":")
     return Break(statement.lineno, text, why, remedy, str(getattr(error, "cause", "") or "other"))
 
 
@@ -85,6 +89,17 @@ def _named(error: BaseException, body: Sequence[ast.stmt], known: frozenset[Plac
         return [node.lineno for node in every if argument in loads(_head(node)) and place(node) not in known][:1]
     if result:
         return [node.lineno for node in every if result in binds(_head(node)) and place(node) not in known][-1:]
+    return []
+
+
+def _mentioning(claim: str, body: Sequence[ast.stmt], known: frozenset[Place]) -> list[int]:
+    """Lines of statements that have what a claim is about: of `len(self.layers) is 3`, `self.layers`, or else `layers`."""
+    paths = re.findall(r"[A-Za-z_][\w.]*", claim.partition(" is ")[0])
+    every = [(node.lineno, " ".join(map(ast.unparse, _head(node)))) for node in _statements(body) if place(node) not in known]
+    for words in (paths, [path.rpartition(".")[2] for path in paths]):
+        pattern = "|".join(rf"(?<![\w.]){re.escape(word)}(?!\w)" if "." in word else rf"\b{re.escape(word)}\b" for word in words)
+        if pattern and (found := [line for line, text in sorted(every) if re.search(pattern, text)]):
+            return found
     return []
 
 

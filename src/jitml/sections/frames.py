@@ -2,20 +2,21 @@
 
 Every statement stays in its place, at its own line. A run becomes
 
-    .t = None
-    if .s3 is not None:                          # None as long as the section is not used
-        try: .t = (a, c)                         # what is alive before the run
-        except NameError: pass                   # a name is not bound: Python may have no need of it
-        else: .t = .s3(*.t)
-    if type(.t) is tuple: (b, d), .t = .t, None  # what it has bound and is alive after it
+    .s3t = None
+    if .s3 is not None:                                # None as long as the section is not used
+        try: .s3t = (a, c)                             # what is alive before the run
+        except NameError: pass                         # a name is not bound: Python may have no need of it
+        else: .s3t = .s3(*.s3t)
+    if type(.s3t) is tuple: (b, d), .s3t = .s3t, None  # what it has bound and is alive after it
     else:
         <the statements, as written>
-        if .t is not None: .t.seen()             # a turn of plain Python, which is timed
+        if .s3t is not None: .s3t.seen()               # a turn of plain Python, which is timed
 
 so nothing is resumed: a section answers, or has changed nothing, and then the statements run in the user's own frame. A name that
 begins with a point is none of the user's: no source can have it.
 
-What a break is in, a loop, say, is *opened*: its head runs as Python, and its blocks have sections of their own.
+What a break is in, a loop, say, is *opened*: its head runs as Python, and its blocks have sections of their own. So are loops
+while their own section is not compiled yet: one that is entered once and runs for long has a compiled body after a while.
 """
 
 from __future__ import annotations
@@ -242,13 +243,13 @@ class FrameWriter:
         node, name = self._function(statements, takes, gives), f".s{len(self.runs)}"
         run = StatementRun(node, name, tuple(takes), around.exact, bool(maybe), around.is_inside)
         if run.place in self.left_out:
-            return statements
+            return self._plain(statements, live, around)
         self.runs.append(run)
         target = f"({', '.join(gives)},)" if gives else "()"
         answered = f"{target}, __jm_t = __jm_t, None" if gives else "__jm_t = None" if result is None else "return __jm_t[0]"
         begin, ask, test = _template(run.name, takes, answered, first)
-        plain = [*statements]
-        seen = _statements("if __jm_t is not None: __jm_t.seen()", last)
+        plain = self._plain(statements, live, around)
+        seen = _statements("if __jm_t is not None: __jm_t.seen()", last, run.name)
         if result is None:
             plain += seen
         elif any(isinstance(x, (ast.Call, ast.BinOp)) for x in ast.walk(result)):
@@ -257,6 +258,17 @@ class FrameWriter:
             plain[-1:] = [*seen, last]
         test.orelse = plain
         return [begin, ask, test]
+
+    def _plain(self, statements: Sequence[ast.stmt], live: Live, around: _Around) -> list[ast.stmt]:
+        """The statements, for the time in which the section is not compiled; loops in them have sections in their bodies."""
+        written: list[ast.stmt] = []
+        for n, statement in enumerate(statements):
+            if any(isinstance(x, _LOOPS) for x in within([statement])):
+                written += self._opened(statement, live.then(before(statements[n + 1 :], live)), around)
+            else:
+                written.append(statement)
+            around = around.after(statement)
+        return written
 
     def _function(self, statements: Sequence[ast.stmt], takes: Sequence[str], gives: Sequence[str]) -> ast.FunctionDef:
         """What is traced for a section: the statements, as a function that returns a tuple."""
@@ -336,7 +348,7 @@ def _template(section: str, takes: Sequence[str], answered: str, where: ast.stmt
 
 def _statements(text: str, where: ast.stmt, section: str = "") -> list[Any]:
     """Statements of ours, at a place of the user's."""
-    names = {"__jm_t": ".t", "__jm_r": ".r", "__jm_type": TYPE, "__jm_tuple": TUPLE, "__jm_s": section}
+    names = {"__jm_t": f"{section}t", "__jm_r": ".r", "__jm_type": TYPE, "__jm_tuple": TUPLE, "__jm_s": section}
     found = ast.parse(text).body
     for node in (x for top in found for x in ast.walk(top)):
         if isinstance(node, ast.Name):

@@ -9,7 +9,7 @@ from jitml.sections.section import Section
 from jitml.sections.split import SplitFunction
 
 _WIDTH = 60  # characters of a statement that are shown
-_WORTH = 1.0  # seconds that a function has taken before anybody is told that most of it runs as Python
+_WORTH = 5.0  # seconds that a function has taken before anybody is told that most of it runs as Python
 
 
 def described(title: str, splits: list[SplitFunction]) -> str:

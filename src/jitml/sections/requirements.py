@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from jitml.errors import UnsupportedError
+from jitml.trace.speculation.limits import TraceLimits
 from jitml.trace.trace import Traced
+
+# What is beyond them breaks: a loop runs as Python, with a compiled body, and nobody waits for minutes.
+LIMITS = TraceLimits(iterations=32, nodes=5000, seconds=2.0, tracing=2.0)
 
 
 def require_no_calls(traced: Traced) -> None:
@@ -17,4 +21,4 @@ def require_no_calls(traced: Traced) -> None:
             raise UnsupportedError("a library is called where exceptions are handled, and may raise one", source=node.source)
 
 
-__all__ = ["require_no_calls"]
+__all__ = ["LIMITS", "require_no_calls"]

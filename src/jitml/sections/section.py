@@ -6,12 +6,11 @@ guard that fails, a check, a refusal, a turn of plain Python that is timed) is s
 
 *Rent or buy*: a section is compiled when plain Python has run, since the last compilation here, for as long as one takes. So
 whatever comes (other sizes in each call, say) costs at most twice what is best. Then both are timed in turns of real work, and
-what is slower is dropped; a section that is left out costs nothing.
+what is slower is dropped, for a while; a section that is left out costs nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -22,7 +21,7 @@ from jitml.config import CONFIG
 from jitml.dispatch.contest import FIRST_LOOK, Contest, PlainTurn, in_us
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.specialize import Untraced, Variant
-from jitml.errors import FailedCheck, JitmlError, StarvedError, UnsupportedError
+from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.ir.execute.debug_nans import runs_as_python
 from jitml.trace.record.recording import current_trace
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
 PRICE = 0.02  # seconds that a compilation is expected to take before there has been one
+MOST_PRICE = 0.3  # the first compilation in a process takes longer than others
 SMALL = 5e-6  # seconds of plain Python that are not worth the call of a section
 FEW = 50  # turns after which it is known to be small
 MOST_VARIANTS = 8
@@ -50,8 +50,8 @@ class Compiled(Protocol):
         """
         ...
 
-    def why_not_known(self, args: tuple[Any, ...]) -> str:
-        """What code that there is takes for granted, and these arguments are not."""
+    def why_not_known(self, args: tuple[Any, ...]) -> tuple[str, Source | None]:
+        """What code that there is takes for granted, and is not so for these arguments, and where that was claimed."""
         ...
 
     def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -98,8 +98,7 @@ class Section:
         self.spent, self.price, self._buying = 0.0, PRICE, 0.0
         self.turns = self.calls = 0
         self._next_look = FIRST_LOOK
-        is_bought = not CONFIG.trial or not run.is_inside
-        self.cell = CellType(self._buy if is_bought else self._rent)
+        self.cell = CellType(self._rent if CONFIG.trial else self._buy)
 
     @property
     def seconds(self) -> float:
@@ -117,7 +116,7 @@ class Section:
         if self.compiled is None:
             self._hold(args)
         answer = self._compile(args)
-        if self.cell.cell_contents == self._buy:  # it has not been refused
+        if self.cell.cell_contents in (self._rent, self._buy):  # it has not been refused
             self._go_on(self._try if CONFIG.trial else self._on)
             self.state = "on trial" if CONFIG.trial else "compiled"
         return answer
@@ -156,7 +155,7 @@ class Section:
 
     def _bought(self, seconds: float) -> None:
         self._buying += seconds
-        self.price, self.spent = max(seconds, PRICE), 0.0
+        self.price, self.spent = min(max(seconds, PRICE), MOST_PRICE), 0.0
 
     def _known(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that there is; None if it cannot answer."""
@@ -199,7 +198,7 @@ class Section:
         if current_trace() is not None or runs_as_python():
             return None
         if len(self._compiled().variants) >= MOST_VARIANTS:
-            return self._refuse(self._changing(args), args)
+            return self._refuse(ManyPrograms(MOST_VARIANTS, *self._compiled().why_not_known(self._given(args))), args)
         return self._compile(args)
 
     # What becomes of it.
@@ -209,6 +208,7 @@ class Section:
 
     def _rented(self, seconds: float) -> None:
         self.spent += seconds
+        self.contest.plain_took(seconds)
         self.turns += 1
         if self.turns == FEW and self.spent < FEW * SMALL:
             self._turn_off(f"too small: {in_us(self.spent / FEW)}")
@@ -228,17 +228,15 @@ class Section:
             self._turn_off(f"not compiled: {self.contest}")
             self._dropped(self)
 
+    def look_again(self) -> None:
+        """It has been left out for a while, since plain Python was faster."""
+        if self.compiled is not None and self.contest.is_won is False:
+            self.contest.again()
+            self._go_on(self._try)
+
     def _turn_off(self, state: str) -> None:
         self.state = state
         self._go_on(None)
-
-    def _changing(self, args: tuple[Any, ...]) -> UnsupportedError:
-        """What is another one in each call."""
-        why = self._compiled().why_not_known(self._given(args))
-        error = UnsupportedError(f"more than {MOST_VARIANTS} programs: {why}")
-        words = set(re.findall(r"\w+", why.partition(" (")[0]))
-        error.argument = next((name for name in self.run.takes if name in words), "")
-        return error
 
     def _refuse(self, error: BaseException, args: Sequence[Any]) -> Any:
         cause = error.__cause__ if isinstance(error, Untraced) and error.__cause__ is not None else error

@@ -8,7 +8,9 @@ which is entered only once has a compiled body from its second iteration on.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
+from time import perf_counter
 from types import CellType, FunctionType
 from typing import Any
 
@@ -23,6 +25,7 @@ from jitml.sections.section import Compiled, Section
 from jitml.trace.rewrite.source import Missing, find
 
 MOST_BREAKS = 200
+PAUSE = 2.0  # seconds for which what is slower is left out at first
 _LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe", "stack"}
 
 
@@ -52,6 +55,7 @@ class SplitFunction:
         self.sections: list[Section] = []
         self._made: dict[Any, Section] = {}
         self._left_out: set[Place] = set()
+        self._pause, self._look_at = PAUSE, math.inf  # when they are looked at again
         self._inside: tuple[Names, Names] = (NONE, NONE)  # names that functions inside see, and bind
         self._frame: FunctionType | None = None
         self._lock = lock()
@@ -68,6 +72,8 @@ class SplitFunction:
     @property
     def frame(self) -> Callable[..., Any]:
         """The function with its sections; the plain one if it has no source."""
+        if perf_counter() > self._look_at:
+            self._look_again()
         made = self._frame
         if made is None:
             with self._lock:
@@ -131,6 +137,17 @@ class SplitFunction:
     def _dropped(self, section: Section) -> None:
         self._left_out.add(section.run.place)
         self._frame = None
+        if self._look_at == math.inf:
+            self._look_at = perf_counter() + self._pause
+
+    def _look_again(self) -> None:
+        """What was slower than plain Python may have been so in a noisy minute, or for other work than today's."""
+        self._pause *= 4
+        self._look_at = math.inf
+        self._left_out.clear()
+        self._frame = None
+        for section in self._made.values():
+            section.look_again()
 
     def _learn(self, error: BaseException, body: list[ast.stmt], file: str) -> bool:
         if len(self.breaks) >= MOST_BREAKS:

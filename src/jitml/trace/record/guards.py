@@ -359,19 +359,23 @@ class Host:
 
     def first_failure(self, leaves: Sequence[Any]) -> str:
         """The claim that does not hold for these arguments, or the step that raises; empty if all is well."""
+        claim, source = self.failing(leaves)
+        return f"not so any more: {claim} ({source})" if source else claim
+
+    def failing(self, leaves: Sequence[Any]) -> tuple[str, Source | None]:
+        """The same, and where in the user's code it was claimed."""
         slots: dict[Slot, Any] = {slot: leaves[position] for slot, position in self.arguments.items()}
         for step in self.steps:
             try:
                 if isinstance(step, Compute):
                     slots[step.slot] = step.function(*(o.value if isinstance(o, HostConst) else slots[o] for o in step.operands))
                 elif not step.holds(*(slots[s] for s in step.slots)):
-                    where = f" ({step.source})" if step.source else ""
-                    return f"not so any more: {step.text}{where}"
+                    return (step.text, step.source) if step.source else (f"not so any more: {step.text}", None)
             except Exception as error:
                 pass_on(error)
                 name = self.names[step.slot] if isinstance(step, Compute) else step.text
-                return f"{name} raises {type(error).__name__}"
-        return ""
+                return f"{name} raises {type(error).__name__}", None
+        return "", None
 
     def render(self, miss: str) -> tuple[list[str], dict[str, Any]]:
         """The steps as Python lines over variables `s0`, `s1`, ...; a failed check runs the statement `miss`.
