@@ -89,6 +89,7 @@ class Limits:
         alignment: of each buffer in the arena, in bytes.
         dense_stride: up to this stride, whole vectors and shuffles are faster than an access for each lane.
         set_bytes: lines so far apart, or a multiple of it, take each other's place in the first cache.
+        row_bytes: of scratch that whoever works on a row has for it, beside the caches.
     """
 
     cores: int = 2
@@ -96,6 +97,7 @@ class Limits:
     alignment: int = 64
     dense_stride: int = 4
     set_bytes: int = 4096
+    row_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,7 +244,9 @@ def test_what_holds_no_loop_is_left_to_one_thread() -> None:
     assert not any(isinstance(stmt, Loop) for stmt in walk(kernel.body))
 
 
-@pytest.mark.parametrize(("n", "k", "kernels"), [(1000, 16384, 1), (1000, 32768, 3), (2, 4096, 1), (2, 65536, 3)])
+@pytest.mark.parametrize(
+    ("n", "k", "kernels"), [(1000, 16384, 1), (1000, 32768, 1), (1000, 65536, 3), (2, 4096, 1), (2, 65536, 3)]
+)
 def test_rows_that_are_too_much_for_a_block_are_no_reason_to_fuse(n: int, k: int, kernels: int) -> None:
     assert sum(isinstance(step, Kernel) for step in fused(parse(softmax("f32", n, k))).steps) == kernels
 

@@ -12,7 +12,7 @@ import pytest
 import jitml
 from jitml.config import CONFIG
 from programs.comparing import difference, within
-from support.cuda_emulation import Traffic, build, counted, has_compiler
+from support.cuda_emulation import ORDERS, Traffic, build, counted, has_compiler
 from support.cuda_emulation.device import EmulatedDevice, emulated
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="kernels are emulated by g++")
@@ -62,6 +62,19 @@ def test_what_is_moved_is_what_is_wanted() -> None:
         traffic = traffic_of(program, x)
         assert 32 * traffic.sectors < most * needed, (name, traffic)
         assert traffic.rounds <= 1.25 * traffic.least_rounds, (name, traffic)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_block_with_a_processor_for_itself_has_more_threads(
+    order: int, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jitml.codegen.cuda.emit.launches.SHARED_OF_PROCESSOR", 16 << 10)
+    monkeypatch.setattr("jitml.codegen.cuda.schedule.rows.TRIPS", 1)
+    device.order = order
+    x = np.random.default_rng(1).uniform(size=(3, 4000)).astype("f4")
+    jitted = jitml.jit(normalized, verify="never")
+    assert "__launch_bounds__(1024, 1)" in jitted.lower(x).cuda
+    assert difference(jitted(x), normalized(x), within(1e-4)) is None
 
 
 @pytest.mark.usefixtures("device")

@@ -16,6 +16,16 @@ WARP = 32  # threads that run in step: a block is made of whole warps
 PROCESSORS = 132  # that run blocks side by side
 VECTOR_BYTES = 16  # of the widest access of one thread
 SHARED_BYTES = 40 << 10  # of scratch for the threads of a block, so that some blocks fit on a processor
+# Bytes of scratch that a block may have alone, by what code is compiled for; others have at least LEAST_ROW.
+ROW_BYTES = {
+    "sm_80": 160 << 10,
+    "sm_86": 96 << 10,
+    "sm_89": 96 << 10,
+    "sm_90": 216 << 10,
+    "sm_100": 216 << 10,
+    "sm_120": 96 << 10,
+}
+LEAST_ROW = 44 << 10
 # Our own functions take matrices of any strides.
 _GEMM = Accepts(dtypes=frozenset((F32, F64)), small=8, epilogues=frozenset(("add",)))
 _SCAN = Accepts(dtypes=frozenset(d for d in DTYPES.values() if d.kind in "biuf" and d != F16))
@@ -23,7 +33,7 @@ _SCATTER = Accepts(dtypes=_SCAN.dtypes, small=64)
 
 
 @cache
-def cuda_target() -> Target:
+def cuda_target(arch: str = "sm_90") -> Target:
     """A GPU as a target."""
     cost = Cost(
         memory_bandwidth=3000.0,
@@ -35,7 +45,9 @@ def cuda_target() -> Target:
         parallel_ns=0.0,
         grain_ns=0.0,
     )
-    limits = Limits(cores=PROCESSORS, vector_bytes=VECTOR_BYTES, alignment=256, dense_stride=1)
+    limits = Limits(
+        cores=PROCESSORS, vector_bytes=VECTOR_BYTES, alignment=256, dense_stride=1, row_bytes=ROW_BYTES.get(arch, LEAST_ROW)
+    )
     return Target(
         "cuda",
         "the device",

@@ -77,9 +77,10 @@ def rows_stay_in_cache(node: Node, g: Group, index: Index, target: Target) -> bo
     if rows is None or g.wanted[value][index] <= rows:
         return True
     row = operand.capacity // max(1, value.capacity)
-    share = 2 if value.capacity >= 4 * target.limits.cores else 8
+    many, nbytes = value.capacity >= 4 * target.limits.cores, row * operand.dtype.itemsize
     trailing = axes == tuple(range(operand.ndim - len(axes), operand.ndim))
-    return trailing and target.cost.fits_close(row * operand.dtype.itemsize, share * target.cost.sharers)
+    is_kept = many and nbytes <= target.limits.row_bytes and isinstance(operand.aval.size, int)
+    return trailing and (is_kept or target.cost.fits_close(nbytes, (2 if many else 8) * target.cost.sharers))
 
 
 def homes(value: Value, users: list[Group]) -> Iterator[tuple[Group, Index]]:

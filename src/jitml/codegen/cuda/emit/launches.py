@@ -46,6 +46,9 @@ from jitml.records import dataclass
 MOST_BLOCKS = 1 << 20  # beyond, blocks take turns
 MOST_RESIDENT = 32, 2048  # blocks and threads of a processor
 STATIC_BYTES = 48 * 1024  # that a kernel has without asking for more
+SHARED_OF_PROCESSOR = 227 * 1024
+ENOUGH_BLOCKS = 4  # of THREADS each, so that a processor always waits for some of their loads
+MOST_THREADS = 1024
 LOCAL_BYTES = 64 * 1024  # of scratch that a thread has for itself
 
 
@@ -374,13 +377,18 @@ def _nest(loop: Loop) -> tuple[list[Loop], tuple[Stmt, ...]]:
 
 
 def _threads_for(body: Sequence[Stmt]) -> int:
-    """Threads of a block that shares loops out: as many as the longest of them can use."""
+    """Threads of a block that shares loops out: as many as the longest of them can use.
+
+    Where scratch leaves a processor few blocks, each has more.
+    """
+    scratch = sum(s.buffer.nbytes for s in walk(tuple(body)) if isinstance(s, Alloc))
+    limit = min(MOST_THREADS, THREADS * -(-ENOUGH_BLOCKS // max(1, SHARED_OF_PROCESSOR // max(1, scratch))))
     most = WARP
     for loop in walk(tuple(body)):
         if isinstance(loop, Loop) and loop.kind in ("thread", *SPREAD):
             trips, grain = most_trips(loop), loop.grain if loop.kind == "thread" else 1
-            most = max(most, THREADS if trips is None else _whole_warps(-(-trips // max(1, grain))))
-    return min(THREADS, most)
+            most = max(most, limit if trips is None else _whole_warps(-(-trips // max(1, grain))))
+    return min(limit, most)
 
 
 def _whole_warps(threads: int) -> int:

@@ -25,7 +25,7 @@ class Cuda:
 
     @property
     def target(self) -> Target:
-        return cuda_target()
+        return cuda_target(known_arch())
 
     def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
         return schedule(nest)

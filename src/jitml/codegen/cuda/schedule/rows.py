@@ -103,16 +103,20 @@ def _threads_over_axes(nest: GroupNest, *, is_chunk: bool) -> list[Primitive]:
 
 
 def _staged(nest: GroupNest) -> list[Stage]:
-    """What later passes would load again, or compute again at a price, as long as it fits in shared memory."""
+    """What later passes would load again, or compute again at a price, as long as it fits in shared memory.
+
+    What is loaded may have most of it, if rows are known to be so long: a block with more threads has a processor for itself.
+    """
     passes, _ = passes_of(nest)
-    room = SHARED_BYTES
+    is_known = all(isinstance(axis.size, int) for axis in nest.inner)
+    room, whole = SHARED_BYTES, nest.target.limits.row_bytes if is_known else SHARED_BYTES
 
     def home(s: Scalar, work: float, now: int, plan: Plan, known: Mapping[Scalar, str]) -> str:
-        nonlocal room
+        nonlocal room, whole
         nbytes = nest.size(nest.inner) * s.dtype.itemsize
-        if nbytes > room or (s.kind != "load" and work < COSTLY):
+        if nbytes > (whole if s.kind == "load" else room) or (s.kind != "load" and work < COSTLY):
             return ""
-        room -= nbytes
+        room, whole = room - nbytes, whole - nbytes
         return "row"
 
     return staged(nest, passes, home)
