@@ -73,7 +73,9 @@ def loop_text(
     params = "".join(f"ptr noalias %x{k}, " for k in range(len(inputs)))
     header = f'define void @f({params}ptr noalias %out, i64 %n) "prefer-vector-width"="512" {{\nentry:\n'
     body = "\n".join(b.lines)
-    return f"{header}{body}\n}}\n{module.text_for(mentioned(body))}\n"
+    cold = list(module.functions.values())
+    names = set(mentioned("\n".join([body, *cold]))) - module.functions.keys()
+    return "\n".join([f"{header}{body}\n}}", *cold, module.text_for(names), 'attributes #0 = { "prefer-vector-width"="512" }\n'])
 
 
 def memory_type(dtype: np.dtype, lanes: int = 1) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import jitml
 from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.cpu import host_cpu, llvm_binding
 from jitml.config import Config
@@ -122,3 +124,19 @@ def test_a_second_process_makes_no_code(tmp_path: Path) -> None:
     for path in (tmp_path / "cache").iterdir():
         path.write_bytes(path.read_bytes()[:-8])
     assert run() == (first, results)
+
+
+def test_cold_paths_are_made_once_for_all_programs(made: list[int]) -> None:
+    """Large arguments of a sine are the C library's: that is a function which programs share, whatever else they do."""
+
+    def parts(function: Callable[..., object]) -> tuple[set[str], set[str]]:
+        """The texts of those that are shared, and of the others."""
+        lowered = jitml.jit(function).lower(np.full(37, 1e300))
+        assert np.allclose(lowered.compile()(np.full(37, 1e300))[0], function(np.full(37, 1e300)), rtol=1e-14)
+        shared = {part.text for part in lowered.module.parts if part.effort == "shared"}
+        return shared, {part.text for part in lowered.module.parts} - shared
+
+    first, _ = parts(np.sin)
+    begun = len(made)
+    second, others = parts(lambda x: 1 - np.sin(x))
+    assert first and first == second and len(made) - begun == len(others)

@@ -47,7 +47,8 @@ def call(b: Builder, function: str, xs: list[Operand]) -> Operand:
 def repair(b: Builder, mask: Operand, fast: Operand, function: str, xs: list[Operand]) -> Operand:
     """`fast`, with `function(*xs)` in the lanes of `mask`.
 
-    One branch that is almost never taken guards all copies; the cold side loops over the lanes, which is small.
+    One branch that is almost never taken guards all copies; the cold side goes from one lane to the next, in a function of its
+    own: what a body holds beyond a few blocks takes LLVM's register allocator most of its time.
     """
     weights = b.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
     cold, done, start = b.fresh("rare"), b.fresh("common"), b.label
@@ -56,45 +57,65 @@ def repair(b: Builder, mask: Operand, fast: Operand, function: str, xs: list[Ope
     repaired = []
     for k, name in enumerate(fast.names):
         pick = [x.names[k if len(x.names) > 1 else 0] for x in xs]
-        repaired.append(_repair_vector(b, mask.names[k if len(mask.names) > 1 else 0], fast, name, function, pick))
-    last = b.label
+        repaired.append(_repaired(b, mask.names[k if len(mask.names) > 1 else 0], fast, name, function, pick))
     b.emit(f"br label %{done}")
     b.start_block(done)
     merged = [
-        b.define(f"phi {fast.type} [ {name}, %{start} ], [ {other}, %{last} ]")
+        b.define(f"phi {fast.type} [ {name}, %{start} ], [ {other}, %{cold} ]")
         for name, other in zip(fast.names, repaired, strict=True)
     ]
     return replace(fast, names=tuple(merged))
 
 
-def _repair_vector(b: Builder, mask: str, fast: Operand, name: str, function: str, args: list[str]) -> str:
-    """Call the library for the lanes of one vector that are in `mask`, from one set bit to the next."""
+def _repaired(b: Builder, mask: str, fast: Operand, name: str, function: str, args: list[str]) -> str:
+    """One vector with the library's results in the lanes that are in `mask`."""
     scalar, vector, bits = llvm_type(fast.dtype), fast.type, f"i{fast.lanes}"
-    symbol = _symbol(b, function, fast.dtype, len(args))
-    head, call, end = (b.fresh(stem) for stem in ("lane", "call", "end"))
-    left, rest, current = (f"%{b.fresh()}" for _ in range(3))
-    is_wide = fast.lanes > 1
-    todo = b.define(f"bitcast {llvm_type(BOOL, fast.lanes)} {mask} to {bits}") if is_wide else mask
-    before = b.label
-    b.emit(f"br label %{head}")
-    b.start_block(head)
-    phis = len(b.lines)  # written once the values from the end of the loop have their names
-    more = b.define(f"icmp ne {bits} {left}, 0")
-    b.emit(f"br i1 {more}, label %{call}, label %{end}")
-    b.start_block(call)
-    if is_wide:
+    symbol, xs = _symbol(b, function, fast.dtype, len(args)), "xy"[: len(args)]
+    if fast.lanes > 1:
         b.module.declare(f"{bits} @llvm.cttz.{bits}({bits}, i1)")
-        lane = b.define(f"call {bits} @llvm.cttz.{bits}({bits} {left}, i1 true)")
-        args = [b.define(f"extractelement {vector} {x}, {bits} {lane}") for x in args]
-    value = b.define(f"call {scalar} {symbol}({', '.join(f'{scalar} {x}' for x in args)})")
-    if is_wide:
-        value = b.define(f"insertelement {vector} {current}, {scalar} {value}, {bits} {lane}")
-    less = b.define(f"sub {bits} {left}, 1")
-    b.emit(f"{rest} = and {bits} {left}, {less}")
-    b.emit(f"br label %{head}")
-    b.lines[phis:phis] = [
-        f"  {left} = phi {bits} [ {todo}, %{before} ], [ {rest}, %{call} ]",
-        f"  {current} = phi {vector} [ {name}, %{before} ], [ {value}, %{call} ]",
-    ]
-    b.start_block(end)
-    return current
+        mask = b.define(f"bitcast {llvm_type(BOOL, fast.lanes)} {mask} to {bits}")
+        stored = "\n".join(f"  %{x}.all = alloca {vector}\n  store {vector} %{x}, ptr %{x}.all" for x in xs)
+        picked = "\n".join(
+            f"  %{x}.from = getelementptr {scalar}, ptr %{x}.all, i64 %lane\n  %{x}.at = load {scalar}, ptr %{x}.from" for x in xs
+        )
+        called = f"{symbol}({', '.join(f'{scalar} %{x}.at' for x in xs)})"
+        body = _LANES.format(scalar=scalar, vector=vector, bits=bits, stored=stored, picked=picked, called=called)
+    else:
+        body = _LANE.format(scalar=scalar, called=f"{symbol}({', '.join(f'{scalar} %{x}' for x in xs)})")
+    parameters = ", ".join(f"{vector} %{x}" for x in ("fast", *xs))
+    helper = b.module.function(f"{vector} {symbol}.rare.{fast.lanes}({bits} %todo, {parameters})", body)
+    return b.define(f"call {vector} {helper}({bits} {mask}, {', '.join(f'{vector} {x}' for x in (name, *args))})")
+
+
+# The library's results for the lanes that are in a mask, from one set bit to the next; in memory, where a lane has an address.
+_LANES = """\
+entry:
+  %result = alloca {vector}
+  store {vector} %fast, ptr %result
+{stored}
+  br label %head
+head:
+  %left = phi {bits} [ %todo, %entry ], [ %rest, %call ]
+  %more = icmp ne {bits} %left, 0
+  br i1 %more, label %call, label %end
+call:
+  %bit = call {bits} @llvm.cttz.{bits}({bits} %left, i1 true)
+  %lane = zext {bits} %bit to i64
+{picked}
+  %value = call {scalar} {called}
+  %to = getelementptr {scalar}, ptr %result, i64 %lane
+  store {scalar} %value, ptr %to
+  %less = sub {bits} %left, 1
+  %rest = and {bits} %left, %less
+  br label %head
+end:
+  %all = load {vector}, ptr %result
+  ret {vector} %all"""
+_LANE = """\
+entry:
+  br i1 %todo, label %call, label %end
+call:
+  %value = call {scalar} {called}
+  ret {scalar} %value
+end:
+  ret {scalar} %fast"""

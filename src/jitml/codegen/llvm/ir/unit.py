@@ -27,9 +27,9 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 class ModulePart(NamedTuple):
-    """LLVM IR of some of a program's functions, all worth the same effort: a module of its own."""
+    """LLVM IR of some of a program's functions, all worth the same effort, or of one that other programs have: a module."""
 
-    effort: Effort
+    effort: Effort | Literal["shared"]
     text: str
 
 
@@ -108,18 +108,24 @@ class Unit:
         for effort in EFFORTS:
             if self.functions[effort]:
                 self._part(effort)
-        return tuple(self.parts)
+        shared = self.declarations.shared(*self._around)
+        return (*self.parts, *(ModulePart("shared", text) for text in shared))
 
     def _part(self, effort: Effort) -> ModulePart:
         """Make a part of the functions that are in none yet."""
         functions = self.functions[effort]
         own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
         elsewhere = [head for name, head in self.heads.items() if name in names - own]
-        head, tail = f'target triple = "{self.cpu.triple}"', f"attributes #0 = {{ {attributes(self.cpu)} }}"
+        head, tail = self._around
         text = "\n\n".join([head, *functions, tail, "\n".join([*elsewhere, self.declarations.text_for(names)])])
         self.parts.append(ModulePart(effort, f"{text}\n"))
         self.functions[effort] = []
         return self.parts[-1]
+
+    @property
+    def _around(self) -> tuple[str, str]:
+        """The first and the last lines of a module."""
+        return f'target triple = "{self.cpu.triple}"', f"attributes #0 = {{ {attributes(self.cpu)} }}"
 
     def twin(self, kernel: Kernel, signature: Hashable, symbol: str) -> str | None:
         """The function of an earlier kernel that is the same but for its name and those of its buffers.

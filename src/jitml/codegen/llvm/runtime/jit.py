@@ -149,6 +149,12 @@ def _object_code(text: str, cpu: Cpu, level: int, optimized: bool) -> bytes:
 
 
 @cache
+def _shared_code(text: str, cpu: Cpu) -> bytes:
+    """That of a module which many programs have."""
+    return object_code(text, cpu, level=1)
+
+
+@cache
 def _compiler() -> str:
     """What object code depends on besides its text and the processor: LLVM, and how it is asked here."""
     import llvmlite
@@ -224,6 +230,8 @@ class Generation:
 
     def _generate(self, part: ModulePart) -> bytes:
         leave_if_abandoned()
+        if part.effort == "shared":
+            return _shared_code(part.text, self._cpu)
         return object_code(part.text, self._cpu, level=_level(part), optimized=part.effort == "optimizer")
 
 
