@@ -70,6 +70,7 @@ class Side:
             self.seconds.append(seconds)
             self.said += [f"{w.category.__name__}: {w.message}" for w in told if w.category.__module__.startswith("jitml")]
         left = {name: value for name, value in names.items() if before.get(name) != id(value) and name not in _CONSTANTS}
+        left.pop("__warningregistry__", None)  # which warnings make, wherever they are shown
         return leaves_of(left) | {"printed": printed.getvalue(), "raised": raised, "np.random": _numpy_state()}
 
 

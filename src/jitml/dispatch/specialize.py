@@ -7,7 +7,7 @@ can be traced and compiled is the variant. What could not be is remembered, so t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -107,11 +107,15 @@ class Specializer:
         self._function, self._variants, self._made = function, variants, made
         self._dynamic, self._host_calls, self._limits = dynamic, host_calls, limits
         self._closed: dict[Hashable, Closed] = {}
+        self._exchanged: dict[Hashable, set[str]] = {}  # numbers and objects from outside that are others in each call
+        self._fixed: dict[Hashable, set[str]] = {}  # those of them that have to be known
         self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
 
     def forget(self) -> None:
         """Forget what was learned of earlier calls."""
         self._closed.clear()
+        self._exchanged.clear()
+        self._fixed.clear()
         self._handled.clear()
 
     def handles(self, failure: RaisingBranch) -> str:
@@ -145,6 +149,8 @@ class Specializer:
         """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
         earlier = [variant.traced for variant in others]
         now, closed = seen(call.leaves), self._closed.setdefault(call.key, Closed())
+        for known in earlier:
+            self._exchanged.setdefault(call.key, set()).update(known.host.exchanged(call.leaves))
         is_patient = not self._dynamic and sum(comparable(t.key.seen, now) for t in earlier) < CONFIG.max_paths
         for path in paths:
             refused: set[Place] = set()
@@ -173,6 +179,17 @@ class Specializer:
         raise AssertionError("the last choice is compiled or raises")
 
     def _trace_for(self, call: CallArguments, key: VariantKey) -> Traced:
+        """The program of a call; what is another number or object at each call is left open, if that can be compiled."""
+        fixed = self._fixed.setdefault(call.key, set())
+        exchanged = self._exchanged.get(call.key, set()) - fixed
+        if exchanged:
+            try:
+                return self._trace_with(call, key, exchanged)
+            except (JitmlError, Untraced):
+                fixed.update(exchanged)
+        return self._trace_with(call, key, ())
+
+    def _trace_with(self, call: CallArguments, key: VariantKey, exchanged: Collection[str]) -> Traced:
         try:
             with learning():
                 traced = trace(
@@ -180,6 +197,7 @@ class Specializer:
                     host_calls=self._host_calls,
                     rooted=True,
                     limits=self._limits,
+                    exchanged=exchanged,
                 )
             if (error := too_large(traced, self._limits)) is not None:
                 raise error

@@ -7,7 +7,7 @@ otherwise (`modes.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import GeneratorType
@@ -112,6 +112,7 @@ def trace(
     steps: Steps | None = None,
     handlers: list[Handler] | None = None,
     limits: TraceLimits = NO_LIMITS,
+    exchanged: Collection[str] = (),
 ) -> Traced:
     """Run `function` on tracers standing for the arguments.
 
@@ -125,6 +126,7 @@ def trace(
         steps: runs each operation, for a program that is good for this call alone.
         handlers: is filled with statements that may handle exceptions, also if the function cannot be traced.
         limits: of the program, tighter than those of the environment.
+        exchanged: numbers and objects from outside, as the host program names them, that are others in other calls.
 
     Raises:
         UnsupportedError: the function does something that cannot be compiled.
@@ -133,6 +135,7 @@ def trace(
     REGISTRY.register_imported()
     require_few(function, args, dict(kwargs))
     known = Decisions(key.path.modes, key.path.peeled, key.path.recursive, limits)
+    known.moving.update(exchanged)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
     attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted, steps, handlers)
     while True:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from itertools import islice
 from operator import getitem
-from types import MappingProxyType, MethodType
+from types import MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -109,8 +109,8 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if is_record(value) and (known := met(trace, value)) is not None:  # among the arguments: its copy is changed
         trace.host.require_identity(known.find(), slot, True)
         return known.copy
-    if type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
-        if name in trace.call[Decisions].moving:
+    if _has_kin(type(value)) and not isinstance(value, type):
+        if way is Way.ATTRIBUTES and name in trace.call[Decisions].moving:  # of others, more is guarded than what is read
             _watch_exchanged(trace, value, slot)
             return value
         trace.call[Loads].guarded.add(name)
@@ -263,7 +263,7 @@ def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
     """An object that is passed: another instance of its class will do, if it is as different from the other arguments."""
     if way_of(obj) is not Way.ATTRIBUTES:
         return observe(trace, obj, slot, name)
-    if not type(obj).__flags__ & HEAP_TYPE:
+    if not _has_kin(type(obj)):
         watch(trace, obj, slot)
     else:
         _compare(trace, obj, slot)
@@ -271,6 +271,11 @@ def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
             watch(trace, obj, slot, identity=False)
     _know(trace, obj, slot)
     return obj
+
+
+def _has_kin(kind: type) -> bool:
+    """Whether another object of this class will do in one's place."""
+    return bool(kind.__flags__ & HEAP_TYPE) or kind is SimpleNamespace
 
 
 def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
@@ -306,7 +311,7 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
     trace.outside.places[id(obj)] = slot
     if is_record(obj):
         trace.outside.records.add(id(obj))
-    if type(obj).__flags__ & HEAP_TYPE:  # of others, the class cannot be exchanged
+    if _has_kin(type(obj)):  # of others, the class cannot be exchanged
         trace.host.require_type(slot, type(obj))
         require_class(trace, type(obj))
 

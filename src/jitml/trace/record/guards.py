@@ -66,6 +66,7 @@ IMMUTABLE = (Fraction, timedelta, *_BY_TEXT)
 Array = np.ndarray[Any, Any]
 
 IS_OF_TYPE = "type({0}) is {k}"
+_EXACT = ("{0} == {k}", "repr({0}) == {k}", "{0} is {k}")  # claims that one value is this one
 _FEW_PAIRS = 64  # of objects, that are compared one by one
 _LONGEST = 200  # characters of a name that stands in others: n = n + n doubles it
 DENSE, OWNS, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400  # bits of ndarray.flags.num
@@ -376,6 +377,21 @@ class Host:
                 name = self.names[step.slot] if isinstance(step, Compute) else step.text
                 return f"{name} raises {type(error).__name__}", None
         return "", None
+
+    def exchanged(self, leaves: Sequence[Any]) -> frozenset[str]:
+        """Names of the values that are others than the program takes for granted, as far as it gets with these arguments."""
+        slots: dict[Slot, Any] = {slot: leaves[position] for slot, position in self.arguments.items()}
+        found: set[str] = set()
+        for step in self.steps:
+            try:
+                if isinstance(step, Compute):
+                    slots[step.slot] = step.function(*(o.value if isinstance(o, HostConst) else slots[o] for o in step.operands))
+                elif step.code in _EXACT and not step.holds(slots[step.slots[0]]):
+                    found.add(self.names[step.slots[0]])
+            except Exception as error:
+                pass_on(error)
+                break
+        return frozenset(found)
 
     def render(self, miss: str) -> tuple[list[str], dict[str, Any]]:
         """The steps as Python lines over variables `s0`, `s1`, ...; a failed check runs the statement `miss`.
