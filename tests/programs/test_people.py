@@ -50,7 +50,7 @@ def test_numbers_keep_their_numeric_programs() -> None:
 class _Stale:
     """What a compiler does that takes the objects of the first call for constants."""
 
-    variants = ()
+    variants = all_variants = ()
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.known = function, dict[Any, Any]()
