@@ -21,6 +21,7 @@ from jitml.fusion.lower.points import targets
 from jitml.fusion.merge_steps.accumulate import accumulate
 from jitml.fusion.merge_steps.assemble import assemble
 from jitml.fusion.merge_steps.deliver import deliver
+from jitml.fusion.merge_steps.scalar_steps import merge_scalars
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
@@ -148,7 +149,8 @@ class _Fusion:
         read = (*outputs.names, *(source.buffer for source in self.sources.values()))
         gemm = self.target.calls.get("gemm")
         adds = (accumulate,) if gemm is not None and "add" in gemm.epilogues else ()
-        rules = (*adds, partial(assemble, new_buffer=buffers.another), deliver)
+        scalars = (merge_scalars,) if "block" in self.target.kinds else ()
+        rules = (*adds, partial(assemble, new_buffer=buffers.another), deliver, *scalars)
         self.steps, needless = merge_steps([*self.steps, *outputs.copies], read, rules)
         for name in needless:
             buffers.remove(name)
