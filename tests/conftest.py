@@ -21,7 +21,7 @@ os.environ.setdefault("JITML_CACHE_DIR", os.path.join(tempfile.gettempdir(), "ji
 import pytest
 
 from jitml.config import CONFIG
-from support import golden_files
+from support import effort, golden_files
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,6 +39,12 @@ def loose(request: pytest.FixtureRequest) -> Iterator[None]:
     object.__setattr__(CONFIG, "strict", is_strict and request.node.get_closest_marker("loose") is None)
     yield
     object.__setattr__(CONFIG, "strict", is_strict)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:], left = effort.by_turns(items)
+    config.hook.pytest_deselected(items=left)
 
 
 def pytest_collection_finish() -> None:

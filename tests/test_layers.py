@@ -5,7 +5,7 @@ When one of these fails, the first pair of layers that disagrees is where to loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,6 @@ from jitml.kernels.text.program_parser import parse_program
 from jitml.kernels.verify.program import verify_program
 from jitml.memory.plan import plan
 from support import effort
-from support.effort import FULL
 from support.fused import fuse
 from support.op_cases import CASES, OpCase, Sample, results
 from support.sized import padded
@@ -78,12 +77,8 @@ def fused(program: Program, *, rolls: bool = True) -> KernelProgram:
     return kernels
 
 
-def samples_of(case: OpCase) -> Iterator[tuple[Sample, list[DType]]]:
-    """Each sample in some dtypes, by turns: all samples of an op together in all."""
-    dtypes = [*filter(DTYPES_TRIED.__contains__, case.dtypes)]
-    apart = 1 if FULL else min(3, len(case.samples))
-    for n, sample in enumerate(case.samples):
-        yield sample, dtypes[n % apart :: apart]
+def samples_of(case: OpCase) -> list[tuple[Sample, list[DType]]]:
+    return effort.by_samples(case.samples, [*filter(DTYPES_TRIED.__contains__, case.dtypes)])
 
 
 def single(name: str) -> list[Program]:

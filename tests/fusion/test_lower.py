@@ -8,14 +8,16 @@ import pytest
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.op import recording
 from jitml.ir.types import Aval
+from support.effort import by_samples
 from support.fused import fuse_and_check
 from support.op_cases import CASES, OpCase, results
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_each_op_alone(case: OpCase) -> None:
-    for dtype in (d for d in case.dtypes if d.itemsize in (1, 2, 8)):
-        for sample in case.samples:
+    dtypes = [d for d in case.dtypes if d.itemsize in (1, 2, 8)]
+    for sample, some in by_samples(case.samples, dtypes):
+        for dtype in some:
             args = case.inputs(sample, dtype)
             b = GraphBuilder()
             values = [b.add_input(Aval(a.shape, a.dtype)) for a in args]

@@ -6,8 +6,10 @@ Of a product of three lists, such as operation, place and dtype, the default tak
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
+
+import pytest
 
 R, C = TypeVar("R"), TypeVar("C")
 
@@ -37,6 +39,37 @@ def pairs(rows: Iterable[R], columns: Iterable[C], each: int = 1) -> list[tuple[
     ]
 
 
+def by_samples(samples: Sequence[R], columns: Sequence[C]) -> list[tuple[R, list[C]]]:
+    """Each sample with a third of the columns, by turns: all samples, if there are three, together with all of them."""
+    apart = 1 if FULL else max(1, min(3, len(samples)))
+    return [(sample, [*columns[n % apart :: apart]]) for n, sample in enumerate(samples)]
+
+
 def named(cases: Iterable[tuple[object, ...]]) -> list[str]:
     """What pytest is to call the members of a product."""
     return ["-".join(str(getattr(x, "__name__", x)) for x in case) for case in cases]
+
+
+# Ways to run what a row has, of which each is a path of its own: `finish` is eager or jitted, `target` interpreted or compiled.
+WAYS = ("finish", "target")
+
+
+def by_turns(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Tests to be run, and those that are left to `make test-full`: where a test has rows and ways to run them, rows take turns.
+
+    A test that is asked for in one way alone is run.
+    """
+    rows: dict[object, dict[object, list[pytest.Item]]] = {}
+    for item in [] if FULL else items:
+        params = dict(getattr(getattr(item, "callspec", None), "params", {}))
+        if len(params) > 1 and any(params.pop(way, None) is not None for way in WAYS):
+            row = tuple((name, id(value)) for name, value in params.items())
+            rows.setdefault((item.path, item.name.partition("[")[0]), {}).setdefault(row, []).append(item)
+    left = {
+        item
+        for row in rows.values()
+        for n, ways in enumerate(row.values())
+        for k, item in enumerate(ways)
+        if k != (n + n // len(ways)) % len(ways)
+    }
+    return [item for item in items if item not in left], [item for item in items if item in left]

@@ -12,13 +12,14 @@ import pytest
 from jitml import jit, vjp
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
+from support.effort import drawn
 from support.function_table import ROWS, words
 
 # What is chosen where there is no slope, what is put in places that hand none on, what sums begin with; and what is compared.
 HOLDERS = words("select complex concat scatter update_slice dynamic_update_slice loop while_ eq ne lt le")
 # They compute with a number that happens to be 0: a polynomial by Horner's rule begins with it.
 WITH_THE_NUMBER = words("np.polyval np.quantile:averaged_inverted_cdf scipy.special.ndtr")
-NAMES = [name for name, rows in ROWS.items() if "f" in rows[0][0] and name not in WITH_THE_NUMBER]
+NAMES = [name for name, rows in ROWS.items() if "f" in rows[0][0] and name not in WITH_THE_NUMBER][:: drawn(2, 1)]
 BATCHES = [NAMES[n : n + 16] for n in range(0, len(NAMES), 16)]  # to trace a program takes its time, whatever is in it
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jitml
+from support.effort import FULL
 
 RNG = np.random.default_rng(0)
 A, B, TALL = RNG.normal(size=(4, 4)), RNG.normal(size=(4, 2)), RNG.normal(size=(5, 3))
@@ -167,7 +168,8 @@ def test_cutoffs(name: str, imaginary: complex) -> None:
 
     if name != "zeros":  # which differences do not leave at zero
         check(inverse, a)
-        check(slope, a)
+        if FULL or name in ("square", "tall", "close"):
+            check(slope, a)
     if name not in ("tall", "zeros"):  # of a tall matrix the residuals are missing then
         check(solution, a, a[:, :2] + 1)
     g = jitml.grad(inverse)(a)

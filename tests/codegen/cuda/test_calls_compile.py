@@ -11,6 +11,7 @@ from jitml.codegen.cuda.module import Launch
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
 from support.cuda_calls import plans_of, program_of
+from support.effort import FULL
 
 pytest.importorskip("cuda.bindings.nvrtc")
 
@@ -69,7 +70,7 @@ def _programs() -> Iterator[KernelProgram]:
     yield program_of(numbers, Call("random", ("g",), ("g2", "u"), {"routine": "jitml_uniform_f64", "count": 1 << 20}))
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"] if FULL else ["sm_90"])
 def test_no_function_spills(arch: str) -> None:
     from jitml.codegen.cuda.compiler import compile_cubin
 

@@ -30,6 +30,7 @@ from jitml.memory.plan import plan
 from programs.comparing import difference, within
 from programs.corpus import load
 from support.cuda_emulation import has_compiler
+from support.effort import by_samples
 from support.emitted_cuda import emulated
 from support.fused import draw, fuse
 from support.op_cases import CASES, results
@@ -93,8 +94,8 @@ def test_every_op(name: str) -> None:
     case, b = CASES[name], GraphBuilder()
     args: list[Array] = []
     outputs: list[Any] = []
-    for sample in case.samples:
-        for dtype in filter(_DTYPES.__contains__, case.dtypes):
+    for sample, dtypes in by_samples(case.samples, [*filter(_DTYPES.__contains__, case.dtypes)]):
+        for dtype in dtypes:
             own = [np.asarray(x) for x in case.inputs(sample, dtype)]
             values = [b.add_input(Aval(x.shape, x.dtype)) for x in own]
             with recording(b):

@@ -12,6 +12,7 @@ from scipy import special
 
 import jitml
 from jitml.numpy.support import memory_order
+from support.effort import pairs
 
 A = np.random.default_rng(0).normal(size=(4, 6, 3))
 MASK = np.array([True, False, True, True])
@@ -96,8 +97,7 @@ def with_lines(arrays: Any) -> list[Any]:
     return [(x, x.reshape(-1)) for x in arrays]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("name", "form"), pairs(FUNCTIONS, FORMS, each=3))
 def test_strides(name: str, form: str) -> None:
     a = FORMS[form]
     function = FUNCTIONS[name]
