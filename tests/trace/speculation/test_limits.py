@@ -13,7 +13,8 @@ import jitml
 from jitml.config import CONFIG
 from jitml.errors import Cause, UnsupportedError
 from jitml.trace.program_size import compile_seconds, too_large
-from jitml.trace.speculation.limits import TraceLimits
+from jitml.trace.speculation import limits
+from jitml.trace.speculation.limits import TraceLimits, TraceProfile
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -153,8 +154,8 @@ def straight(x: Array) -> Array:
 
 
 def test_what_is_large_everywhere_is_cut_in_the_middle() -> None:
-    limits = TraceLimits(nodes=10_000, seconds=0.05)
-    refused = too_large(trace(straight, (np.ones(3),), {}, limits=limits), limits)
+    tight = TraceLimits(nodes=10_000, seconds=0.05)
+    refused = too_large(trace(straight, (np.ones(3),), {}, limits=tight), tight)
     assert refused is not None
     assert "to compile" in refused.message
     assert LINES[refused.stack[0].line - 1].endswith("# here")
@@ -207,3 +208,19 @@ def endless(x: Array) -> Array:
 def test_no_handler_of_the_users_takes_an_unrolled_loop_for_the_programs_exception() -> None:
     with pytest.raises(UnsupportedError, match="unrolled into the graph"):
         jitml.jit(endless)(np.ones(3))
+
+
+def test_seconds_of_earlier_attempts_count_and_operations_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(limits, "thread_time", lambda: float(next(clock)))
+    profile = TraceProfile()
+    for _ in range(2):
+        profile.begin()
+        loop = profile.loop("here", recorded=0)
+        for recorded in (10, 20, 30):
+            loop.go_on(recorded)
+    assert loop.brought.recorded == pytest.approx(30 * 2 / 3)
+    assert loop.brought.seconds == pytest.approx(2 * 3 * 2 / 3)
+    profile.recorded[()] = 100
+    profile.seconds[()] = 7
+    assert profile.heaviest("seconds") == (loop.stack, True)

@@ -62,6 +62,11 @@ class UnrolledLoop:
         self._began = self._now = _Spent()
         self._iterations = 1
 
+    def begin(self) -> None:
+        """Another attempt begins."""
+        self._before = _Spent(0, self.brought.seconds)
+        self._began = self._now = _Spent()
+
     def enter(self, recorded: int) -> None:
         self._before = self.brought
         self._began = self._now = _Spent(recorded, thread_time())
@@ -93,7 +98,8 @@ class TraceProfile:
     def begin(self) -> None:
         """The next attempt begins."""
         self.recorded.clear()
-        self.loops.clear()
+        for loop in self.loops.values():
+            loop.begin()
         self._last = 0
 
     def loop(self, site: Hashable, recorded: int) -> UnrolledLoop:

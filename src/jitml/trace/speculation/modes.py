@@ -204,15 +204,15 @@ class Decisions(CallPart):
         if self.exhausted is None and (recorded > _MOST_RECORDED * CONFIG.max_unroll or self._attempts > _MOST_RESTARTS):
             text = f"tracing finds no end: {recorded} operations have been recorded in {self._attempts} attempts"
             remedy = "Write it so that the loop can stay one, or its condition be known, or raise the limit JITML_MAX_UNROLL."
-            self.exhausted = self._at_most("recorded", _because(text, self.latest, remedy, Cause.SLOW))
+            self.exhausted = self._at_most(_because(text, self.latest, remedy, Cause.SLOW))
         if self.exhausted is not None:
             raise self.exhausted
 
-    def _at_most(self, by: str, error: UnsupportedError) -> UnsupportedError:
-        """A refusal of what takes too long, at what has cost most, if that is known."""
-        if self.profile is not None:
-            error.stack, is_loop = self.profile.heaviest(by)
-            error.cause = Cause.UNROLLED if is_loop else Cause.SLOW
+    def _at_most(self, error: UnsupportedError) -> UnsupportedError:
+        """A refusal of what takes too long, at what has taken longest in all attempts, if that is known."""
+        stack, is_loop = self.profile.heaviest("seconds") if self.profile is not None else ((), False)
+        if stack:
+            error.stack, error.cause = stack, Cause.UNROLLED if is_loop else Cause.SLOW
         return error
 
     def _look(self) -> None:
@@ -238,7 +238,7 @@ class Decisions(CallPart):
         if spent := self.budget.step(self.recorded + self.effort.recorded):
             text = f"tracing finds no end: after {self.budget.steps} iterations and calls that Python runs it has taken {spent}"
             error = UnsupportedError(text, source=user_source(), remedy=_ENDLESS, cause=Cause.SLOW)
-            self.exhausted = self._at_most("seconds", error)
+            self.exhausted = self._at_most(error)
             raise self.exhausted
 
     def is_plain(self, site: Site) -> bool:
