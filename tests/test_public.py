@@ -17,6 +17,7 @@ from bench.public.checkouts import decorate, definitions
 from bench.public.outcomes import difference, leaves_of, nudge, spread_of
 from bench.public.programs import all_programs, how_to_get
 from bench.public.report import Outcome, report, without_paths
+from bench.public.scripts import Decorated, all_scripts
 
 
 def test_entries_can_be_read() -> None:
@@ -27,6 +28,25 @@ def test_entries_can_be_read() -> None:
         for text in (program.make, program.call, program.setup):
             ast.parse(text)
     assert how_to_get(programs).count("git clone") == len({p.repository for p in programs})
+
+
+def test_scripts_can_be_read_and_all_functions_in_them_are_decorated() -> None:
+    assert len({script.name for script in all_scripts()}) == len(all_scripts()) >= 20
+    tree = ast.parse(
+        "def f():\n    def g(): return 1\n    return g()\nclass A:\n    @staticmethod\n    def h(): return f() + 1\n"
+    )
+    called: list[str] = []
+
+    def noted(function: Any) -> Any:
+        def call(*args: Any) -> Any:
+            called.append(function.__name__)
+            return function(*args)
+
+        return call
+
+    space: dict[str, Any] = {"_decorated_by": noted}
+    exec(compile(ast.fix_missing_locations(Decorated().visit(tree)), "script", "exec"), space)
+    assert space["A"].h() == 2 and called == ["h", "f", "g"]
 
 
 class _Model:

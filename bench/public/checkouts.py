@@ -117,6 +117,8 @@ def text_of(path: Path) -> str:
             ast.parse(text)
         except SyntaxError:  # Python 2, or a sketch
             continue
+        if "IPython.core.display" in text:  # the looks of the page
+            continue
         kept.append(text)
     return "\n".join(kept) + "\n"
 
