@@ -34,7 +34,7 @@ ALLOWED = {
     "kernels": BASE | {"ir"},
     "fusion": BASE | {"ir", "kernels"},
     "memory": BASE | {"ir", "kernels"},
-    "codegen": BASE | {"ir", "kernels", "fusion", "memory"},
+    "codegen": BASE | {"ir", "device", "kernels", "fusion", "memory"},
     "pipeline": BASE | {"ir", "kernels", "fusion", "memory", "codegen"},
     "verification": BASE | {"ir", "device", "trace", "numpy", "autograd", "dispatch"},
     "sections": BASE | {"ir", "trace", "dispatch"},

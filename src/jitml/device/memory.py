@@ -34,22 +34,34 @@ class DeviceMemory(Protocol):
     def stream(self) -> int: ...
 
     def allocate(self, nbytes: int) -> int:
-        """The address of new memory."""
+        """New memory, aligned to 256 bytes, with any contents; 0 for none.
+
+        Raises:
+            DeviceMemoryError: there is not so much.
+        """
 
     def free(self, address: int) -> None:
-        """Give memory back, once what has been asked for so far is done."""
+        """Give memory back, once what has been asked for so far is done; 0 is nothing."""
 
     def copy_in(self, address: int, host: HostArray) -> None:
-        """Copy a dense array to the device; it may be changed afterwards."""
+        """Copy a C-contiguous array to the device. The array may be changed as soon as this returns."""
 
     def copy_out(self, *pairs: tuple[HostArray, int]) -> None:
-        """Copy from addresses to dense arrays, and wait for it."""
+        """Fill C-contiguous arrays from the device; waits until they are there.
+
+        Raises:
+            DeviceFault: work before it has failed on the device.
+        """
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
-        """Copy on the device."""
+        """Copy on the device; the two may not overlap, unless they are the same."""
 
     def synchronize(self) -> None:
-        """Wait for all that has been asked for; raise what has gone wrong there."""
+        """Wait until all is done.
+
+        Raises:
+            DeviceFault: some of it has failed on the device.
+        """
 
     def wait_for(self, stream: int) -> None:
         """Let what is asked for from now on wait for another stream."""

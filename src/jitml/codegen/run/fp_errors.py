@@ -46,6 +46,17 @@ class Errors:
     possible: int = 0
     suspects: Mapping[int, tuple[str, str, int]] = field(default_factory=dict)
 
+    def require_unheard(self, why: str) -> None:
+        """
+        Args:
+            why: what runs the program cannot hear of errors.
+
+        Raises:
+            FailedCheck: an error would have to be heard of, or would raise: the plain function has to answer.
+        """
+        if self.demanded or (self.possible and may_raise()):
+            raise FailedCheck(f"floating-point errors must be heard of, which {why}")
+
 
 def errors_of(graph: Graph) -> Errors:
     """The account for a traced graph."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from jitml.device.memory import DeviceMemory
 from jitml.ir.types import DType
 from jitml.records import dataclass
 
@@ -74,16 +75,13 @@ class DeviceGraph(Protocol):
     def replay(self) -> None: ...
 
 
-class Device(Protocol):
-    """
+class Device(DeviceMemory, Protocol):
+    """What programs need of a device, beside memory.
+
     Attributes:
         name: for people: `NVIDIA H100 80GB HBM3`.
         arch: what code is compiled for: `sm_90`.
-        stream: the driver's handle of the one stream, for others who work on the same arrays.
     """
-
-    @property
-    def ordinal(self) -> int: ...
 
     @property
     def name(self) -> str: ...
@@ -98,34 +96,8 @@ class Device(Protocol):
     def peaks(self) -> Peaks: ...
 
     @property
-    def stream(self) -> int: ...
-
-    @property
     def has_libraries(self) -> bool:
         """Whether NVIDIA's libraries can work on its stream."""
-
-    def allocate(self, nbytes: int) -> int:
-        """New memory, aligned to 256 bytes, with any contents; 0 for none.
-
-        Raises:
-            DeviceMemoryError: there is not so much.
-        """
-
-    def free(self, address: int) -> None:
-        """Give memory back after all that has been asked for so far; 0 is nothing."""
-
-    def copy_in(self, address: int, host: Array) -> None:
-        """Copy a C-contiguous array to the device. The array may be changed as soon as this returns."""
-
-    def copy_out(self, *pairs: tuple[Array, int]) -> None:
-        """Fill C-contiguous arrays from the device; waits until they are there.
-
-        Raises:
-            DeviceFault: work before it has failed on the device.
-        """
-
-    def copy(self, target: int, source: int, nbytes: int) -> None:
-        """Copy on the device; the two may not overlap, unless they are the same."""
 
     def fill(self, address: int, byte: int, nbytes: int) -> None:
         """Set every byte to `byte`."""
@@ -148,24 +120,8 @@ class Device(Protocol):
     def together(self) -> AbstractContextManager[None]:
         """What this thread asks for inside comes one after the other, and takes less time to ask for."""
 
-    def synchronize(self) -> None:
-        """Wait until all is done.
-
-        Raises:
-            DeviceFault: some of it has failed on the device.
-        """
-
     def record(self, work: Callable[[], None]) -> DeviceGraph:
         """What `work` asks for, not done but recorded. It may launch, copy on the device and fill, and nothing else."""
 
     def memory(self) -> tuple[int, int]:
         """Bytes that are free, and bytes that there are."""
-
-    def wait_for(self, stream: int) -> None:
-        """Let what is asked for from now on wait for what another stream has been asked for."""
-
-    def wait_later(self, stream: int) -> None:
-        """The same for what is freed from now on; a collector may ask for it, as for `free`, in any thread."""
-
-    def hold_back(self, stream: int) -> None:
-        """Let another stream wait for what has been asked for here."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,9 +26,9 @@ from jitml.codegen.cuda.runtime.layout import ALIGNMENT, ELSEWHERE, CallLayout
 from jitml.codegen.cuda.runtime.steps import BoundProgram, Run, RunStopped
 from jitml.codegen.cuda.runtime.text import CudaText
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
-from jitml.codegen.run.fp_errors import Errors, may_raise
+from jitml.codegen.run.fp_errors import Errors
 from jitml.codegen.run.results import exact_buffers
-from jitml.errors import DeviceMemoryError, FailedCheck
+from jitml.errors import DeviceMemoryError
 from jitml.kernels.ir import Buffer
 from jitml.memory.arena import aligned
 from jitml.memory.plan import extent, first_element
@@ -143,7 +144,7 @@ class LoadedProgram:
         return graph
 
 
-class CudaCall(ProgramCall):
+class CudaCall(ProgramCall, ABC):
     """A program on a device, called with arrays of the host or of the device."""
 
     def __init__(self, loaded: LoadedProgram, needs: RunNeeds) -> None:
@@ -154,12 +155,12 @@ class CudaCall(ProgramCall):
         self.surround(self._checked, RunNeeds(None, needs.generators))
 
     def _checked(self, *args: Any) -> Any:
-        if self._errors.demanded or (self._errors.possible and may_raise()):
-            raise FailedCheck("floating-point errors must be heard of, which a GPU does not tell")
+        self._errors.require_unheard("a GPU does not tell")
         return self._answer(*args)
 
+    @abstractmethod
     def _answer(self, *args: Any) -> Any:
-        raise NotImplementedError
+        """Run the program; what `surround` takes."""
 
     def _fill_head(self, block: CallMemory, given: Sequence[Any]) -> None:
         """Reset the error record, and copy small inputs in, by one copy."""
@@ -173,8 +174,25 @@ class CudaCall(ProgramCall):
             head[offset : offset + span.size] = span
         self.loaded.device.copy_in(block.address, head)
 
-    def _record(self) -> Array:
-        return np.zeros(self.loaded.words, np.int64)
+    def _copied_in(self, block: CallMemory, given: Sequence[Any]) -> list[int]:
+        """Where the first elements of inputs are, after what the host has was copied in."""
+        self._fill_head(block, given)
+        found: list[int] = []
+        for n, x in enumerate(given):
+            if isinstance(x, DeviceArgument):
+                found.append(x.address)
+                continue
+            lowest = block.at(block.layout.inputs[n])
+            if n not in block.layout.in_head and x.size:
+                self.loaded.device.copy_in(lowest, _span(x))
+            found.append(lowest + _first_byte(x))
+        return found
+
+    def _copied_out(self, block: CallMemory, wanted: Sequence[tuple[Array, int]]) -> tuple[int, ...] | None:
+        """Fetch arrays, and hear whether a check has failed: what `failure` is to word then, longer than a pair."""
+        record = np.zeros(self.loaded.words, np.int64)
+        self.loaded.device.copy_out((record, block.address), *wanted)
+        return (*record.tolist(), 0, 0) if self.loaded.words and record[0] else None
 
 
 class CudaExecutable(CudaCall):
@@ -213,32 +231,24 @@ class CudaExecutable(CudaCall):
             self.loaded.give_back(block)
 
     def _run_in(self, block: CallMemory, given: Sequence[Array], buffers: Sequence[OutputRoom]) -> Any:
-        layout, device = block.layout, self.loaded.device
-        lowest = [block.at(offset) for offset in layout.inputs]
-        self._fill_head(block, given)
-        for n, x in enumerate(given):
-            if n not in layout.in_head and x.size:
-                device.copy_in(lowest[n], _span(x))
-        inputs = [at + _first_byte(x) for at, x in zip(lowest, given)]
-        outputs = [
-            inputs[self.aliases[k]] if k in self.aliases else block.at(layout.outputs[k]) + b.first for k, b in enumerate(buffers)
-        ]
+        places = block.layout.outputs
+        inputs = self._copied_in(block, given)
+        outputs = [inputs[self.aliases[k]] if k in self.aliases else block.at(places[k]) + b.first for k, b in enumerate(buffers)]
         self.loaded.run(block, inputs, outputs)
-        record, pairs = self._record(), list[tuple[Array, int]]()
+        pairs = list[tuple[Array, int]]()
         changed = {n: _twin(given[n]) for n in self.aliases.values()}
         results: list[Array] = []
         for k, buffer in enumerate(buffers):
             if k in self.aliases:
                 n = self.aliases[k]
                 results.append(given[n])
-                pairs.append((changed[n][1], lowest[n]))
+                pairs.append((changed[n][1], block.at(block.layout.inputs[n])))
             else:
                 array, memory = _empty(buffer.buffer)
                 results.append(array)
-                pairs.append((memory, block.at(layout.outputs[k])))
-        device.copy_out((record, block.address), *pairs)
-        if self.loaded.words and record[0]:
-            return (*record.tolist(), 0, 0)  # longer than a pair
+                pairs.append((memory, block.at(places[k])))
+        if (failed := self._copied_out(block, pairs)) is not None:
+            return failed
         for n, (array, _) in changed.items():
             given[n][...] = array
         return results
@@ -271,29 +281,15 @@ class CudaDeviceCall(CudaCall):
         return result
 
     def _run_in(self, block: CallMemory, given: Sequence[Any], buffers: Sequence[OutputRoom], made: Sequence[int]) -> Any:
-        layout, device = block.layout, self.loaded.device
-        self._fill_head(block, given)
-        inputs: list[int] = []
-        for n, x in enumerate(given):
-            if isinstance(x, DeviceArgument):
-                inputs.append(x.address)
-                continue
-            inputs.append(block.at(layout.inputs[n]) + _first_byte(x))
-            if n not in layout.in_head and x.size:
-                device.copy_in(block.at(layout.inputs[n]), _span(x))
+        inputs = self._copied_in(block, given)
         outputs = [inputs[self.aliases[k]] if k in self.aliases else made[k] + b.first for k, b in enumerate(buffers)]
         self.loaded.run(block, inputs, outputs)
-        record, extents, wanted = _NOTHING, _NOTHING, list[tuple[Array, int]]()
-        if self.loaded.words:
-            record = self._record()
-            wanted.append((record, block.address))
+        extents, wanted = _NOTHING, list[tuple[Array, int]]()
         if self._measured is not None:
             extents = np.zeros(self.outputs[-1].shape, np.int64)
             wanted.append((extents, outputs[-1]))
-        if wanted:
-            device.copy_out(*wanted)
-        if self.loaded.words and record[0]:
-            return (*record.tolist(), 0, 0)
+        if (wanted or self.loaded.words) and (failed := self._copied_out(block, wanted)) is not None:
+            return failed
         results = [
             given[self.aliases[k]]
             if k in self.aliases
@@ -302,7 +298,7 @@ class CudaDeviceCall(CudaCall):
         ]
         if self._measured is None:
             return results
-        device.free(made[-1])
+        self.loaded.device.free(made[-1])
         return [_shrunk(x, places, extents) for x, places in zip(results, self._measured)]
 
     def _true_buffers(self, given: Sequence[Any]) -> Sequence[OutputRoom]:
