@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,16 @@ def grows(x: Array) -> Any:
     return x if x.sum() < 0 else grows(x * 2)
 
 
+@pytest.fixture
+def shallow() -> Iterator[None]:
+    """Python's limit is soon reached: the time until then grows with its square."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(400)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("shallow")
 @pytest.mark.filterwarnings("default::jitml.errors.UncompiledWarning")
 @pytest.mark.parametrize("function", [endless, grows])
 def test_recursion_without_end_is_pythons_error(function: Any) -> None:
