@@ -12,7 +12,9 @@ from jitml.device.on_host import on_host
 from jitml.device.operations import compile_by
 from jitml.dispatch.on_device import compile_programs_by, on_device
 from jitml.errors import (
+    JitmlError,
     Source,
+    TraceError,
     UnsupportedError,
 )
 from jitml.interrupts import uninterrupted
@@ -28,6 +30,7 @@ from jitml.options import (
     strictness,
     thread_count,
 )
+from jitml.trace.environment.transformed import Transformed
 from jitml.trace.hooks.convert import require_function
 from jitml.trace.trace import Traced
 from jitml.verification.verification import cadence
@@ -142,7 +145,13 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
       4 nodes traced, 3 after the passes
     """
     jitted = function if isinstance(function, Jit) else jit(function)
-    text: str = jitted.explain(*args, **kwargs)
+    try:
+        text: str = jitted.explain(*args, **kwargs)
+    except JitmlError as error:
+        is_derivative = isinstance(function, Transformed) and function.key[0] not in ("vmap", "checkpoint")  # type: ignore[index]
+        if CONFIG.strict or not is_derivative or not isinstance(error, (UnsupportedError, TraceError)):
+            raise
+        return f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds.\n{error}"
     return text
 
 

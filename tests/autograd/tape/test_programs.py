@@ -220,6 +220,16 @@ def test_it_is_asked_once_whether_a_function_can_be_captured(monkeypatch: pytest
     assert len(tried) == 1
 
 
+def test_explain_says_that_a_function_runs_on_the_tape() -> None:
+    def f(x: Any, bar: Any) -> Any:
+        return sum((x * n).sum() for n in bar)
+
+    text = jitml.explain(grad(f), x3, Bar(range(2)))
+    assert "grad of " in text and "runs as Python, on a tape" in text and "test_programs.py:" in text
+    with pytest.raises(jitml.UnsupportedError):
+        jitml.vmap(f, in_axes=(0, None))(np.ones((2, 3)), Bar(range(2)))
+
+
 def test_strict_functions_are_refused() -> None:
     from jitml.config import CONFIG
 

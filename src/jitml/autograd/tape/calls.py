@@ -180,7 +180,7 @@ def _made_for(function: Any) -> Function | None:
     if type(function) is np.ufunc or hasattr(function, "__wrapped__"):
         return _of_lists(function)
     home = str(getattr(function, "__module__", None))
-    if function in _NUMBERS or home in ("math", "cmath") or home.startswith("scipy.special"):
+    if function in _NUMBERS or home in ("math", "cmath") or home.startswith(("scipy.special", "scipy.linalg", "scipy.fft")):
         return _recording(function)
     return None
 

@@ -158,7 +158,7 @@ def _set_imag(self: Taped, value: Any) -> None:
 
 
 def _no_bytes(self: Taped, *args: Any, **kwargs: Any) -> NoReturn:
-    lose("bytes")
+    lose("bytes, digits or a ratio")
 
 
 # ------------------------------------------------------------------------------------------------ what is installed
@@ -234,6 +234,7 @@ def _install() -> None:
         "__copy__": lambda self: self if self.storage is None else _copy(self), "tolist": _to_list, "item": _item,
         "astype": _as_type,
         "fill": put, "sort": _sorted_by(np.sort), "partition": _sorted_by(np.partition), "tobytes": _no_bytes, "dumps": _no_bytes,
+        "hex": _no_bytes, "as_integer_ratio": _no_bytes,
         "put": lambda self, *args, **kwargs: changed(np.put, (self, *args), kwargs),
         "shape": property(lambda self: self.value.shape, _set_shape), "flat": property(lambda self: self.reshape(-1)),
         "base": property(lambda self: None if self.storage is None or self.value is self.storage.buffer else self.value.base),
