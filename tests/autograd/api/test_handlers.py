@@ -356,8 +356,8 @@ def test_what_cannot_be_followed_names_the_try() -> None:
     def f(x: Any) -> Any:
         s = x[0]
         try:
-            for i in range(200_000):
-                s = s * 0.999 + x[i // 66_666]
+            for i in range(60_000):
+                s = s * 0.999 + x[i // 19_999]
         except IndexError:
             s = s * 2
         return s
