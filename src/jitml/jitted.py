@@ -38,7 +38,7 @@ from jitml.errors import (
 from jitml.forks import lock
 from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
-from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.ir.execute.debug_nans import as_python, runs_as_python
 from jitml.options import (
     Options,
     name_of,
@@ -46,7 +46,7 @@ from jitml.options import (
 )
 from jitml.records import replace
 from jitml.sections.callees import HotCallees
-from jitml.sections.kinds import Splits
+from jitml.sections.kinds import Splits, is_inside
 from jitml.sections.report import described
 from jitml.sections.requirements import LIMITS, require_no_calls
 from jitml.sections.section import MOST_VARIANTS
@@ -170,11 +170,16 @@ class Jit(FunctionLike):
 
     def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A turn of plain Python."""
-        result = self.function(*args, **kwargs)
+        with as_python():  # functions inside are not to be compiled for it
+            turn.begin()
+            result = self.function(*args, **kwargs)
         turn.seen()
+        self._rest()
+        return result
+
+    def _rest(self) -> None:
         if (found := resting(self.variants)) is not None:
             self._resting, self._is_special = found, True
-        return result
 
     def _call_in_sections(self, error: JitmlError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a kind that has just been refused as a whole."""
@@ -224,7 +229,7 @@ class Jit(FunctionLike):
 
         if self._prices is not None and not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
             raise ManyPrograms(MOST_VARIANTS, *self._why_not(leaves, key))
-        if self._prices is not None and (turn := self._prices.rented(len(self.variants))) is not None:
+        if self._prices is not None and (turn := self._prices.rented(len(self.variants), is_inside=is_inside())) is not None:
             return turn
 
         def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
@@ -233,9 +238,12 @@ class Jit(FunctionLike):
             return contained(partial(self._specializer.make, call, self._compile, others, tries))
 
         began = perf_counter()
-        result = self._variants.make(key, leaves, make, Tries())
-        if self._prices is not None:
-            self._prices.bought(perf_counter() - began)
+        try:
+            result = self._variants.make(key, leaves, make, Tries())
+        finally:
+            if self._prices is not None:
+                self._prices.bought(perf_counter() - began)
+        self._rest()
         return result
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:

@@ -45,13 +45,14 @@ def test_a_noisy_minute_decides_nothing() -> None:
 
 def test_further_programs_are_paid_for() -> None:
     prices = Prices()
-    assert prices.rented(0) is None
+    assert prices.rented(0, is_inside=False) is None
+    assert prices.rented(0, is_inside=True) is not None
     prices.bought(1e-4)
-    turn = prices.rented(1)
+    turn = prices.rented(1, is_inside=False)
     assert isinstance(turn, PlainTurn)
-    assert prices.rented(1) is not None
+    assert prices.rented(1, is_inside=False) is not None
     prices._ran(2e-4)
-    assert prices.rented(1) is None
+    assert prices.rented(1, is_inside=False) is None
 
 
 @pytest.fixture(name="trials")

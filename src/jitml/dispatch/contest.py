@@ -8,7 +8,9 @@ from time import perf_counter
 
 TURNS = 5  # of each before one is dropped
 CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
+SLOW = 1.5  # times what plain Python takes: two turns are enough to know
 FIRST_LOOK = 1024  # calls after which both are timed again
+PRICE = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST_PRICE = 1.0  # seconds: the first compilation in a process takes longer than others
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 LOST = 3  # contests that are lost before compiled code which has won one is dropped
@@ -21,6 +23,9 @@ class PlainTurn:
 
     def __init__(self, told: Callable[[float], None]) -> None:
         self._told, self._began = told, perf_counter()
+
+    def begin(self) -> None:
+        self._began = perf_counter()
 
     def seen(self) -> None:
         self._told(perf_counter() - self._began)
@@ -37,12 +42,18 @@ class Prices:
         self._spent = 0.0
         self._price = 0.0
 
-    def rented(self, programs: int) -> PlainTurn | None:
-        """A turn of plain Python, if that is the better deal, for a function that has so many programs."""
-        is_bought = self._spent >= self._price * 2 ** max(0, programs - FEW_PROGRAMS)
-        return None if programs == 0 or is_bought else PlainTurn(self._ran)
+    def rented(self, programs: int, *, is_inside: bool) -> PlainTurn | None:
+        """A turn of plain Python, if that is the better deal, for a function that has so many programs.
+
+        Args:
+            is_inside: whether a statement calls it that runs as Python in another jitted function.
+        """
+        usual = self._price or (PRICE if is_inside else 0.0)
+        price = usual * 2 ** max(0, programs - FEW_PROGRAMS)
+        return None if self._spent >= price else PlainTurn(self._ran)
 
     def bought(self, seconds: float) -> None:
+        """So long it has taken to compile one, or to find out that it cannot be compiled."""
         self._price, self._spent = min(seconds, MOST_PRICE), 0.0
 
     def _ran(self, seconds: float) -> None:
@@ -91,7 +102,7 @@ class Contest:
         if not (self._compiled.count and self._plain.count):
             return
         compiled, plain = self.seconds, self.plain_seconds
-        is_clear = plain > max(2 * compiled, CLEAR)
+        is_clear = plain > max(2 * compiled, CLEAR) or (compiled > SLOW * plain and self._compiled.count >= 2)
         if not is_clear and min(self._compiled.count, self._plain.count) < TURNS:
             return
         if compiled <= plain:
@@ -125,4 +136,4 @@ def in_us(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f} us" if seconds < 1e-5 else f"{seconds * 1e6:,.0f} us"
 
 
-__all__ = ["FIRST_LOOK", "Contest", "PlainTurn", "Prices", "in_us"]
+__all__ = ["FIRST_LOOK", "PRICE", "Contest", "PlainTurn", "Prices", "in_us"]

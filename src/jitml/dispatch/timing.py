@@ -10,30 +10,42 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any
 
-from jitml.dispatch.contest import FIRST_LOOK, Contest, PlainTurn
+from jitml.dispatch.contest import FIRST_LOOK, SLOW, Contest, PlainTurn
 from jitml.dispatch.entry import MISS, admitting
 from jitml.dispatch.specialize import Variant
+from jitml.ir.execute.debug_nans import as_python
 
 Enter = Callable[[Sequence[Any]], Any]
 _MORE = 4  # times what plain Python took when it won: then the work is another, and so may be the winner
 _WORTH = 1e-4  # seconds of plain Python for which that is asked
+TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
+_PAID = 0.02  # seconds of such calls that are worth a contest
+_PAUSE = 0.1  # seconds of calls after which it is seen again who is faster
 
 
 class Rest:
-    """Calls that plain Python answers, since it was faster; not for ever."""
+    """Calls that plain Python answers, since it was faster, or too fast to be worth a contest; not for ever.
 
-    def __init__(self, contest: Contest) -> None:
-        self._contest = contest
-        self._calls = 0
-        self._next_look = FIRST_LOOK
+    Args:
+        plain: seconds that such a call has taken.
+        seconds: after which it is time to see again which is faster, or
+        calls: the same.
+    """
+
+    def __init__(self, plain: float, seconds: float, calls: int) -> None:
+        self.plain, self._most_seconds, self._most_calls = plain, seconds, calls
+        self._seconds, self._calls = 0.0, 0
 
     def is_over(self, seconds: float) -> bool:
         """Whether it is time to see again which is faster, after a call that took so long."""
         self._calls += 1
-        if self._calls < self._next_look and seconds <= max(_MORE * self._contest.plain_seconds, _WORTH):
-            return False
-        self._calls, self._next_look = 0, self._next_look * 2
-        return True
+        self._seconds += seconds
+        is_other = seconds > max(_MORE * self.plain, _WORTH)
+        return is_other or self._calls >= self._most_calls or self._seconds >= self._most_seconds
+
+    def longer(self, plain: float) -> Rest:
+        """The next one."""
+        return Rest(plain, self._most_seconds * 4, self._most_calls * 2)
 
 
 class Timed:
@@ -49,20 +61,20 @@ class Timed:
         self.contest = Contest()
         self._is_first = True
         self._is_settled = False
-        self.rest = Rest(self.contest)
+        self.rest: Rest | None = None  # while plain Python answers
+        self._next = Rest(0.0, _PAUSE, FIRST_LOOK)
 
     @cached_property
     def _admits(self) -> Enter:
         return admitting(self.variant.traced)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        contest = self.contest
-        if contest.is_won is None and not self._is_first and not contest.is_plains_turn:
-            return self._timed(leaves)
-        if (contest.is_won is None and not self._is_first) or contest.is_won is False:
+        if self._is_first:
+            self._is_first = False
+            return self.enter(leaves)
+        if self.rest is not None:
             return MISS if self._admits(leaves) is MISS else PlainTurn(self._plain_took)
-        self._is_first = False
-        return self.enter(leaves)
+        return PlainTurn(self._plain_took) if self.contest.is_plains_turn else self._timed(leaves)
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
         before, began = self._spent(), perf_counter()
@@ -74,7 +86,11 @@ class Timed:
 
     def took(self, compiled: float, plain: float) -> None:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
-        if plain > max(2 * compiled, _WORTH):
+        if plain < TINY:
+            self.rest = Rest(plain, _PAID, FIRST_LOOK)
+        elif plain < compiled / SLOW:
+            self.rest = Rest(plain, _PAUSE, FIRST_LOOK)
+        elif plain > 2 * compiled:
             self.contest.compiled_took(compiled)
             self.contest.plain_took(plain)
             self._decide()
@@ -84,18 +100,29 @@ class Timed:
         self.enter, self._is_settled = enter, is_last
         self._decide()
 
+    def plain_answered(self, seconds: float) -> bool:
+        """After a call in a rest: whether that is over."""
+        if self.rest is None or not self.rest.is_over(seconds):
+            return False
+        self.rest = None
+        self.contest.again()
+        return True
+
     def _plain_took(self, seconds: float) -> None:
-        if self.contest.is_won is None:
+        if self.rest is None:
             self.contest.plain_took(seconds)
             self._decide()
-        elif self.rest.is_over(seconds):
-            self.contest.again()
+        else:
+            self.plain_answered(seconds)
 
     def _decide(self) -> None:
-        if self.contest.is_won and self._is_settled:
+        if self.contest.is_won is None:
+            return
+        self.variant.timed = f"{'used' if self.contest.is_won else 'not used'}: {self.contest}"
+        if not self.contest.is_won:
+            self._next = self.rest = self._next.longer(self.contest.plain_seconds)
+        elif self._is_settled:
             self.variant.enter = self.enter
-        if self.contest.is_won is not None:
-            self.variant.timed = f"{'used' if self.contest.is_won else 'not used'}: {self.contest}"
 
 
 class Resting:
@@ -103,22 +130,24 @@ class Resting:
 
     def __init__(self, timed: Sequence[Timed]) -> None:
         self._timed = timed
-        self._rests = [t.rest for t in timed]
+        self._is_tiny = all(t.rest is not None and t.rest.plain < TINY for t in timed)
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
         """What it gives, and whether that is over."""
         began = perf_counter()
-        result = function(*args, **kwargs)
+        if self._is_tiny:
+            with as_python():  # functions inside are not worth it either
+                result = function(*args, **kwargs)
+        else:
+            result = function(*args, **kwargs)
         seconds = perf_counter() - began
-        over = [t for t, rest in zip(self._timed, self._rests) if rest.is_over(seconds)]
-        for t in over:
-            t.contest.again()
+        over = [timed for timed in self._timed if timed.plain_answered(seconds)]
         return result, bool(over)
 
 
 def resting(variants: Sequence[Variant]) -> Resting | None:
     """The rest of a function that has these variants, if all of them have lost."""
-    timed = [v.enter for v in variants if isinstance(v.enter, Timed) and v.enter.contest.is_won is False]
+    timed = [v.enter for v in variants if isinstance(v.enter, Timed) and v.enter.rest is not None]
     return Resting(timed) if 0 < len(timed) == len(variants) else None
 
 

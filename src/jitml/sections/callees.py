@@ -12,7 +12,8 @@ from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from jitml.sections.section import FEW, PRICE, SMALL
+from jitml.dispatch.contest import PRICE
+from jitml.sections.section import FEW, SMALL
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
 

@@ -5,6 +5,7 @@ A kind is types and dtypes, no sizes and no values. After a few kinds, further o
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from time import perf_counter
 from types import FunctionType, MethodType
@@ -19,6 +20,20 @@ from jitml.sections.split import SplitFunction
 
 MOST_KINDS = 4
 _ANY = "any"
+
+
+class _Frames(threading.local):
+    """How many frames of split functions are running in this thread."""
+
+    count = 0
+
+
+_FRAMES = _Frames()
+
+
+def is_inside() -> bool:
+    """Whether the function around is one that has been split."""
+    return _FRAMES.count > 0
 
 
 def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
@@ -91,9 +106,11 @@ class Splits:
     def run(self, split: SplitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call, part of it as Python."""
         began = perf_counter()
+        _FRAMES.count += 1
         try:
             return split.frame(*self._first, *args, **kwargs)
         finally:
+            _FRAMES.count -= 1
             self.seconds += perf_counter() - began
 
     def complaint(self) -> str:
@@ -108,4 +125,4 @@ class Splits:
         self._splits = {}
 
 
-__all__ = ["Splits"]
+__all__ = ["Splits", "is_inside"]

@@ -18,7 +18,7 @@ from types import CellType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jitml.config import CONFIG
-from jitml.dispatch.contest import FIRST_LOOK, Contest, PlainTurn, in_us
+from jitml.dispatch.contest import FIRST_LOOK, PRICE, Contest, PlainTurn, in_us
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
@@ -28,7 +28,6 @@ from jitml.trace.record.recording import current_trace
 if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
-PRICE = 0.02  # seconds that a compilation is expected to take before there has been one
 MOST_PRICE = 0.3  # the first compilation in a process takes longer than others
 SMALL = 5e-6  # seconds of plain Python that are not worth the call of a section
 FEW = 50  # turns after which it is known to be small
