@@ -123,7 +123,16 @@ def complex_numbers(x: Any) -> Any:
     z = x + 1j * x[::-1]
     w = np.exp(z) * z.conj()
     w[0] = x[1]
-    return (np.abs(w) ** 2).sum() + w.real.sum() + np.fft.fft(x).imag.sum()
+    z.real = x**2
+    z[1] += 1j * x[0]
+    return (z * z.conj()).real.sum() + (np.abs(w) ** 2).sum() + w.real.sum() + np.fft.fft(x).imag.sum()
+
+
+def of_powers(x: Any) -> Any:
+    total = 2 ** x[0] + np.float_power(x[2], x[0])
+    for i in range(-2, 5):
+        total += x[2] ** i + (x[2] + 1) ** (i / 2)
+    return total
 
 
 def in_threads(x: Any) -> Any:
@@ -164,7 +173,7 @@ def of_lists(x: Any) -> Any:
 
 PROGRAMS = [
     mutated_from_outside, written_after_it_was_read, through_views, by_index, added_at, into_outputs, written_argument, cached,
-    numbers, told_by_type, copied, complex_numbers, in_threads, suspended, of_matrices, of_lists,
+    numbers, told_by_type, copied, complex_numbers, of_powers, in_threads, suspended, of_matrices, of_lists,
 ]  # fmt: skip
 
 

@@ -150,11 +150,11 @@ def _set_shape(self: Taped, shape: Any) -> None:
 
 
 def _set_real(self: Taped, value: Any) -> None:
-    put(self, value + self.imag * 1j if self.value.dtype.kind == "c" else value)
+    put(self, value + _copy(self).imag * 1j if self.value.dtype.kind == "c" else value)
 
 
 def _set_imag(self: Taped, value: Any) -> None:
-    put(self, self.real + value * 1j)
+    put(self, _copy(self).real + value * 1j)
 
 
 def _no_bytes(self: Taped, *args: Any, **kwargs: Any) -> NoReturn:
