@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import random
+import resource
 import sys
 import time
 import types
@@ -143,5 +144,6 @@ def is_conditioned(plain: Side, number: int, got: Leaves, expected: Leaves) -> b
 
 
 if __name__ == "__main__":
-    checkouts_directory, wanted = sys.argv[1:]
+    checkouts_directory, wanted, seconds_at_most = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds_at_most), int(seconds_at_most) + 5))
     run(next(p for p in all_programs() if p.name == wanted), Path(checkouts_directory))

@@ -13,6 +13,7 @@ import json
 import linecache
 import os
 import random
+import resource
 import subprocess
 import sys
 import time
@@ -59,7 +60,7 @@ class Decorated(ast.NodeTransformer):
         return node
 
 
-def run(script: Script, checkouts: Path, *, is_jitted: bool) -> None:
+def run(script: Script, checkouts: Path, limit: float, *, is_jitted: bool) -> None:
     """Run a script in this process; the seconds that it took go to standard error."""
     import numpy as np
 
@@ -84,6 +85,7 @@ def run(script: Script, checkouts: Path, *, is_jitted: bool) -> None:
 
         vars(module)["_decorated_by"] = jitml.jit
         tree = ast.fix_missing_locations(Decorated().visit(tree))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
     try:
         exec(compile(tree, file, "exec"), vars(module))
     finally:
@@ -94,12 +96,22 @@ def run(script: Script, checkouts: Path, *, is_jitted: bool) -> None:
 def outcome(script: Script, checkouts: Path, limit: float, *, is_jitted: bool) -> tuple[str, float, str]:
     """What a script printed, how long it took, and how it failed, if it did."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "bench.public.scripts", "--checkouts", str(checkouts.resolve()), "--run", script.name]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.public.scripts",
+        "--checkouts",
+        str(checkouts.resolve()),
+        "--run",
+        script.name,
+        "--seconds",
+        str(limit),
+    ]
     with TemporaryDirectory() as directory:
         try:
             ended = subprocess.run(
                 [*command, *(["--jitted"] if is_jitted else [])],
-                check=False, capture_output=True, text=True, timeout=limit, cwd=directory, env=environment,
+                check=False, capture_output=True, text=True, timeout=6 * limit, cwd=directory, env=environment,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return "", limit, f"ended after {limit:.0f} s"
@@ -128,7 +140,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.run:
         script = next(script for script in all_scripts() if script.name == options.run)
-        run(script, options.checkouts, is_jitted=options.jitted)
+        run(script, options.checkouts, options.seconds, is_jitted=options.jitted)
         return
     rows = []
     for script in all_scripts():
