@@ -59,6 +59,18 @@ def transposed(x):
     return np.ascontiguousarray(x.T)
 
 
+def planes_turned(x):
+    return np.ascontiguousarray(x.transpose(0, 2, 1))
+
+
+def plus_transposed(x):
+    return x + x.reshape(x.shape[::-1]).T
+
+
+def normalized_columns(x):
+    return (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 1e-5)
+
+
 def middle_axes_swapped(x):
     return np.ascontiguousarray(x.transpose(0, 2, 1, 3))
 

@@ -78,6 +78,11 @@ def rows_of_matrix(n: int) -> tuple[Shape, ...]:
     return ((rows, columns), (columns,), (columns,))
 
 
+def planes(n: int) -> tuple[Shape, ...]:
+    """Images, which are no multiple of a tile."""
+    return ((max(1, n // (75 * 100)), 75, 100),)
+
+
 def four_axes(n: int) -> tuple[Shape, ...]:
     """Batch, length, heads, width: as attention has them."""
     return ((max(1, n // (64 * 12 * 64)), 64, 12, 64),)
@@ -111,6 +116,9 @@ KERNELS = {
         Kernel("logsumexp", functions.logsumexp, wide, REAL),
         Kernel("layernorm", functions.layernorm, rows_of_matrix),
         Kernel("transpose", functions.transposed, matrix),
+        Kernel("transpose of planes", functions.planes_turned, planes, REAL),
+        Kernel("transposed operand", functions.plus_transposed, matrix, REAL),
+        Kernel("normalized columns", functions.normalized_columns, matrix, REAL),
         Kernel("transpose of middle axes", functions.middle_axes_swapped, four_axes, REAL),
         Kernel("gather of rows", functions.rows_at, table_and_indices, REAL, ((1, some_rows),)),
         Kernel("cumsum of rows", functions.running_sums, matrix, REAL),
