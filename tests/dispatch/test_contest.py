@@ -89,3 +89,24 @@ def test_larger_work_is_timed_again() -> None:
     for _ in range(60):
         np.testing.assert_allclose(waves(large), waves.function(large), rtol=1e-12)
     assert waves.variants[-1].timed.startswith("used") or waves.variants[0].timed.startswith("used")
+
+
+@pytest.mark.usefixtures("trials")
+def test_what_has_won_answers_while_its_answers_are_checked() -> None:
+    calls = []
+
+    @jitml.jit(verify="first")
+    def waves(x: np.ndarray) -> np.ndarray:
+        y = x
+        for _ in range(12):
+            y = np.sin(y) * np.cos(y) + np.exp(-y * y)
+        return y
+
+    plain = waves.function
+    x = np.linspace(0, 1, 200_000)
+    for _ in range(4):
+        waves(x)
+    waves.function = lambda x: calls.append(1) or plain(x)
+    for _ in range(8):
+        waves(x)
+    assert not calls

@@ -69,7 +69,7 @@ class Timed:
         return admitting(self.variant.traced)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        if self._is_first:
+        if self._is_first or self.contest.is_won:
             self._is_first = False
             return self.enter(leaves)
         if self.rest is not None:
