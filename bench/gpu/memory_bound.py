@@ -80,7 +80,7 @@ def rows_of_matrix(n: int) -> tuple[Shape, ...]:
 
 def planes(n: int) -> tuple[Shape, ...]:
     """Images, which are no multiple of a tile."""
-    return ((max(1, n // (75 * 100)), 75, 100),)
+    return ((max(1, n // (50 * 100)), 50, 100),)
 
 
 def four_axes(n: int) -> tuple[Shape, ...]:
