@@ -62,7 +62,7 @@ class Outcome:
     def gain(self) -> float | None:
         """How many times as fast calls 2 to 10 are, all together."""
         later = len(self.jitted)
-        return sum(self.plain[1:later]) / sum(self.jitted[1:later]) if later > 1 else None
+        return sum(self.plain[1:later]) / max(sum(self.jitted[1:later]), 1e-9) if later > 1 else None
 
     @property
     def plain_call(self) -> float:
