@@ -106,6 +106,7 @@ class JitmlError(Exception):
     """
 
     usual: Cause | None = None  # the cause of all errors of a type
+    leaves_changes: bool = False  # whether what tracing has done to the outside stays: plain Python would do it once more
 
     def __init__(self, message: str, *, source: Source | None = None, remedy: str = "", cause: Cause | None = None) -> None:
         self.message, self.source, self.remedy = message, source, remedy

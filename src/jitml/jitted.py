@@ -138,6 +138,10 @@ class Jit(FunctionLike):
         except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
             if self.options.strict or isinstance(error, ScheduleError | NoDeviceError):
                 raise
+            if error.leaves_changes:
+                self._is_special = True
+                self.splits.refused(error, *ours(args, kwargs))
+                raise
             return self._call_in_sections(error, *ours(args, kwargs))
         # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
         args, kwargs = ours(args, kwargs)

@@ -141,3 +141,30 @@ def test_a_loop_that_is_entered_once_has_a_compiled_body_after_a_while() -> None
         np.testing.assert_allclose(jitted(x, 200), f(x, 200), rtol=1e-9)
         (split,) = jitted.splits
         assert any(section.compiled is not None for section in split.sections)
+
+
+LOG: list[int] = []
+
+
+class Noted:
+    """Tells of each object that is made."""
+
+    def __new__(cls) -> Noted:
+        LOG.append(1)
+        return object.__new__(cls)
+
+
+def test_what_tracing_has_changed_is_not_changed_again_without_a_word() -> None:
+    def f(x: Any) -> Any:
+        y = np.sin(x)
+        Noted()
+        return y * 2
+
+    with no_trials():
+        jitted = jitml.jit(f)
+        with pytest.raises(jitml.UnsupportedError, match="What has changed stays so"):
+            jitted(functions.X)
+        LOG.clear()
+        for n in range(3):
+            np.testing.assert_allclose(jitted(functions.X), f(functions.X))
+            assert len(LOG) == 2 * (n + 1)

@@ -246,5 +246,7 @@ class Section:
         if isinstance(error, StarvedError):
             return None
         instead = self._refused(self, error)
+        if isinstance(error, JitmlError) and error.leaves_changes:
+            raise error
         self._go_on(instead)
         return None if instead is None else instead(*args)

@@ -193,6 +193,8 @@ def unchanged(snapshot: Snapshot) -> Iterator[None]:
 class ChangedOutside(UnsupportedError):
     """Something outside has changed, by code that is not converted."""
 
+    leaves_changes = True
+
     def __init__(self, part: SnapshotPart) -> None:
         super().__init__(
             f"{part.change()} is changed by code that runs only once, while the function is traced, and not at every call",
