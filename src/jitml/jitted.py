@@ -22,7 +22,6 @@ from jitml.dispatch.variants import Tries, Variants
 from jitml.errors import (
     CompilerError,
     FailedCheck,
-    JitmlError,
     LoweringError,
     ManyPrograms,
     NoDeviceError,
@@ -118,7 +117,7 @@ class Jit(FunctionLike):
             result = self._call_specially(args, kwargs)
             if result is not MISS:
                 return result
-        branch, why, broken = None, "", None
+        branch, why, broken, refusal = None, "", None, None
         try:
             result = self._call_compiled(args, kwargs)
             return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
@@ -142,9 +141,13 @@ class Jit(FunctionLike):
                 self._is_special = True
                 self.splits.refused(error, *ours(args, kwargs))
                 raise
-            return self._call_in_sections(error, *ours(args, kwargs))
+            refusal = error
         # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
         args, kwargs = ours(args, kwargs)
+        if refusal is not None:
+            self._is_special = True
+            split, refusal = self.splits.refused(refusal, args, kwargs), None
+            return self.function(*args, **kwargs) if split is None else self._call_split(split, args, kwargs)
         if self._is_unread:
             warn(f"{name_of(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
             return self.function(*args, **kwargs)
@@ -185,15 +188,12 @@ class Jit(FunctionLike):
         if (found := resting(self.variants)) is not None:
             self._resting, self._is_special = found, True
 
-    def _call_in_sections(self, error: JitmlError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a kind that has just been refused as a whole."""
-        self._is_special = True
-        split = self.splits.refused(error, args, kwargs)
-        return self.function(*args, **kwargs) if split is None else self._call_split(split, args, kwargs)
-
     def _call_split(self, split: SplitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
-            result = self._variants.call(*_plain(args, kwargs))
+            try:
+                result = self._variants.call(*_plain(args, kwargs))
+            except FailedCheck:
+                result = MISS
             if result is not MISS and type(result) is not PlainTurn:
                 return result
         result = self.splits.run(split, args, kwargs)

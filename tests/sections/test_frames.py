@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import inspect
 import random
 import traceback
 import warnings
@@ -15,10 +17,12 @@ import pytest
 import jitml
 from jitml.sections.section import MOST_VARIANTS
 from programs.likeness import Likeness
-from sections import functions
+from sections import exceptional, functions
 from sections.forced_breaks import drawn_breaks, in_sections, no_trials, trials
-from sections.functions import CALLS
+from sections.functions import CALLS as USUAL
 
+CALLS = [*USUAL, *exceptional.CALLS]
+FILES = {functions.__file__, exceptional.__file__}
 pytestmark = pytest.mark.loose
 TIMES = 3
 
@@ -37,17 +41,28 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, .
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             result = function(*args)
-            if hasattr(result, "send"):
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
+            elif hasattr(result, "send"):
                 result = list(driven(result))
     except Exception as error:
-        return type(error).__name__, str(error), _places(error), random.random()
+        return type(error).__name__, str(error), _places(error), _contexts(error), random.random()
     return "returned", result, random.random()
 
 
 def _places(error: BaseException) -> list[tuple[str, int]]:
     """Where the functions were when it was raised. Bridges show as frames inside of its own."""
-    steps = [(s.name, s.lineno or 0) for s in traceback.extract_tb(error.__traceback__) if s.filename == functions.__file__]
+    steps = [(s.name, s.lineno or 0) for s in traceback.extract_tb(error.__traceback__) if s.filename in FILES]
     return [step for step, inner in zip(steps, [*steps[1:], ("", 0)]) if step[0] != inner[0] or step[0] == "recurs"]
+
+
+def _contexts(error: BaseException) -> list[str]:
+    """What was handled when it was raised: nothing of ours."""
+    found: list[str] = []
+    while error.__context__ is not None:
+        error = error.__context__
+        found.append(type(error).__name__)
+    return found
 
 
 def driven(generator: Any) -> Any:
@@ -168,3 +183,36 @@ def test_what_tracing_has_changed_is_not_changed_again_without_a_word() -> None:
         for n in range(3):
             np.testing.assert_allclose(jitted(functions.X), f(functions.X))
             assert len(LOG) == 2 * (n + 1)
+
+
+def test_a_check_that_fails_after_the_function_was_split_is_not_heard_of() -> None:
+    def f(x: Any, i: Any) -> Any:
+        if x.shape[0] > 5:
+            stop()
+        return np.sin(x)[i] * 2 + 1
+
+    stop = functions.stop
+    with no_trials():
+        jitted = jitml.jit(f)
+        for size, i in ((4, 1), (9, 1), (4, 7)):  # compiled whole, split, an index that there is not
+            got, expected = (outcome(g, (np.ones(size), np.int64(i))) for g in (jitted, f))
+            assert got[:2] == expected[:2]
+
+
+def _warns(x: Any) -> Any:
+    warnings.warn("careful", UserWarning, stacklevel=2)
+    return x * 2
+
+
+def test_what_asks_who_calls_it_is_called_by_the_function() -> None:
+    def f(x: Any) -> Any:
+        stop()
+        return np.sin(_warns(x)) + stop()
+
+    stop = functions.stop
+    with no_trials():
+        jitted = jitml.jit(f)
+        for _ in range(TIMES):
+            with pytest.warns(UserWarning, match="careful") as told:
+                jitted(functions.X)
+            assert told[0].filename == __file__

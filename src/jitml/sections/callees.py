@@ -1,6 +1,7 @@
 """HotCallees: what a statement that runs as Python calls in place of a function: the same, compiled once it is hot.
 
-Functions of libraries are called as they are, and so are those with cells, which are often made anew in each call.
+Functions of libraries are called as they are, and so are those that functions make, often anew in each call, and those that ask
+who has called them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from jitml.sections.section import FEW, SMALL
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
 
+_ASK_WHO_CALLS = {"warn", "_getframe", "currentframe", "stack", "extract_stack", "findCaller"}
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -44,7 +46,10 @@ class HotCallees:
     def _callee(self, function: FunctionType) -> Callable[..., Any]:
         known = self._known.get(function)
         if known is None:
-            if function.__closure__ is not None or function.__code__.co_flags & _GENERATORS or is_library(function):
+            code = function.__code__
+            if function.__closure__ is not None or code.co_flags & _GENERATORS or "<locals>" in function.__qualname__:
+                return function
+            if is_library(function) or _ASK_WHO_CALLS.intersection(code.co_names):
                 return function
             known = self._known[function] = _HotCallee(function, self._jitted)
         return known.now

@@ -52,6 +52,9 @@ _BLOCKS = ("body", "orelse", "finalbody")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRIES = (ast.Try, ast.TryStar)
 _WORK = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.AugAssign)
+_USING_UP = {
+    *("sum", "any", "all", "min", "max", "list", "tuple", "set", "dict", "frozenset", "sorted", "join", "fsum", "fromiter")
+}
 _GROWING = {"append", "add", "extend", "insert", "update", "setdefault", "appendleft"}
 # Methods of Python's own containers and texts: no function of the user's is behind most of them.
 _PYTHONS = _GROWING | {
@@ -139,7 +142,7 @@ class FrameWriter:
     def write(self) -> Any:
         """The node of the new function; `runs` are the sections that it calls."""
         inner = [x for x in ast.walk(self.node) if isinstance(x, SCOPES) and x is not self.node]
-        self.seen |= loads(inner) & self.names
+        self.seen |= (loads(inner) | loads(_lazy([self.node]))) & self.names
         self.changed |= frozenset(
             name for x in inner for part in ast.walk(x) if isinstance(part, ast.Nonlocal) for name in part.names
         )
@@ -171,22 +174,31 @@ class FrameWriter:
         """Whether a section may end with it: a `return` of something that is computed."""
         if not isinstance(statement, ast.Return) or statement.value is None or place(statement) in self.breaks:
             return False
-        return not any(isinstance(x, _ALWAYS) for x in ast.walk(statement.value)) and not self.changed & loads([statement])
+        if binds([statement]) & self.seen or self.changed & loads([statement]):
+            return False
+        return not any(_runs_as_written(x) for x in ast.walk(statement.value)) and not _lazy([statement])
 
     def _is_clean(self, statement: ast.stmt) -> bool:
         """Whether a statement may be part of a section."""
         bound = binds([statement])
         if bound & self.seen or not bound <= self.names or self.changed & (loads([statement]) | bound) or self._grows(statement):
             return False  # its names are cells or globals, which functions that it calls may look at
+        if _lazy([statement]):
+            return False
         stack: list[tuple[ast.AST, bool]] = [(statement, False)]
         while stack:
             node, is_inside = stack.pop()
-            if isinstance(node, (*_ALWAYS, ast.Return)) or (isinstance(node, ast.stmt) and place(node) in self.breaks):
+            if (
+                _runs_as_written(node)
+                or isinstance(node, ast.Return)
+                or (isinstance(node, ast.stmt) and place(node) in self.breaks)
+            ):
                 return False
             if isinstance(node, (ast.Break, ast.Continue)) and not is_inside:
                 return False
-            is_inside = is_inside or isinstance(node, _LOOPS)
-            stack += [(child, is_inside) for child in ast.iter_child_nodes(node)]
+            outside = node.orelse if isinstance(node, _LOOPS) else []  # what leaves it there leaves the loop around
+            inside = is_inside or isinstance(node, _LOOPS)
+            stack += [(child, is_inside if child in outside else inside) for child in ast.iter_child_nodes(node)]
         return True
 
     def _grows(self, statement: ast.stmt) -> bool:
@@ -205,14 +217,17 @@ class FrameWriter:
         block = around
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             head = loop_head(statement, live)
-            inside, block = Live(head, live.after, head), replace(around.after(statement), is_inside=True)
+            inside, block = live.inside_loop(head), replace(around.after(statement), is_inside=True)
         elif isinstance(statement, _TRIES):
-            every = live.after | live.leave | live.again | binds([statement]) | loads([statement])
-            live = inside = Live(every, every, every)
+            every = live.after | live.leave | live.again | live.caught | binds([statement]) | loads([statement])
+            live = inside = Live(every, every, every, every)
             block = around = replace(around.after(statement), exact=True)
         elif isinstance(statement, (ast.With, ast.AsyncWith)):  # its manager may swallow an exception
-            inside = live.then(live.after | binds([statement]) & self.names)
+            every = live.after | binds([statement]) & self.names
+            inside = replace(live, after=every, caught=every | live.caught)
             block = replace(around.after(statement), exact=True)
+        else:  # an `if` whose test, or a `match` whose pattern, binds names
+            block = around.after(statement)
         for part, value in ast.iter_fields(statement):
             if part in ("handlers", "cases"):
                 setattr(made, part, [self._holder(x, inside, block) for x in value])
@@ -299,6 +314,26 @@ def with_held(node: ast.FunctionDef, held: Sequence[str]) -> ast.FunctionDef:
     taken = [ast.parse(f"{name} = {HELD}.{name}").body[0] for name in held]
     made.body = [*(_at(x, node.body[0]) for x in taken), *node.body]
     return ast.fix_missing_locations(made)
+
+
+def _runs_as_written(node: ast.AST) -> bool:
+    match node:
+        case ast.comprehension(is_async=1):
+            return True
+        case ast.Call(func=ast.Name(id="super"), args=[]):  # reads the frame's first argument, whichever a section's is
+            return True
+    return isinstance(node, _ALWAYS)
+
+
+def _lazy(nodes: Sequence[ast.AST]) -> list[ast.GeneratorExp]:
+    """Generators that may go on later, and then see what their names have become: those that no function uses up at once."""
+    every = [x for top in nodes for x in ast.walk(top)]
+    used = {id(x) for call in every if isinstance(call, ast.Call) and _uses_up(call.func) for x in call.args}
+    return [x for x in every if isinstance(x, ast.GeneratorExp) and id(x) not in used]
+
+
+def _uses_up(function: ast.expr) -> bool:
+    return getattr(function, "id", getattr(function, "attr", "")) in _USING_UP
 
 
 def _is_work(statements: Sequence[ast.stmt]) -> bool:

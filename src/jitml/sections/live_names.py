@@ -22,14 +22,19 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is alive after a block, after a `break` in it, and at a `continue`."""
+    """What is alive after a block, after a `break` in it, and at a `continue`, and, for handlers, all through it."""
 
     after: Names = NONE
     leave: Names = NONE
     again: Names = NONE
+    caught: Names = NONE
 
     def then(self, after: Names) -> Live:
         return replace(self, after=after)
+
+    def inside_loop(self, head: Names) -> Live:
+        """In a loop's body; `head` is alive where an iteration begins."""
+        return Live(head, self.after, head, self.caught)
 
 
 def loads(nodes: Iterable[ast.AST]) -> Names:
@@ -82,7 +87,7 @@ def before(statements: Sequence[ast.stmt], live: Live) -> Names:
     after = live.after
     for statement in reversed(statements):
         after = _before(statement, live.then(after))
-    return after
+    return after | live.caught
 
 
 def _before(statement: ast.stmt, live: Live) -> Names:
@@ -112,6 +117,6 @@ def loop_head(loop: Loop, live: Live) -> Names:
     is_while = isinstance(loop, ast.While)
     head = before(loop.orelse, live) | loads([loop.test if isinstance(loop, ast.While) else loop.target])
     targets = NONE if is_while else binds([loop.target])  # type: ignore[union-attr]  # the others have one
-    while (more := head | (before(loop.body, Live(head, live.after, head)) - targets)) != head:
+    while (more := head | (before(loop.body, live.inside_loop(head)) - targets)) != head:
         head = more
     return head

@@ -22,6 +22,7 @@ from jitml.dispatch.contest import FIRST_LOOK, PRICE, Contest, PlainTurn, in_us
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
+from jitml.forks import lock
 from jitml.ir.execute.debug_nans import runs_as_python
 from jitml.trace.record.recording import current_trace
 
@@ -97,6 +98,7 @@ class Section:
         self.spent, self.price, self._buying = 0.0, PRICE, 0.0
         self.turns = self.calls = 0
         self._next_look = FIRST_LOOK
+        self._lock = lock()
         self.cell = CellType(self._rent if CONFIG.trial else self._buy)
 
     @property
@@ -112,8 +114,9 @@ class Section:
     def _buy(self, *args: Any) -> Any:
         if current_trace() is not None or runs_as_python():
             return None
-        if self.compiled is None:
-            self._hold(args)
+        with self._lock:
+            if self.compiled is None:
+                self._hold(args)
         answer = self._compile(args)
         if self.cell.cell_contents in (self._rent, self._buy):  # it has not been refused
             self._go_on(self._try if CONFIG.trial else self._on)
@@ -122,8 +125,9 @@ class Section:
 
     def _hold(self, args: Sequence[Any]) -> None:
         """Containers are taken in by reference: taken apart, they would be others in each call, as they grow."""
-        self._held = tuple(n for n, x in enumerate(args) if type(x) in _HELD)
-        names = tuple(self.run.takes[n] for n in self._held)
+        takes = self.run.takes
+        self._held = tuple(n for n, x in enumerate(args) if type(x) in _HELD and not takes[n].startswith("__"))  # no slot's name
+        names = tuple(takes[n] for n in self._held)
         self._holder = type("names", (), {"__slots__": names, "__module__": "__main__"})
         self.compiled = self._make(self.run, names)
 
@@ -141,16 +145,20 @@ class Section:
 
     def _compile(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that is made for these arguments; None if it cannot answer."""
-        began = perf_counter()
+        refusal: Untraced | JitmlError | None = None
+        answer, began = None, perf_counter()
         try:
             answer = self._compiled().answer(self._given(args), {})
         except FailedCheck:
-            answer = None
+            pass
         except (Untraced, JitmlError) as error:
-            self._bought(perf_counter() - began)
-            return self._refuse(error, args)
+            refusal = error
         self._bought(perf_counter() - began)
-        return answer
+        if refusal is None:
+            return answer
+        instead = self._refuse(refusal)  # outside of our handler: what the user's code raises has no context
+        refusal = None
+        return None if instead is None else instead(*args)
 
     def _bought(self, seconds: float) -> None:
         self._buying += seconds
@@ -178,7 +186,7 @@ class Section:
 
     def _on(self, *args: Any) -> Any:
         self.calls += 1
-        if self.calls == self._next_look:
+        if self.calls >= self._next_look:
             return self._look(args)
         answer = self._known(args)
         return self._other(args) if answer is MISS else answer
@@ -197,7 +205,8 @@ class Section:
         if current_trace() is not None or runs_as_python():
             return None
         if len(self._compiled().variants) >= MOST_VARIANTS:
-            return self._refuse(ManyPrograms(MOST_VARIANTS, *self._compiled().why_not_known(self._given(args))), args)
+            instead = self._refuse(ManyPrograms(MOST_VARIANTS, *self._compiled().why_not_known(self._given(args))))
+            return None if instead is None else instead(*args)
         return self._compile(args)
 
     # What becomes of it.
@@ -237,7 +246,8 @@ class Section:
         self.state = state
         self._go_on(None)
 
-    def _refuse(self, error: BaseException, args: Sequence[Any]) -> Any:
+    def _refuse(self, error: BaseException) -> Callable[..., Any] | None:
+        """What stands in for it from now on."""
         cause = error.__cause__ if isinstance(error, Untraced) and error.__cause__ is not None else error
         if isinstance(cause, NameError):  # a loop that has not run, say: Python may have no need of the name
             self.spent = 0.0
@@ -249,4 +259,4 @@ class Section:
         if isinstance(error, JitmlError) and error.leaves_changes:
             raise error
         self._go_on(instead)
-        return None if instead is None else instead(*args)
+        return instead

@@ -146,7 +146,7 @@ class SplitFunction:
         self._look_at = math.inf
         self._left_out.clear()
         self._frame = None
-        for section in self._made.values():
+        for section in [*self._made.values()]:
             section.look_again()
 
     def _learn(self, error: BaseException, body: list[ast.stmt], file: str) -> bool:
