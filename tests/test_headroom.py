@@ -18,6 +18,7 @@ resource = pytest.importorskip("resource", reason="limits of memory are POSIX's"
 _CHILD = """
 import resource, sys, warnings
 import numpy as np, jitml
+from jitml import jit  # what it brings needs memory of its own
 def f(x):
     return np.exp(-x) @ x
 x = np.ones((60, 60))
@@ -26,7 +27,7 @@ with open("/proc/self/statm") as file:
     now = int(file.read().split()[0]) * resource.getpagesize()
 known = resource.getrlimit(resource.RLIMIT_AS)
 resource.setrlimit(resource.RLIMIT_AS, (now + (int(sys.argv[1]) << 20), known[1]))
-fast = jitml.jit(f)
+fast = jit(f)
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     assert np.allclose(fast(x), expected)

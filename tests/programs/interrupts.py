@@ -174,7 +174,8 @@ def forks(count: int) -> list[str]:
 
 _STARVED = """
 import resource, sys
-import numpy as np, jitml
+import numpy as np
+from jitml import jit
 def small(x):
     return np.exp(x).sum(axis=0) * 2
 def product(x):
@@ -192,7 +193,7 @@ if what == "memory":
     resource.setrlimit(resource.RLIMIT_AS, (now + much, resource.RLIM_INFINITY))
 else:
     resource.setrlimit(getattr(resource, what), (much, resource.getrlimit(getattr(resource, what))[1]))
-assert np.allclose(jitml.jit(f)(x), expected)
+assert np.allclose(jit(f)(x), expected)
 """
 
 

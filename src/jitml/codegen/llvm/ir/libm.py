@@ -79,7 +79,9 @@ def _repaired(b: Builder, mask: str, fast: Operand, name: str, function: str, ar
             f"  %{x}.from = getelementptr {scalar}, ptr %{x}.all, i64 %lane\n  %{x}.at = load {scalar}, ptr %{x}.from" for x in xs
         )
         called = f"{symbol}({', '.join(f'{scalar} %{x}.at' for x in xs)})"
-        body = _LANES.format(scalar=scalar, vector=vector, bits=bits, stored=stored, picked=picked, called=called)
+        cast = "zext" if fast.lanes < 64 else "trunc"
+        lane = f"{cast} {bits} %bit to i64" if fast.lanes != 64 else "add i64 %bit, 0"  # LLVM has no cast to the same type
+        body = _LANES.format(scalar=scalar, vector=vector, bits=bits, stored=stored, picked=picked, called=called, lane=lane)
     else:
         body = _LANE.format(scalar=scalar, called=f"{symbol}({', '.join(f'{scalar} %{x}' for x in xs)})")
     parameters = ", ".join(f"{vector} %{x}" for x in ("fast", *xs))
@@ -100,7 +102,7 @@ head:
   br i1 %more, label %call, label %end
 call:
   %bit = call {bits} @llvm.cttz.{bits}({bits} %left, i1 true)
-  %lane = zext {bits} %bit to i64
+  %lane = {lane}
 {picked}
   %value = call {scalar} {called}
   %to = getelementptr {scalar}, ptr %result, i64 %lane
