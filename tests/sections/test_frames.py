@@ -216,3 +216,19 @@ def test_what_asks_who_calls_it_is_called_by_the_function() -> None:
             with pytest.warns(UserWarning, match="careful") as told:
                 jitted(functions.X)
             assert told[0].filename == __file__
+
+
+def test_many_threads_that_are_refused_at_once_break_one_statement() -> None:
+    def f(x: Any) -> Any:
+        y = np.sin(x) * 2 + 1
+        stop()
+        return np.cos(y) * 3 + y
+
+    stop = functions.stop
+    with no_trials():
+        jitted = jitml.jit(f)
+        refusals = [ValueError("one"), ValueError("the same")]  # of two threads, neither of which knows of the other
+        splits = {id(jitted.splits.refused(error, (functions.X,), {})) for error in refusals}
+        (split,) = jitted.splits
+        assert splits == {id(split)}
+        assert len(split.breaks) == 1

@@ -85,9 +85,10 @@ class Splits:
 
     def refused(self, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
         """The split for calls of a kind that was refused as a whole; None if it cannot be split."""
-        split = self._add(args, kwargs)
-        if split is not None:
-            split.learn(error)
+        with self._lock:
+            split = self._add(args, kwargs)
+            if split is not None and not split.breaks:  # else another thread was told the same
+                split.learn(error)
         return split
 
     def answer_all(self, split: SplitFunction) -> None:

@@ -44,7 +44,7 @@ def _share_lock(library: Any) -> None:
     own = getattr(getattr(library, "_lock", None), "_lock", None)
     if not isinstance(own, type(threading.RLock())) or library._lock._cblist:
         return
-    for function in library._fntab.values():
+    for function in [*library._fntab.values()]:  # another thread may add some
         function._lock = own
     hold_at_fork(own)
 
