@@ -114,7 +114,15 @@ class Jit(FunctionLike):
             with outside_trace():
                 return self(*args, **kwargs)
         if self._is_special or runs_as_python():
+            if self._is_unread or runs_as_python():
+                return self.function(*args, **kwargs)
             result = self._call_specially(args, kwargs)
+            if type(result) is SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
+                began = self.splits.begin()
+                try:
+                    return result.frame(*self.splits.first, *args, **kwargs)
+                finally:
+                    self._ended(began)
             if result is not MISS:
                 return result
         branch, why, broken, refusal = None, "", None, None
@@ -147,7 +155,13 @@ class Jit(FunctionLike):
         if refusal is not None:
             self._is_special = True
             split, refusal = self.splits.refused(refusal, args, kwargs), None
-            return self.function(*args, **kwargs) if split is None else self._call_split(split, args, kwargs)
+            if split is None:
+                return self.function(*args, **kwargs)
+            began = self.splits.begin()
+            try:
+                return split.frame(*self.splits.first, *args, **kwargs)
+            finally:
+                self._ended(began)
         if self._is_unread:
             warn(f"{name_of(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
             return self.function(*args, **kwargs)
@@ -162,18 +176,24 @@ class Jit(FunctionLike):
         return result
 
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that is not answered by the whole function's variants; `MISS` if it may be."""
-        if self._is_unread or runs_as_python():
-            return self.function(*args, **kwargs)
+        """A call that may not be answered by the whole function's variants: the result, or what gives it; else `MISS`."""
         if self._resting is not None:
             result, is_over = self._resting.call(self.function, args, kwargs)
             if is_over:
                 self._resting = None
                 self._is_special = bool(self.splits)
             return result
-        if (split := self.splits.of(args, kwargs)) is not None:
-            return self._call_split(split, args, kwargs)
-        return MISS
+        split = self.splits.of(args, kwargs)
+        if split is None:
+            return MISS
+        if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
+            try:
+                result = self._variants.call(*_plain(args, kwargs))
+            except FailedCheck:
+                result = MISS
+            if result is not MISS and type(result) is not PlainTurn:
+                return result
+        return split
 
     def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A turn of plain Python."""
@@ -188,19 +208,12 @@ class Jit(FunctionLike):
         if (found := resting(self.variants)) is not None:
             self._resting, self._is_special = found, True
 
-    def _call_split(self, split: SplitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
-            try:
-                result = self._variants.call(*_plain(args, kwargs))
-            except FailedCheck:
-                result = MISS
-            if result is not MISS and type(result) is not PlainTurn:
-                return result
-        result = self.splits.run(split, args, kwargs)
+    def _ended(self, began: float) -> None:
+        """A call of the split function has ended."""
+        self.splits.end(began)
         if why := self.splits.complaint():
             said = f"{name_of(self.function)} takes most of its time as plain Python: {why}. jitml.explain shows all of it"
             warn(said, UncompiledWarning, stacklevel=frames_of_ours() + 1)
-        return result
 
     def _replay(self, failure: RaisingBranch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Let plain Python answer a call that takes a branch which raises.

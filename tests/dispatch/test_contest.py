@@ -9,7 +9,7 @@ import pytest
 
 import jitml
 from jitml.dispatch.contest import TURNS, Contest, PlainTurn, Prices
-from jitml.dispatch.timing import Timed
+from jitml.dispatch.timing import Rest, Timed
 from sections.forced_breaks import trials
 
 
@@ -63,32 +63,35 @@ def with_trials() -> Iterator[None]:
 
 @pytest.mark.usefixtures("trials")
 def test_what_is_slower_is_not_used() -> None:
-    """Ten thousand calls of a function that NumPy answers faster than anything can be called."""
+    asked = []
 
     @jitml.jit(verify="never")
     def same(x: object) -> object:
         return x
 
     x = np.ones(3)
-    for _ in range(100):
-        assert same(x) is x
+    assert same(x) is x
     (variant,) = same.variants
-    assert variant.timed.startswith("not used")
-    assert isinstance(variant.enter, Timed)
+    timed = variant.enter
+    assert isinstance(timed, Timed)
+    for _ in range(2):
+        timed.contest.compiled_took(1.0)
+        timed.contest.plain_took(1e-6)
+    timed._decide()
+    assert variant.timed == "not used: 1.0 us plain, 1,000,000 us compiled"
+    same.function = lambda x: asked.append(1) or x
+    for _ in range(5):
+        assert same(x) is x
+    assert len(asked) == 5
 
 
-@pytest.mark.usefixtures("trials")
-def test_larger_work_is_timed_again() -> None:
-    @jitml.jit(verify="never", dynamic=True)
-    def waves(x: np.ndarray) -> np.ndarray:
-        return np.sin(x) * np.cos(x) + np.exp(-x * x)
-
-    small, large = np.ones(1), np.linspace(0, 1, 300_000)
-    for _ in range(40):
-        waves(small)
-    for _ in range(60):
-        np.testing.assert_allclose(waves(large), waves.function(large), rtol=1e-12)
-    assert waves.variants[-1].timed.startswith("used") or waves.variants[0].timed.startswith("used")
+def test_a_rest_is_over_after_calls_or_seconds_or_where_the_work_is_another() -> None:
+    assert [Rest(1e-3, 1.0, 3).is_over(1e-3) for _ in range(2)] == [False, False]
+    rest = Rest(1e-3, 1.0, 3)
+    assert [rest.is_over(1e-3) for _ in range(3)] == [False, False, True]
+    rest = Rest(1e-3, 5e-3, 100)
+    assert [rest.is_over(3e-3) for _ in range(2)] == [False, True]
+    assert Rest(1e-3, 1.0, 100).is_over(0.1)
 
 
 @pytest.mark.usefixtures("trials")

@@ -232,3 +232,25 @@ def test_many_threads_that_are_refused_at_once_break_one_statement() -> None:
         (split,) = jitted.splits
         assert splits == {id(split)}
         assert len(split.breaks) == 1
+
+
+def test_a_split_function_recurs_deep() -> None:
+    def falls(x: Any, n: int) -> Any:
+        functions.stop()
+        return x * 2 if n == 0 else fast(x, n - 1)
+
+    fast = jitml.jit(falls)
+    assert fast(1.0, 300) == 2.0
+
+
+def test_stack_of_numpy_asks_for_no_frame() -> None:
+    def f(x: Any) -> Any:
+        y = np.stack([x, np.sin(x)])
+        functions.stop()
+        return y * 2
+
+    with no_trials():
+        jitted = jitml.jit(f)
+        np.testing.assert_allclose(jitted(functions.X), f(functions.X))
+        (split,) = jitted.splits
+        assert split.is_possible

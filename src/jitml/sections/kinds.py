@@ -61,7 +61,7 @@ class Splits:
         is_whole: bool,
     ) -> None:
         self._function = function.__func__ if isinstance(function, MethodType) else function
-        self._first = (function.__self__,) if isinstance(function, MethodType) else ()
+        self.first = (function.__self__,) if isinstance(function, MethodType) else ()
         self._compiled, self._callee, self._is_whole = compiled, callee, is_whole
         self._splits: dict[Hashable, SplitFunction] = {}
         self._lock = lock()
@@ -104,15 +104,14 @@ class Splits:
                 self._splits = {**self._splits, kind: SplitFunction(self._function, self._compiled, self._callee)}
             return self._splits[kind]
 
-    def run(self, split: SplitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call, part of it as Python."""
-        began = perf_counter()
+    def begin(self) -> float:
+        """A call of a split begins; gives what `end` is to be told."""
         _FRAMES.count += 1
-        try:
-            return split.frame(*self._first, *args, **kwargs)
-        finally:
-            _FRAMES.count -= 1
-            self.seconds += perf_counter() - began
+        return perf_counter()
+
+    def end(self, began: float) -> None:
+        _FRAMES.count -= 1
+        self.seconds += perf_counter() - began
 
     def complaint(self) -> str:
         """What to tell the user, once, if most of the function's time is plain Python's."""

@@ -26,7 +26,8 @@ from jitml.trace.rewrite.source import Missing, find
 
 MOST_BREAKS = 200
 PAUSE = 2.0  # seconds for which what is slower is left out at first
-_LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe", "stack"}
+_LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}  # functions of Python's
+_FRAMES_OF = {("sys", "_getframe"), ("inspect", "currentframe"), ("inspect", "stack")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +167,20 @@ def _read(function: FunctionType) -> _Text | None:
     found = find(function)
     if isinstance(found, Missing) or isinstance(found.node, ast.Lambda):
         return None
-    if _LOOKS_AT_FRAMES.intersection(function.__code__.co_names):
+    node = own_node(found)
+    if any(map(_looks_at_frames, ast.walk(node))):
         return None
-    return _Text(own_node(found), found.file, found.text)
+    return _Text(node, found.file, found.text)
+
+
+def _looks_at_frames(node: ast.AST) -> bool:
+    """Whether this may ask for the names of the function's own frame, in which those of ours are."""
+    match node:
+        case ast.Name(id=name):
+            return name in _LOOKS_AT_FRAMES or any(name == part for _, part in _FRAMES_OF if part != "stack")
+        case ast.Attribute(value=ast.Name(id=module), attr=part):
+            return (module, part) in _FRAMES_OF
+    return False
 
 
 __all__ = ["SplitFunction"]
