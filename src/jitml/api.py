@@ -80,8 +80,8 @@ def jit(
 
     Raises:
         ScheduleError: a schedule cannot be read; in a call, it does not fit its kernel, or there is no such kernel.
-        UnsupportedError: a device that there is not, an option that has no effect yet; with `strict`, a generator or coroutine, and
-            in a call what cannot be compiled.
+        UnsupportedError: a device that there is not, an option that has no effect yet; with `strict`, a generator or coroutine,
+            and in a call what cannot be compiled.
         NoDeviceError: in a call, the device is not on this machine, or cannot be used.
         TypeError: in a call, a static argument that has no hash (an array, a list).
 
