@@ -59,7 +59,7 @@ class _HotCallee:
     """One function; `now` is what is called: itself while it is timed, then what it was compiled to, or the plain function."""
 
     def __init__(self, function: FunctionType, jitted: Callable[[FunctionType], Callable[..., Any]]) -> None:
-        self._code, self._jitted = function.__code__, jitted
+        self._jitted = jitted
         self._spent, self._calls, self._depth = 0.0, 0, 0
         self.now: Callable[..., Any] = self._timed(function)
 

@@ -13,7 +13,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from jitml.process import silent_syntax
-from jitml.trace.rewrite.function import mangle
+from jitml.trace.rewrite.function import mangle, named
 from jitml.trace.rewrite.source import Found, give
 
 _FUTURE = 0x1FF0000  # the __future__ bits of co_flags
@@ -40,20 +40,7 @@ def build(node: Any, code: CodeType, extra: Sequence[str] = ()) -> CodeType:
         made = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     for name in ("__jm_factory", "__jm_made"):
         made = next(c for c in made.co_consts if isinstance(c, CodeType) and c.co_name == name)
-    return _named(made, made.co_qualname, code.co_qualname, code.co_name)
-
-
-def _named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
-    """Code whose functions inside are named as those of the user's function are."""
-    consts = tuple(
-        _named(c, prefix, name, c.co_name) if isinstance(c, CodeType) else _renamed(c, prefix, name) for c in code.co_consts
-    )
-    return code.replace(co_consts=consts, co_name=own, co_qualname=name + code.co_qualname.removeprefix(prefix))
-
-
-def _renamed(constant: Any, prefix: str, name: str) -> Any:
-    is_ours = isinstance(constant, str) and constant.startswith(f"{prefix}.<locals>.")  # a class names itself
-    return name + constant.removeprefix(prefix) if is_ours else constant
+    return named(made, made.co_qualname, code.co_qualname, code.co_name)
 
 
 def function_of(code: CodeType, original: FunctionType, cells: Mapping[str, CellType]) -> FunctionType:

@@ -35,7 +35,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
                 raise
     name = "<lambda>" if isinstance(found.node, ast.Lambda) else "__jm_function"
     made = _dig(_dig(compiled, "__jm_factory"), name)
-    return _named(made, made.co_qualname, code.co_qualname, code.co_name)
+    return named(made, made.co_qualname, code.co_qualname, code.co_name)
 
 
 def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
@@ -92,7 +92,7 @@ def _dig(code: CodeType, name: str) -> CodeType:
     return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
 
 
-def _named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
+def named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
     """Code whose functions and classes are named as those of the plain function are, and not as the factory has them.
 
     What stands for a comprehension has the name of the function around, `own`, which tracebacks and records of logging show.
@@ -100,7 +100,7 @@ def _named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
 
     def renamed(constant: object) -> object:
         if isinstance(constant, CodeType):
-            return _named(constant, prefix, name, own if constant.co_name.startswith(MADE) else constant.co_name)
+            return named(constant, prefix, name, own if constant.co_name.startswith(MADE) else constant.co_name)
         is_ours = isinstance(constant, str) and constant.startswith(f"{prefix}.<locals>.")  # a class names itself
         return name + constant.removeprefix(prefix) if isinstance(constant, str) and is_ours else constant
 
