@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 import optree
 
+from jitml.config import CONFIG
 from jitml.device.array import Array
 from jitml.dispatch.entry import MISS, bind
 from jitml.dispatch.numpy_execution import executed, executed_once_watched
@@ -32,7 +33,6 @@ from jitml.errors import (
     RaisingBranch,
     RowsDiffer,
     UnsupportedError,
-    WrongPath,
 )
 from jitml.forks import lock
 from jitml.interrupts import contained, pass_on, unset
@@ -48,7 +48,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import flatten, is_nested, unflatten
 from jitml.trace.record.recording import current_trace, outside_trace
 from jitml.trace.speculation.dynamic_shapes import VariantKey
-from jitml.trace.speculation.exceptions import Handler, Steps, raising, raising_now
+from jitml.trace.speculation.exceptions import Handler, raising, raising_now
 from jitml.trace.trace import trace
 from jitml.trace.values.python_arithmetic import unheard
 
@@ -137,62 +137,21 @@ def run(
         if current_trace() is not None or not (is_programs_own(error) or may_be_handled):
             raise
         failure = error
-    refusal: JitmlError | None = None
-    if handlers:
-        try:
-            return contained(partial(_step_by_step, make, f, args, kwargs, handlers))
-        except JitmlError as error:
-            refusal = error
-        except Exception as error:  # f does not handle it, or the derivative raises it
-            pass_on(error)
-            failure = error
-    replay(f, args if positional is None else positional, kwargs, handlers)
-    if refusal is not None and not isinstance(failure, RowsDiffer):
-        raise _handled(failure, handlers, refusal) from failure
-    raise failure  # of the derivative alone
+    if not handlers or CONFIG.strict:
+        replay(f, args if positional is None else positional, kwargs, handlers)
+    raise _handled(failure, handlers) if handlers else failure  # of the derivative alone
 
 
-def _step_by_step(
-    make: Callable[[], Program],
-    f: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    handlers: Sequence[Handler],
-) -> tuple[Any, Program]:
-    """The same result of a function that handles an exception in this call, by a program for it alone."""
-    heeds = bool(raising_now()) and any(handler.hears_floating for handler in handlers)
-    given: tuple[Any, ...] = (Callee(f), *args)
-    tries = TransformTries()
-    leaves, _ = _taken_apart(given, kwargs)
-    while True:
-        program = make()
-        steps = Steps(raising_now(), all_plain=heeds)
-        traced = trace(_unheard_of(program), given, kwargs, VariantKey(tries.paths()[-1]), rooted=True, steps=steps)
-        variant = TransformVariant(bind(traced, executed(traced, heeds=False)), traced, program)
-        try:
-            result = variant.enter(leaves)
-        except WrongPath as failure:
-            tries.failed[variant] = failure
-        except Exception as error:
-            pass_on(error)
-            if not heeds:  # a long loop has not been run to its end
-                heeds, tries = True, TransformTries()
-            elif steps.is_blind:
-                raise UnsupportedError("what raises depends on random numbers, or on what a region makes") from error
-            else:
-                raise
-        else:
-            if result is MISS:
-                raise UnsupportedError("what the function depends on changes while it is traced")
-            return result, program
+class HandledError(UnsupportedError):
+    """The function handles an exception in this call, and may raise none in others."""
 
 
-def _handled(failure: Exception, handlers: Sequence[Handler], refusal: JitmlError) -> UnsupportedError:
+def _handled(failure: Exception, handlers: Sequence[Handler]) -> HandledError:
     """The refusal of a function that handles an exception."""
     places = list(dict.fromkeys(str(handler.source) for handler in handlers))
     first = failure.message if isinstance(failure, JitmlError) else f"{type(failure).__name__}: {failure}"
-    return UnsupportedError(
-        f"the function handles an exception in this call, and cannot be transformed with it ({first}): {refusal.message}",
+    return HandledError(
+        f"the function handles an exception in this call, and is not captured with it: {first}",
         source=handlers[0].source,
         remedy="Ask for the condition before, with np.where or an `if`, in place of the "
         + ("`try`." if len(places) == 1 else f"`try`, here or at {', '.join(places[1:])}."),

@@ -196,7 +196,6 @@ class GraphBuilder:
         self.nodes: list[Node] = []
         self.captured: dict[Value, Value] = {}
         self.locate: Callable[[], Source | None] = lambda: None
-        self.recorded: Callable[[Node], None] | None = None  # is told of each node that an op has recorded
         self.strayed: Callable[[Value], JitmlError] = _strayed  # what is raised for a value of no builder around this one
         self._makers: dict[Value, Node | None] = {}  # None: an input
 
@@ -261,10 +260,7 @@ class GraphBuilder:
         for aval in avals if isinstance(avals, tuple) else (avals,):
             if any(type(n) is int and n < 0 for n in aval.shape):
                 raise ValueError("negative dimensions are not allowed")  # as NumPy says it, whatever function asked for them
-        made = self.emit(op, inputs, params, avals, self.locate())
-        if self.recorded is not None:
-            self.recorded(self.nodes[-1])
-        return made
+        return self.emit(op, inputs, params, avals, self.locate())
 
     def emit(
         self, op: Op, inputs: tuple[Value, ...], params: Mapping[str, Any], avals: Aval | tuple[Aval, ...], source: Source | None

@@ -52,7 +52,7 @@ from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.returned_names import ReturnStatement
 from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
 from jitml.trace.speculation.dynamic_shapes import VariantKey
-from jitml.trace.speculation.exceptions import Handler, Handlers, Steps
+from jitml.trace.speculation.exceptions import Handler, Handlers
 from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, TraceProfile
 from jitml.trace.speculation.modes import Decisions, OpenRegions, is_ours
 from jitml.trace.speculation.paths import Decided, path_of
@@ -109,7 +109,6 @@ def trace(
     *,
     host_calls: bool = True,
     rooted: bool = False,
-    steps: Steps | None = None,
     handlers: list[Handler] | None = None,
     limits: TraceLimits = NO_LIMITS,
     exchanged: Collection[str] = (),
@@ -123,7 +122,6 @@ def trace(
         host_calls: whether functions that are not compiled may be called by the compiled program.
         rooted: whether calls hand in `(args, kwargs)` behind the flattened arguments, if these are nested (`is_nested`), so that
             the containers among them can be changed.
-        steps: runs each operation, for a program that is good for this call alone.
         handlers: is filled with statements that may handle exceptions, also if the function cannot be traced.
         limits: of the program, tighter than those of the environment.
         exchanged: numbers and objects from outside, as the host program names them, that are others in other calls.
@@ -137,7 +135,7 @@ def trace(
     known = Decisions(key.path.modes, key.path.peeled, key.path.recursive, limits)
     known.moving.update(exchanged)
     before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
-    attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted, steps, handlers)
+    attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted, handlers)
     while True:
         try:
             with unchanged(before), fewer_collections():
@@ -179,7 +177,6 @@ def _attempt(
     known: Decisions,
     host_calls: bool,
     rooted: bool,
-    steps: Steps | None,
     handlers: list[Handler] | None,
 ) -> Traced:
     """Trace once, with what earlier attempts have taught.
@@ -197,9 +194,6 @@ def _attempt(
     if handlers is not None:
         handlers.clear()
         recording.call[Handlers] = Handlers(handlers)
-    if steps is not None:
-        known.all_plain = known.all_plain or steps.all_plain
-        recording.errors.steps, recording.errors.raising, recording.builder.recorded = steps, steps.floating, steps.see
     known.begin(recording.effort)
     returned = ReturnStatement(function, args)
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():

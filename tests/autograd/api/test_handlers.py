@@ -1,4 +1,4 @@
-"""Functions that handle exceptions are transformed as they run: the handler is differentiated where it is entered."""
+"""Functions that handle exceptions run on a tape in such a call: the handler is differentiated where it is entered."""
 
 from __future__ import annotations
 
@@ -323,6 +323,7 @@ def outcome(f: Function, x: Array) -> Any:
         return type(error), str(error)
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(("program", "name"), CASES, ids=named(CASES))
 def test_handlers_are_differentiated_where_they_are_entered(program: Function, name: str) -> None:
     transformed = TRANSFORMS[name](program)
@@ -338,6 +339,7 @@ def test_handlers_are_differentiated_where_they_are_entered(program: Function, n
             np.testing.assert_allclose(found[1], wanted[1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.loose
 def test_what_happens_beside_a_handled_exception_happens_once(capsys: pytest.CaptureFixture[str]) -> None:
     def f(x: Any) -> Any:
         print("before")

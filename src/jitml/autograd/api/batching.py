@@ -75,18 +75,15 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         trace, tries = current_trace(), TransformTries()
         if trace is None and is_taped((args, kwargs)):  # what is differentiated as it runs is not captured
             return _one_by_one(converted(f), _rows(in_axes, args, kwargs), out_axes)
-        is_stepping = trace is not None and trace.errors.steps is not None  # each row may raise, and handle, something of its own
-        rows: list[Any] = _rows(in_axes, args, kwargs) if is_stepping else []
-        if not rows:
-            try:
-                return attempt(key, lambda: program, f, args, kwargs, tries)[0]
-            except Exception as error:
-                pass_on(error)
-                if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
-                    raise
-                rows = _rows(in_axes, args, kwargs)
-                if not rows:
-                    raise
+        try:
+            return attempt(key, lambda: program, f, args, kwargs, tries)[0]
+        except Exception as error:
+            pass_on(error)
+            if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
+                raise
+            rows: list[Any] = _rows(in_axes, args, kwargs)
+            if not rows:
+                raise
         # They say what they raise, in their own words, or handle it.
         with heeded(tries.handlers):
             return _one_by_one(convert(f), rows, out_axes)

@@ -8,6 +8,8 @@ from typing import Any
 
 from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.core.levels import levels
+from jitml.autograd.tape.calls import converted
+from jitml.autograd.tape.custom import is_taped
 from jitml.ir import ops
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.hooks.convert import convert, require_function
@@ -47,7 +49,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
     @functools.wraps(function)
     def same(*args: Any, **kwargs: Any) -> Any:
         if current_trace() is None:
-            return function(*args, **kwargs)
+            return (converted(function) if is_taped((args, kwargs)) else function)(*args, **kwargs)
         if not levels():
             return convert(function)(*args, **kwargs)
         with checkpointed(kept):

@@ -21,7 +21,7 @@ from jitml.autograd.core.batch import Batch
 from jitml.autograd.reverse.linearize import Linearized, linearize
 from jitml.autograd.tape.tape import current_tape
 from jitml.config import CONFIG
-from jitml.dispatch.eager import identity, run
+from jitml.dispatch.eager import HandledError, identity, run
 from jitml.errors import DerivativeError, FailedCheck, JitmlError, NonFiniteError
 from jitml.ir import ops
 from jitml.ir.dims import Size
@@ -65,6 +65,8 @@ def run_or_tape(
     except JitmlError as error:
         if CONFIG.strict or not _is_refusal(error):
             raise
+        if isinstance(error, HandledError):
+            return on_tape()
         refusal = error
     _refused[(key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0]))] = refusal.with_traceback(None)
     while len(_refused) > _MOST_REFUSED:

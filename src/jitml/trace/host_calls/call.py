@@ -392,8 +392,6 @@ def _try_out(
         try:
             result = unchanging(function, partial(trials.run, unheard))
         except np.linalg.LinAlgError:
-            if root.errors.steps is not None:
-                raise
             # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
             given = before = list(map(_regular, given))
             result = trials.run(unheard)

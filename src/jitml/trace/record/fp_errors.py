@@ -49,21 +49,18 @@ class ErrorState(ContextDecorator):
         self.numpys.__enter__()
         errors = active_trace().errors
         self.before = ignored, demanded = errors.state
-        self.raising, self.reactions = errors.raising, errors.reactions
+        self.reactions = errors.reactions
         errors.reactions = errors.reactions | {name: reaction for name, reaction in self.kinds.items() if reaction is not None}
         for name, reaction in self.kinds.items():
             if reaction is not None:
                 bit = CATEGORIES[name]
                 ignored, demanded = (ignored | bit, demanded & ~bit) if reaction == "ignore" else (ignored & ~bit, demanded | bit)
-                errors.raising = errors.raising | bit if reaction == "raise" else errors.raising & ~bit
         errors.state = (ignored, demanded)
-        if errors.steps is not None:
-            errors.steps.heed()
 
     def __exit__(self, *error: Any) -> None:
         self.numpys.__exit__(*error)
         errors = active_trace().errors
-        errors.state, errors.raising, errors.reactions = self.before, self.raising, self.reactions
+        errors.state, errors.reactions = self.before, self.reactions
 
 
 def require_left(root: Trace) -> None:

@@ -160,7 +160,6 @@ class Trace:
         self.builder: GraphBuilder = GraphBuilder(parent.builder if parent else None)
         self.effort: Effort = parent.effort if parent else Effort()
         self.builder.locate = self.effort.locate
-        self.builder.recorded = parent.builder.recorded if parent else None
         self.builder.strayed = strayed
         self.refusal: JitmlError | None = None
         self.closed = False

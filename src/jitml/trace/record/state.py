@@ -6,7 +6,7 @@ Each class belongs to the call as a whole. What is one room's own stands there (
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, NoReturn, Protocol
 
@@ -65,33 +65,19 @@ class NamedOperation:
     takes_lists: bool = False
 
 
-class OperationRunner(Protocol):
-    """Runs each operation of this call as it is recorded."""
-
-    def heed(self) -> None:
-        """Floating-point errors may be exceptions from here on."""
-
-    def ask(self, function: Callable[..., Any], operands: Sequence[Any]) -> None:
-        """Python is about to compute with numbers of its own."""
-
-
 @dataclass
 class RecordedErrors:
     """What becomes of errors.
 
     state: floating-point errors, as bits, that `np.errstate` inside the function ignores, and those that it does not.
     kinds: `np.geterr()` of this call; `reactions` is what `np.errstate` inside the function says instead.
-    raising: the floating-point errors, as bits, that are exceptions.
     is_transformed: whether what is recorded belongs to a transform, which ignores floating-point errors.
-    steps: where an exception of this call is handled.
     """
 
     state: tuple[int, int] = (0, 0)
     kinds: dict[str, str] = field(default_factory=dict)
     reactions: dict[str, str] = field(default_factory=dict)
-    raising: int = 0
     is_transformed: bool = False
-    steps: OperationRunner | None = None
 
 
 @dataclass

@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from jitml.ir import ops
-from jitml.trace.record.concrete import guess
 from jitml.trace.record.recording import active_trace
 from jitml.trace.regions.branch import Fork, facts_of
-from jitml.trace.speculation.modes import OpenRegions
 from jitml.trace.values.kinds import truth
 from jitml.trace.values.numbers import TracedNumber
 
@@ -79,10 +77,8 @@ def negation(x: Any) -> TracedNumber:
 
 
 def require(ok: Any) -> bool:
-    """`assert ok`; False if Python itself shall raise, with the message, which the program has not."""
-    test, root = truth(ok), active_trace().root
-    if root.errors.steps is not None and not root.call[OpenRegions] and not guess(test):
-        return False
+    """`assert ok`: where it does not hold, NumPy answers the call, with the message."""
+    test = truth(ok)
     ops.check(test, test, error="AssertionError", message="")
     return True
 

@@ -1,17 +1,14 @@
 """Exception handlers: what if the function handles an exception?
 
-Outside `jit`, a transform traces it once more, with the numbers of the call.
-
-A graph has no `except`: what its operations raise ends the run, and under `jit` the plain function answers. That gives no
-derivative. So `eager.py` has the function traced again, and `Steps` runs each operation as it is recorded: what it raises is
-raised in the user's own line, and whoever handles it there is traced. Such a program is good for this one call.
+A graph has no `except`: what its operations raise ends the run, and the plain function answers, under `jit` and on the tape of a
+derivative. So it has to be known where handlers stand, and what they see must not depend on how a function is traced.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from operator import contains
 from traceback import walk_tb
 from types import CodeType, ModuleType
@@ -20,16 +17,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UnknownSizeError
-from jitml.ir.analysis.fp_errors import CATEGORIES, raised_by
-from jitml.ir.graph import Node, Value
+from jitml.ir.analysis.fp_errors import CATEGORIES
 from jitml.records import dataclass, field
-from jitml.trace.record.concrete import NoExample, example_of
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import modules_of
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
 from jitml.trace.rewrite.source import FunctionNode
-from jitml.trace.speculation.modes import OpenRegions, decisions
 
 _NO_FLOATING = {
     *("LinAlgError", "ValueError", "TypeError", "IndexError", "KeyError", "LookupError", "ZeroDivisionError", "OverflowError"),
@@ -45,14 +39,10 @@ _LEAVING = (ast.Return, ast.Break, ast.Continue)
 class Handler:
     """A statement that may end an exception: a `try`, or a `with` whose manager may.
 
-    Args:
-        first, last: lines in which it may be raised.
-        hears_floating: whether a FloatingPointError may be among them.
+    hears_floating: whether a FloatingPointError may be among them.
     """
 
     source: Source
-    first: int
-    last: int
     hears_floating: bool
 
 
@@ -72,7 +62,7 @@ def handlers_of(code: CodeType) -> tuple[Handler, ...]:
     """The same of a function without source: all of it, if there is one in it."""
     if not getattr(code, "co_exceptiontable", b""):
         return ()
-    return (Handler(Source(code.co_filename, code.co_firstlineno, code.co_name), 0, sys.maxsize, True),)
+    return (Handler(Source(code.co_filename, code.co_firstlineno, code.co_name), True),)
 
 
 def _handlers(node: ast.AST, file: str, function: str) -> Iterator[Handler]:
@@ -88,8 +78,7 @@ def _handlers(node: ast.AST, file: str, function: str) -> Iterator[Handler]:
             if len(called) < len(child.items) or any(_last_name(name) not in _TRANSPARENT for name in called):
                 hears = True
         if hears is not None and isinstance(child, (ast.Try, ast.TryStar, ast.With)):
-            last = child.body[-1].end_lineno or child.body[-1].lineno
-            yield Handler(Source(file, child.lineno, function), child.body[0].lineno, last, hears)
+            yield Handler(Source(file, child.lineno, function), hears)
         inner = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
         yield from _handlers(child, file, inner)
 
@@ -117,78 +106,10 @@ def raising(errors: int) -> np.errstate:
     return np.errstate(**kinds)
 
 
-class Steps:
-    """Runs each operation of one trace as it is recorded.
-
-    Args:
-        floating: the floating-point errors, as bits, that are exceptions where the function is called.
-        all_plain: whether loops are unrolled, and branches decided, from the beginning: nothing is run as a whole then.
-    """
-
-    def __init__(self, floating: int, *, all_plain: bool) -> None:
-        self.floating, self.all_plain = floating, all_plain
-        self.is_blind = False  # whether something could not be run, as what depends on random numbers
-
-    def see(self, node: Node) -> None:
-        """An operation has been recorded.
-
-        Raises:
-            Exception: what it raises in this call.
-        """
-        root = active_trace().root
-        if root.call[OpenRegions]:  # it is run with the whole region
-            return
-        try:
-            if self._may_raise_floating(node):
-                operands = [example_of(v) for v in node.inputs]
-                with raising(root.errors.raising & raised_by(node)):
-                    node.op.evaluate(*operands, **node.params)
-            elif node.op.is_pointwise or not node.outputs:
-                return
-            example_of(node.outputs[0])
-        except NoExample:
-            self.is_blind = True
-        except FailedCheck:
-            if node.bodies:
-                go_inside()
-        except Exception:
-            if node.bodies:
-                go_inside()
-            builder = active_trace().builder
-            builder.cut(len(builder.nodes) - 1)  # it has no result
-            raise
-
-    def ask(self, function: Callable[..., Any], operands: Sequence[Any]) -> None:
-        """Python is about to compute with numbers of its own.
-
-        Raises:
-            Exception: what it raises in this call.
-        """
-        if active_trace().call[OpenRegions]:
-            go_inside()
-        try:
-            numbers = [example_of(x).item() if isinstance(x, Value) else x for x in operands]
-        except NoExample:
-            self.is_blind = True
-        else:
-            function(*numbers)
-
-    def _may_raise_floating(self, node: Node) -> bool:
-        root = active_trace().root
-        errors = root.errors.raising & raised_by(node)
-        return bool(errors) and not node.bodies and not node.syms and _is_inside(root.call[Handlers].found)
-
-    def heed(self) -> None:
-        """Floating-point errors may be exceptions from here on."""
-        root = active_trace().root
-        if root.errors.raising and any(handler.hears_floating for handler in root.call[Handlers].found):
-            go_inside()
-
-
 def raise_in_this_call(error: Exception) -> NoReturn:
     """Raise what a function raises for the numbers of this call: no handler makes it part of a program for others."""
     root = active_trace().root
-    if root.call[Handlers].found and root.errors.steps is None and not isinstance(error, JitmlError):
+    if root.call[Handlers].found and not isinstance(error, JitmlError):
         refuse(FailedCheck(f"{type(error).__name__} is raised in the call that is traced, and may be handled"))
     raise error
 
@@ -215,8 +136,7 @@ def require_missing(error: BaseException) -> None:
 
 def require_numpys_own(error: BaseException) -> None:
     """The function looks at an exception: what NumPy says is not what jitml does, so that plain Python runs."""
-    root = active_trace().root
-    if isinstance(error, (ShapeError, DTypeError)) and root.errors.steps is None:
+    if isinstance(error, (ShapeError, DTypeError)):
         refuse(error)
 
 
@@ -229,22 +149,3 @@ def _require_not_imported(root: Trace, name: str) -> None:
 
 def _names_of(module: ModuleType) -> tuple[str, ...]:
     return tuple(vars(module))
-
-
-def go_inside() -> None:
-    """Something in a region may raise: loops are unrolled, and branches decided, so that it does where it stands."""
-    if not decisions().all_plain:
-        decisions().all_plain = True
-        decisions().again()
-
-
-def _is_inside(handlers: Sequence[Handler]) -> bool:
-    """Whether a floating-point error that is raised now may be handled."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        for handler in handlers:
-            is_there = frame.f_code.co_filename == handler.source.file and handler.first <= frame.f_lineno <= handler.last
-            if is_there and handler.hears_floating:
-                return True
-        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
-    return False

@@ -144,7 +144,6 @@ class Decisions(CallPart):
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         # Branches that end with an exception, there and so far `apart`, and what it says.
         self.raising: dict[tuple[Site, int], dict[bool, str]] = {}
-        self.all_plain = False  # whether every construct is `PLAIN`
         self.heeds_floating = False  # whether the function may handle floating-point errors, which a transform must not ignore
         self.apart = 0  # in how many loops' first iterations, which are traced by themselves, what is recorded now stands
         self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
@@ -243,7 +242,7 @@ class Decisions(CallPart):
 
     def is_plain(self, site: Site) -> bool:
         """Whether plain Python runs what stands at a place."""
-        return self.all_plain or site[:1] in self.recursive or self.modes.get(site) is Mode.PLAIN
+        return site[:1] in self.recursive or self.modes.get(site) is Mode.PLAIN
 
     def mode(self, site: Site) -> Mode:
         """How the construct at a place is traced."""

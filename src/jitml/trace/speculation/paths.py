@@ -370,10 +370,7 @@ def path_of(recording: Trace) -> Path:
 def require_not(test: Value, raised: str, place: Site, source: Source | None) -> None:
     """A branch that is taken where `test` holds raises, and is left out: where a call takes it, Python says what happens."""
     message = f"a branch at {source} was taken that, traced, ends with {raised}"
-    root = active_trace().root
-    if root.errors.steps is not None and not root.call[OpenRegions] and guess(test):
-        decisions().demote(place, Mode.PLAIN, UnsupportedError(message, source=source))
-    root.call[Decided].leave_out(message, place)
+    active_trace().call[Decided].leave_out(message, place)
     ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=_escaped(message))
 
 

@@ -53,8 +53,6 @@ def raising_as_python(function: Callable[..., Any], operands: Sequence[Any]) -> 
     errors = active_trace().errors
     before = ignored, demanded = errors.state
     if function in (operator.pow, operator.abs) or function.__module__ == "math":
-        if errors.steps is not None:
-            errors.steps.ask(function, operands)
         errors.state = ignored & ~_RAISED, demanded | _RAISED
     try:
         yield
