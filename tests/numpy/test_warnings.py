@@ -510,3 +510,49 @@ def test_a_late_error_is_called_as_numpy_calls_it(f: Callable[[Array], None], ki
     x[7:9] = bad
     late, want = outcome(jitted, x.copy(), {})[2], outcome(f, x.copy(), {})[2]
     assert {w[0] for w in late} == {w[0] for w in want}
+
+
+def told_by_what_is_divided(y: Array, x: Array) -> None:
+    k = 0
+    while y.max() != k and k < 3:
+        k += 1
+        y = y // (x - x)
+
+
+def told_by_what_is_written(y: Array, x: Array) -> None:
+    k = 0
+    while (np.max(y) != k) & (k < 3):
+        k += 1
+        y %= np.argmin(x, keepdims=True)
+
+
+def told_by_a_quotient(y: Array, x: Array) -> None:
+    while (y // (x - x)).sum() > 100:
+        y = y - 1
+
+
+def told_within_a_loop(y: Array, x: Array) -> None:
+    k = 0
+    for _ in range(2):
+        z = y
+        while z.sum() > 5 and k < 9:
+            z = z % (x - x)
+            k += 1
+
+
+def left_by_what_is_divided(y: Array, x: Array) -> None:
+    for _ in range(4):
+        if y.max() > 1000:
+            break
+        y = y // (x - x)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize(
+    "f", [told_by_what_is_divided, told_by_what_is_written, told_by_a_quotient, told_within_a_loop, left_by_what_is_divided]
+)
+def test_what_only_ends_a_loop_warns(f: Callable[[Array, Array], None], dtype: type) -> None:
+    jitted, x = jitml.jit(f), np.arange(1, 5).astype(dtype)
+    for _ in range(2):
+        want, got = (outcome(lambda x, g=g: g(x + 1, x), x, {}) for g in (f, jitted))  # type: ignore[misc]
+        assert set(got[2]) == set(want[2]) != set()

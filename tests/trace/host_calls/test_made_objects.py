@@ -16,7 +16,7 @@ import scipy.interpolate
 import scipy.optimize
 import scipy.sparse
 import scipy.sparse.linalg
-import scipy.spatial
+import scipy.spatial.transform
 import scipy.stats
 
 import jitml
@@ -408,6 +408,53 @@ def test_arrays_of_an_object_that_are_returned_may_be_written() -> None:
         return [r.flags.writeable for r in f(X)]
 
     assert is_writeable(jitml.jit(taken)) == is_writeable(taken)
+
+
+def in_a_loop(r: Any, x: Any) -> Any:
+    for _ in range(3):
+        m = r.as_matrix()
+    return m, m[1:].T, r.as_quat()
+
+
+def in_a_while(r: Any, x: Any) -> Any:
+    rows, k = [r.as_quat()], 0
+    while k < x[3]:
+        k += 1
+        m = r.as_matrix()[0]
+        rows.append(r.as_quat())
+    return [m, *rows]
+
+
+def in_a_branch(r: Any, x: Any) -> Any:
+    if x[0] > 0:
+        m = r.as_matrix()
+        v = m[0]
+    else:
+        m = r.inv().as_matrix()
+        v = m[1]
+    return m, v
+
+
+def replaced_in_a_loop(r: Any, x: Any) -> Any:
+    m = np.broadcast_to(r.as_quat(), (2, 4))
+    n = r.as_matrix()
+    for i in range(3):
+        m = np.broadcast_to(r.as_quat() + i, (2, 4))
+        if x[i] > 1:
+            n = r.inv().as_matrix()
+    return m, n
+
+
+@pytest.mark.parametrize("angle", [lambda x: x[0], lambda x: 0.75], ids=["computed", "known"])
+@pytest.mark.parametrize("function", [in_a_loop, in_a_while, in_a_branch, replaced_in_a_loop])
+def test_arrays_of_an_object_that_a_region_hands_on_may_be_written(function: Callable[[Any, Any], Any], angle: Any) -> None:
+    def turned(x: Any) -> Any:
+        return function(scipy.spatial.transform.Rotation.from_euler("z", angle(x)), x)
+
+    mine, numpys = jitml.jit(turned)(X), turned(X)
+    assert [m.flags.writeable for m in mine] == [n.flags.writeable for n in numpys]
+    for m, n in zip(mine, numpys):
+        np.testing.assert_array_equal(m, n)
 
 
 def test_arrays_that_a_function_closes_over_stay_with_an_object_that_keeps_it() -> None:

@@ -92,9 +92,11 @@ class _DemandSweep:
         wanted = used if node.op is ops.cond else needed(Parts.of(node), used)
         sweeps = {name: _DemandSweep(body, [0] if name == "test" else wanted) for name, body in node.bodies.items()}
         after = replace(node, params={**node.params, **{name: sweep.graph() for name, sweep in sweeps.items()}})
-        if not any(self.of(node.outputs[k]).is_sure for k in used) and is_heard(node):
-            for k in used:
+        reasons = used or wanted  # what tells a while to go on is computed to know that, and NumPy warns of it
+        if not any(self.of(node.outputs[k]).is_sure for k in reasons) and is_heard(node):
+            for k in reasons:
                 self.observe(node, node.outputs[k])
+        used = [k for k, v in enumerate(node.outputs) if not self.of(v).is_nothing]
         self.nodes.append(after)
         if not used and not after.has_effect:
             return

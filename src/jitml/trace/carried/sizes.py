@@ -77,7 +77,7 @@ class Varying(Kind):
     def show(self, value: Value) -> Any:
         shape: tuple[Any, ...] = tuple(n if extent is None else extent.now for n, extent in zip(self.aval.shape, self.extents))
         array = window(value, shape)
-        return Kind("array", array.aval, c_strides(shape), self.writeable).show(array)
+        return Kind("array", array.aval, c_strides(shape), self.writeable, self.lent).show(array)
 
     def take(self, leaf: Any) -> Value:
         value = read(leaf)
@@ -125,7 +125,7 @@ class CarriedExtents:
     def _fit(self, entry: Kind, end: Kind) -> bool:
         kinds = (entry, end)
         is_alike = all(k.form == "array" and k.layout == c_strides(k.aval.shape) for k in kinds)
-        is_alike = is_alike and len({(k.aval.dtype, k.aval.ndim, k.writeable) for k in kinds}) == 1
+        is_alike = is_alike and len({(k.aval.dtype, k.aval.ndim, k.writeable, k.lent) for k in kinds}) == 1
         return is_alike and prod(entry.aval.bounds) <= MOST_ELEMENTS
 
     def settle(self) -> bool:
@@ -155,7 +155,8 @@ class CarriedExtents:
         for (name, n), seen in self._seen.items():
             extents = tuple(self.by_axis.get((name, n, axis)) for axis in range(seen.entry.aval.ndim))
             shape = tuple(s if extent is None else extent.high for s, extent in zip(seen.entry.aval.shape, extents))
-            seen.put(Varying("array", seen.entry.aval.with_shape(shape), c_strides(shape), seen.entry.writeable, extents))
+            aval, entry = seen.entry.aval.with_shape(shape), seen.entry
+            seen.put(Varying("array", aval, c_strides(shape), entry.writeable, entry.lent, extents))
         self._seen.clear()
         return moved
 

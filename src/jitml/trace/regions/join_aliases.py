@@ -141,13 +141,13 @@ class AliasJoin:
                 groups.setdefault((x.storage, y.storage), []).append(output)
         wholes = []
         for (s, t), group in groups.items():
-            if len(group) == 1 or s.value.aval != t.value.aval or s.strides != t.strides:
+            if len(group) == 1 or s.value.aval != t.value.aval or s.strides != t.strides or s.of_object != t.of_object:
                 continue
             if not all(self._is_one_view(*output.leaves) for output in group):
                 continue
             whole = next((output for output in group if not output.leaves[0].steps), None)
             if whole is None:
-                kind = Kind("array", s.value.aval, s.strides)
+                kind = Kind("array", s.value.aval, s.strides, lent=s.of_object)
                 whole = Output(kind, (_whole(s), _whole(t)))
                 wholes.append(whole)
             self.parts |= {output: whole for output in group if output is not whole}

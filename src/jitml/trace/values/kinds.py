@@ -27,7 +27,7 @@ from jitml.trace.storage.strides import Ints
 from jitml.trace.symbolic.booleans import all_of, as_value, negated
 from jitml.trace.symbolic.broadcasting import is_single, require_sizes
 from jitml.trace.symbolic.constants import constant_of
-from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
+from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, is_writeable, lift, read, scalar
 from jitml.trace.values.python_arithmetic import that_floats_hold
 from jitml.trace.values.type_unions import NONE, fits, is_of, may_be_none, numpys
 
@@ -40,12 +40,16 @@ _CONSTANTS = (str, bytes, int, float, bool, complex, type(None), type(...), np.g
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What sort of value a leaf is: `number` (Python's, weak), `scalar` (NumPy's) or `array`."""
+    """What sort of value a leaf is: `number` (Python's, weak), `scalar` (NumPy's) or `array`.
+
+    An array that is `lent` shows an object's own memory: the function may not write it, and whoever gets it may.
+    """
 
     form: str
     aval: Aval
     layout: Ints = ()
     writeable: bool = True
+    lent: bool = False
 
     @property
     def part(self) -> Any:
@@ -68,7 +72,9 @@ class Kind:
             return TracedNumber.of_value(active_trace(), value)
         if self.form == "scalar":
             return scalar(value)
-        return TracedArray(Storage(active_trace(), value, strides=self.layout), (), self.aval, self.layout, self.writeable)
+        storage = Storage(active_trace(), value, strides=self.layout)
+        storage.of_object = self.lent
+        return TracedArray(storage, (), self.aval, self.layout, self.writeable)
 
     def take(self, leaf: Any) -> Value:
         """A leaf in the graph, as a value of this kind; that an integer of Python's fits is checked."""
@@ -102,7 +108,7 @@ def kind_of(leaf: Any) -> Kind | None:
     if which is np.ndarray:
         leaf = lift(leaf)
     if type(leaf) is TracedArray:
-        return Kind("array", leaf.aval, leaf.layout, leaf.writeable)
+        return Kind("array", leaf.aval, leaf.layout, leaf.writeable, lent=is_writeable(leaf) and not leaf.writeable)
     return None
 
 

@@ -16,7 +16,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound, limits
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
-from jitml.records import dataclass
+from jitml.records import dataclass, replace
 from jitml.trace.record.recording import Trace
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.sizes import named, number
@@ -40,7 +40,7 @@ class RaggedKind:
     def wide(self) -> Kind:
         """The array that is handed out in its place."""
         aval = self.kind.aval
-        return Kind("array", aval, c_strides(aval.bounds), self.kind.writeable)
+        return replace(self.kind, aval=aval, layout=c_strides(aval.bounds))
 
     def sizes(self, leaf: Any) -> list[Any]:
         """Those of an array, as numbers of Python's. Call it where they are known."""
@@ -52,7 +52,7 @@ class RaggedKind:
         for axis, low, size in zip(self.axes, self.low, sizes):
             shape[axis] = named(size, low, bound(shape[axis]))
         array = window(value, tuple(shape))
-        return Kind("array", array.aval, c_strides(array.aval.shape), self.kind.writeable), array
+        return replace(self.kind, aval=array.aval, layout=c_strides(array.aval.shape)), array
 
 
 def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> RaggedKind | None:
@@ -63,7 +63,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> RaggedKind 
     """
     first = kinds[0]
     shapes = [kind.aval.shape for kind in kinds]
-    fit = all(k.form == "array" for k in kinds) and len({(k.aval.dtype, k.aval.ndim, k.writeable) for k in kinds}) == 1
+    fit = all(k.form == "array" for k in kinds) and len({(k.aval.dtype, k.aval.ndim, k.writeable, k.lent) for k in kinds}) == 1
     if not fit or not any(kind.aval.syms for kind in kinds):
         return None
     shape: list[Any] = []
@@ -78,7 +78,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> RaggedKind 
     if not axes or prod(map(bound, shape)) > MOST_ELEMENTS:
         return None
     aval = Aval(tuple(shape), first.aval.dtype)
-    return RaggedKind(Kind("array", aval, (), first.writeable), tuple(axes), tuple(lows))
+    return RaggedKind(replace(first, aval=aval, layout=()), tuple(axes), tuple(lows))
 
 
 def _is_known(size: Size, trace: Trace) -> bool:

@@ -66,7 +66,7 @@ def placeholder(leaf: Any, kind: Kind | None, unseen: Set[Sym]) -> Any:
         return leaf
     if not unseen.isdisjoint(kind.aval.syms):
         aval = kind.aval.with_shape(tuple(n if unseen.isdisjoint(syms_in((n,))) else 0 for n in kind.aval.shape))
-        kind = Kind(kind.form, aval, c_strides(aval.shape), kind.writeable)
+        kind = Kind(kind.form, aval, c_strides(aval.shape), kind.writeable, kind.lent)
     return kind.show(ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype))
 
 
