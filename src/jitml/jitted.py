@@ -13,9 +13,9 @@ from warnings import warn
 
 from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, ours
-from jitml.dispatch.contest import PlainTurn, Prices
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
+from jitml.dispatch.renting import PURSE, PlainTurn, Rent, Rented
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.timing import Resting, resting
 from jitml.dispatch.variants import Tries, Variants
@@ -45,6 +45,7 @@ from jitml.options import (
 )
 from jitml.records import replace
 from jitml.sections.callees import HotCallees
+from jitml.sections.drivers import has_loop, is_driver
 from jitml.sections.kinds import Splits, is_inside
 from jitml.sections.report import described
 from jitml.sections.requirements import LIMITS, require_no_calls
@@ -68,6 +69,9 @@ if TYPE_CHECKING:
 
     from jitml.pipeline import Lowered
 
+FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
+SHORT = 1e-3  # seconds of a call in which no part is worth anything
+
 
 class Jit(FunctionLike):
     """A function that is compiled for the kinds of arguments it is called with.
@@ -83,6 +87,7 @@ class Jit(FunctionLike):
         require: Callable[[Traced], None] | None = None,
         *,
         is_timed: bool | None = None,
+        rent: Rent | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -90,7 +95,9 @@ class Jit(FunctionLike):
         self._require = require  # raises what is to be said of a program that is not to be compiled
         keep(function)
         self._variants = Variants[Variant](making=lock())
-        self._prices = Prices() if is_timed is None and CONFIG.trial else None
+        self._rent = rent or Rent()
+        self._is_guess = rent is not None  # whether compiling it may be for nothing
+        self._is_renting = is_timed is None and CONFIG.trial
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
         self._specializer = Specializer(
@@ -102,7 +109,7 @@ class Jit(FunctionLike):
             limits=NO_LIMITS if options.strict else LIMITS,
         )
         self._statics = static_names(function, options)
-        self._resting: Resting | None = None
+        self._resting: Resting | Rented | None = None
         self._is_unread = False  # whether it, or what it calls, has no source
         self.splits = Splits(function, partial(_section, options), _callees(options), is_whole=not is_resumed(function))
         self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
@@ -118,11 +125,11 @@ class Jit(FunctionLike):
                 return self.function(*args, **kwargs)
             result = self._call_specially(args, kwargs)
             if type(result) is SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
-                began = self.splits.begin()
+                turn = self.splits.begin(result)
                 try:
                     return result.frame(*self.splits.first, *args, **kwargs)
                 finally:
-                    self._ended(began)
+                    self._ended(result, turn)
             if result is not MISS:
                 return result
         branch, why, broken, refusal = None, "", None, None
@@ -155,13 +162,7 @@ class Jit(FunctionLike):
         if refusal is not None:
             self._is_special = True
             split, refusal = self.splits.refused(refusal, args, kwargs), None
-            if split is None:
-                return self.function(*args, **kwargs)
-            began = self.splits.begin()
-            try:
-                return split.frame(*self.splits.first, *args, **kwargs)
-            finally:
-                self._ended(began)
+            return self.function(*args, **kwargs) if split is None else self(*args, **kwargs)
         if self._is_unread:
             warn(f"{name_of(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
             return self.function(*args, **kwargs)
@@ -177,8 +178,8 @@ class Jit(FunctionLike):
 
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that may not be answered by the whole function's variants: the result, or what gives it; else `MISS`."""
-        if self._resting is not None:
-            result, is_over = self._resting.call(self.function, args, kwargs)
+        if (resting := self._resting) is not None:
+            result, is_over = resting.call(self.function, args, kwargs)
             if is_over:
                 self._resting = None
                 self._is_special = bool(self.splits)
@@ -197,6 +198,8 @@ class Jit(FunctionLike):
 
     def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A turn of plain Python."""
+        if not self._variants:  # what it is to be compiled for is not known yet
+            return self(*args, **kwargs)
         with as_python():  # functions inside are not to be compiled for it
             turn.begin()
             result = self.function(*args, **kwargs)
@@ -208,9 +211,14 @@ class Jit(FunctionLike):
         if (found := resting(self.variants)) is not None:
             self._resting, self._is_special = found, True
 
-    def _ended(self, began: float) -> None:
+    def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
         """A call of the split function has ended."""
-        self.splits.end(began)
+        self.splits.end(turn)
+        if split.rent is not None and split.rent.spent < SHORT:
+            self.splits.drop(split)
+            self._resting = Rented(split.rent)
+        elif self._resting is None and not self._variants:
+            self._resting = self.splits.waiting()
         if why := self.splits.complaint():
             said = f"{name_of(self.function)} takes most of its time as plain Python: {why}. jitml.explain shows all of it"
             warn(said, UncompiledWarning, stacklevel=frames_of_ours() + 1)
@@ -244,24 +252,41 @@ class Jit(FunctionLike):
             if result is not MISS:
                 return result
 
-        if self._prices is not None and not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
-            raise ManyPrograms(MOST_VARIANTS, *self._why_not(leaves, key))
-        if self._prices is not None and (turn := self._prices.rented(len(self.variants), is_inside=is_inside())) is not None:
-            return turn
+        if self._is_renting:
+            if not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
+                raise ManyPrograms(MOST_VARIANTS, *self._why_not(leaves, key))
+            if not self._is_due(args, kwargs):
+                return PlainTurn(self._rent.paid)
 
         def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
             require_compiler()
-            call = CallArguments(key, args, kwargs, leaves)
-            return contained(partial(self._specializer.make, call, self._compile, others, tries))
+            call, began, is_made = CallArguments(key, args, kwargs, leaves), perf_counter(), False
+            try:
+                made = contained(partial(self._specializer.make, call, self._compile, others, tries))
+                is_made = True
+                return made
+            finally:
+                is_guess = self._is_guess or bool(self._variants) or not is_made
+                self._rent.bought(perf_counter() - began, is_guess=is_guess)
 
-        began = perf_counter()
-        try:
-            result = self._variants.make(key, leaves, make, Tries())
-        finally:
-            if self._prices is not None:
-                self._prices.bought(perf_counter() - began)
+        result = self._variants.make(key, leaves, make, Tries())
+        if self.splits.wake():
+            self._is_special = bool(self.splits)
         self._rest()
         return result
+
+    def _is_due(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether to compile another program; the first one at once, unless that is likely to be for nothing."""
+        rent = self._rent
+        if programs := len(self.variants):
+            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
+        is_guess = is_inside() or PURSE.is_empty or is_driver(self.function, args, kwargs)
+        if self.options.strict or not is_guess or rent.is_due():
+            return True
+        self._is_special = True
+        if not has_loop(self.function) or not self.splits.rented(rent, args, kwargs):
+            self._resting = Rented(rent)
+        return False
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
         if not self._variants:  # later calls do not pay for it
@@ -437,14 +462,14 @@ def is_resumed(function: Callable[..., Any]) -> bool:
     return bool(resumed(function))
 
 
-def _section(options: Options, function: FunctionType, is_exact: bool) -> Jit:
+def _section(options: Options, function: FunctionType, is_exact: bool, rent: Rent) -> Jit:
     """What compiles a section."""
-    return Jit(function, _of_part(options), require_no_calls if is_exact else None, is_timed=False)
+    return Jit(function, _of_part(options), require_no_calls if is_exact else None, is_timed=False, rent=rent)
 
 
-def _callee(options: Options, function: FunctionType) -> Jit:
+def _callee(options: Options, function: FunctionType, rent: Rent) -> Jit:
     """What compiles a function that a statement between sections calls."""
-    return Jit(function, _of_part(options))
+    return Jit(function, _of_part(options), rent=rent)
 
 
 def _of_part(options: Options) -> Options:

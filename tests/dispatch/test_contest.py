@@ -1,4 +1,4 @@
-"""Contests and prices: which of two is used, and when is a further program worth its compilation?"""
+"""Contests: which of two is used?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.contest import TURNS, Contest, PlainTurn, Prices
+from jitml.dispatch.contest import TURNS, Contest
 from jitml.dispatch.timing import Rest, Timed
 from sections.forced_breaks import trials
 
@@ -41,18 +41,6 @@ def test_a_noisy_minute_decides_nothing() -> None:
     for won in (True, True, False):
         contest.again()
         assert fought(2e-5, 1e-5, contest).is_won is won
-
-
-def test_further_programs_are_paid_for() -> None:
-    prices = Prices()
-    assert prices.rented(0, is_inside=False) is None
-    assert prices.rented(0, is_inside=True) is not None
-    prices.bought(1e-4)
-    turn = prices.rented(1, is_inside=False)
-    assert isinstance(turn, PlainTurn)
-    assert prices.rented(1, is_inside=False) is not None
-    prices._ran(2e-4)
-    assert prices.rented(1, is_inside=False) is None
 
 
 @pytest.fixture(name="trials")

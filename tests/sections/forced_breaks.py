@@ -10,6 +10,7 @@ from typing import Any
 
 from jitml.api import Jit
 from jitml.config import CONFIG
+from jitml.dispatch.renting import PURSE
 from jitml.options import Options
 from jitml.sections.blame import Break
 from jitml.sections.frames import place
@@ -18,13 +19,15 @@ from jitml.sections.split import SplitFunction
 
 @contextmanager
 def trials(are_made: bool = True) -> Iterator[None]:
-    """What is compiled is timed against plain Python, as it is for users."""
-    before = CONFIG.trial
+    """What is compiled is timed against plain Python, as it is for users whose process has run for long."""
+    before, spent = CONFIG.trial, PURSE.spent
     object.__setattr__(CONFIG, "trial", are_made)
+    PURSE.spent = -1e6  # seconds
     try:
         yield
     finally:
         object.__setattr__(CONFIG, "trial", before)
+        PURSE.spent = spent
 
 
 def no_trials() -> AbstractContextManager[None]:

@@ -132,8 +132,7 @@ def test_what_is_another_in_each_call_breaks() -> None:
     with trials():
         jitted = jitml.jit(f)
         for n in range(20):
-            assert jitted._prices is not None
-            jitted._prices._spent = 1e9
+            jitted._rent.spent = 1e9
             got = jitted(functions.X, f"name {n}")
             np.testing.assert_allclose(got, f(functions.X, f"name {n}"))
         assert len(jitted.variants) == MOST_VARIANTS

@@ -3,61 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from time import perf_counter
 
 TURNS = 5  # of each before one is dropped
 CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
 SLOW = 1.5  # times what plain Python takes: two turns are enough to know
 FIRST_LOOK = 1024  # calls after which both are timed again
-PRICE = 0.1  # seconds that a compilation is expected to take before there has been one
-MOST_PRICE = 1.0  # seconds: the first compilation in a process takes longer than others
-FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 LOST = 3  # contests that are lost before compiled code which has won one is dropped
-
-
-class PlainTurn:
-    """A turn of plain Python: `seen` is called when it has ended."""
-
-    __slots__ = ("_began", "_told")
-
-    def __init__(self, told: Callable[[float], None]) -> None:
-        self._told, self._began = told, perf_counter()
-
-    def begin(self) -> None:
-        self._began = perf_counter()
-
-    def seen(self) -> None:
-        self._told(perf_counter() - self._began)
-
-
-class Prices:
-    """Rent or buy: a further program is compiled when plain Python has run, since the last compilation, for as long as one takes.
-
-    So whatever comes (other values in each call, say) costs at most twice what is best; and less and less, where many programs
-    have been of no use to the calls after them.
-    """
-
-    def __init__(self) -> None:
-        self._spent = 0.0
-        self._price = 0.0
-
-    def rented(self, programs: int, *, is_inside: bool) -> PlainTurn | None:
-        """A turn of plain Python, if that is the better deal, for a function that has so many programs.
-
-        Args:
-            is_inside: whether a statement calls it that runs as Python in another jitted function.
-        """
-        usual = self._price or (PRICE if is_inside else 0.0)
-        price = usual * 2 ** max(0, programs - FEW_PROGRAMS)
-        return None if self._spent >= price else PlainTurn(self._ran)
-
-    def bought(self, seconds: float) -> None:
-        """So long it has taken to compile one, or to find out that it cannot be compiled."""
-        self._price, self._spent = min(seconds, MOST_PRICE), 0.0
-
-    def _ran(self, seconds: float) -> None:
-        self._spent += seconds
 
 
 class Contest:
@@ -136,4 +87,4 @@ def in_us(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f} us" if seconds < 1e-5 else f"{seconds * 1e6:,.0f} us"
 
 
-__all__ = ["FIRST_LOOK", "PRICE", "Contest", "PlainTurn", "Prices", "in_us"]
+__all__ = ["FIRST_LOOK", "Contest", "in_us"]

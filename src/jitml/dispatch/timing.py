@@ -10,12 +10,14 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any
 
-from jitml.dispatch.contest import FIRST_LOOK, SLOW, Contest, PlainTurn
+from jitml.dispatch.contest import FIRST_LOOK, Contest
 from jitml.dispatch.entry import MISS, admitting
+from jitml.dispatch.renting import PlainTurn
 from jitml.dispatch.specialize import Variant
 from jitml.ir.execute.debug_nans import as_python
 
 Enter = Callable[[Sequence[Any]], Any]
+CLOSE = 1.25  # times what compiled code takes: what is not slower by as much is not worth calls that might be slow
 _MORE = 4  # times what plain Python took when it won: then the work is another, and so may be the winner
 _WORTH = 1e-4  # seconds of plain Python for which that is asked
 TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
@@ -73,8 +75,8 @@ class Timed:
             self._is_first = False
             return self.enter(leaves)
         if self.rest is not None:
-            return MISS if self._admits(leaves) is MISS else PlainTurn(self._plain_took)
-        return PlainTurn(self._plain_took) if self.contest.is_plains_turn else self._timed(leaves)
+            return MISS if self._admits(leaves) is MISS else PlainTurn(self._plain_took, is_contest=True)
+        return PlainTurn(self._plain_took, is_contest=True) if self.contest.is_plains_turn else self._timed(leaves)
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
         before, began = self._spent(), perf_counter()
@@ -88,7 +90,7 @@ class Timed:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
         if plain < TINY:
             self.rest = Rest(plain, _PAID, FIRST_LOOK)
-        elif plain < compiled / SLOW:
+        elif plain < compiled * CLOSE:
             self.rest = Rest(plain, _PAUSE, FIRST_LOOK)
         elif plain > 2 * compiled:
             self.contest.compiled_took(compiled)

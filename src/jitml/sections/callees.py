@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from jitml.dispatch.contest import PRICE
-from jitml.sections.section import FEW, SMALL
+from jitml.dispatch.renting import PlainTurn, Rent
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
 
@@ -26,10 +24,10 @@ class HotCallees:
     """The functions that plain statements call.
 
     Args:
-        jitted: `jitml.jit` of one, with the options of the function around.
+        jitted: `jitml.jit` of one, with the options of the function around, and what it has cost.
     """
 
-    def __init__(self, jitted: Callable[[FunctionType], Callable[..., Any]]) -> None:
+    def __init__(self, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
         self._jitted = jitted
         self._known: WeakKeyDictionary[FunctionType, _HotCallee] = WeakKeyDictionary()
 
@@ -58,31 +56,30 @@ class HotCallees:
 class _HotCallee:
     """One function; `now` is what is called: itself while it is timed, then what it was compiled to, or the plain function."""
 
-    def __init__(self, function: FunctionType, jitted: Callable[[FunctionType], Callable[..., Any]]) -> None:
+    def __init__(self, function: FunctionType, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
         self._jitted = jitted
-        self._spent, self._calls, self._depth = 0.0, 0, 0
+        self._rent = Rent()
+        self._turn: PlainTurn | None = None  # the outermost call that is timed
         self.now: Callable[..., Any] = self._timed(function)
 
     def _timed(self, function: FunctionType) -> Callable[..., Any]:
         def called(*args: Any, **kwargs: Any) -> Any:
-            if self._depth or current_trace() is not None:  # a call inside of one that is timed
+            if self._turn is not None or current_trace() is not None:
                 return function(*args, **kwargs)
-            self._depth += 1
-            began = perf_counter()
+            self._turn = turn = PlainTurn(self._rent.paid)
             try:
                 return function(*args, **kwargs)
             finally:
-                self._depth -= 1
-                self._spent += perf_counter() - began
-                self._calls += 1
+                self._turn = None
+                turn.seen()
                 self._settle(function)
 
         return called
 
     def _settle(self, function: FunctionType) -> None:
-        if self._spent >= PRICE:
-            self.now = self._jitted(function)
-        elif self._calls == FEW and self._spent < FEW * SMALL:
+        if self._rent.is_due():
+            self.now = self._jitted(function, self._rent)
+        elif self._rent.is_small:
             self.now = function
 
 

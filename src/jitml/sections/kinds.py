@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from time import perf_counter
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
+from jitml.config import CONFIG
+from jitml.dispatch.renting import PURSE, USUAL, PlainTurn, Rent, Rented
 from jitml.forks import lock
 from jitml.sections.report import complaint
 from jitml.sections.section import Compiled
@@ -55,7 +57,7 @@ class Splits:
     def __init__(
         self,
         function: Callable[..., Any],
-        compiled: Callable[[FunctionType, bool], Compiled],
+        compiled: Callable[[FunctionType, bool, Rent], Compiled],
         callee: Callable[[Any], Any],
         *,
         is_whole: bool,
@@ -77,7 +79,11 @@ class Splits:
     def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
         """The split that answers calls of this kind; None if they are tried whole."""
         found = self.known(args, kwargs)
-        return found if found is not None or self._is_whole else self._add(args, kwargs)
+        if found is None:
+            return None if self._is_whole else self._add(args, kwargs)
+        if found.rent is not None and found.rent.is_due():
+            found.rent, found.is_asleep = None, True
+        return None if found.is_asleep else found
 
     def known(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
         """The split that has answered calls of this kind."""
@@ -87,9 +93,45 @@ class Splits:
         """The split for calls of a kind that was refused as a whole; None if it cannot be split."""
         with self._lock:
             split = self._add(args, kwargs)
-            if split is not None and not split.breaks:  # else another thread was told the same
-                split.learn(error)
+            if split is not None:
+                split.rent, split.is_asleep = None, False
+                if not split.breaks:  # else another thread was told the same
+                    split.learn(error)
         return split
+
+    def rented(self, rent: Rent, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether a split answers calls of this kind until the rent of the whole is due."""
+        split = self._add(args, kwargs)
+        if split is not None:
+            split.rent = rent
+        return split is not None
+
+    def wake(self) -> bool:
+        """The whole has been compiled: what was asleep until then is forgotten. Answers whether there was such a one."""
+        asleep = [split for split in self if split.is_asleep]
+        for split in asleep:
+            self.drop(split)
+        return bool(asleep)
+
+    def waiting(self) -> Rented | None:
+        """What answers calls for a while, if no split has anything that is compiled."""
+        splits = [*self]
+        if not CONFIG.trial or not all(split.is_plain for split in splits):
+            return None
+        rent = Rent()
+
+        def is_over() -> bool:
+            if not PURSE.affords(USUAL):
+                return False
+            for split in splits:
+                split.paid(rent.spent / len(splits))
+            return True
+
+        return Rented(rent, is_over)
+
+    def drop(self, split: SplitFunction) -> None:
+        with self._lock:
+            self._splits = {kind: known for kind, known in self._splits.items() if known is not split}
 
     def answer_all(self, split: SplitFunction) -> None:
         """Have one split answer calls of every kind."""
@@ -104,14 +146,21 @@ class Splits:
                 self._splits = {**self._splits, kind: SplitFunction(self._function, self._compiled, self._callee)}
             return self._splits[kind]
 
-    def begin(self) -> float:
+    def begin(self, split: SplitFunction) -> PlainTurn:
         """A call of a split begins; gives what `end` is to be told."""
         _FRAMES.count += 1
-        return perf_counter()
+        return PlainTurn(self._took if split.rent is None else partial(self._paid, split.rent))
 
-    def end(self, began: float) -> None:
+    def end(self, turn: PlainTurn) -> None:
         _FRAMES.count -= 1
-        self.seconds += perf_counter() - began
+        turn.seen()
+
+    def _took(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def _paid(self, rent: Rent, seconds: float) -> None:
+        self.seconds += seconds
+        rent.paid(seconds)
 
     def complaint(self) -> str:
         """What to tell the user, once, if most of the function's time is plain Python's."""

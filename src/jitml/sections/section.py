@@ -4,9 +4,8 @@ A section is called with what the run takes in. It answers with a tuple of what 
 having changed nothing, and then the statements run as they are written. So whatever there is to say about compiled code (a
 guard that fails, a check, a refusal, a turn of plain Python that is timed) is said by not answering.
 
-*Rent or buy*: a section is compiled when plain Python has run, since the last compilation here, for as long as one takes. So
-whatever comes (other sizes in each call, say) costs at most twice what is best. Then both are timed in turns of real work, and
-what is slower is dropped, for a while; a section that is left out costs nothing.
+A section is compiled when its rent is due (`dispatch/renting.py`). Then both are timed in turns of real work, and what is slower
+is dropped, for a while; a section that is left out costs nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from types import CellType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jitml.config import CONFIG
-from jitml.dispatch.contest import FIRST_LOOK, PRICE, Contest, PlainTurn, in_us
+from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
+from jitml.dispatch.renting import FEW, PlainTurn, Rent
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
@@ -29,9 +29,6 @@ from jitml.trace.record.recording import current_trace
 if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
-MOST_PRICE = 0.3  # the first compilation in a process takes longer than others
-SMALL = 5e-6  # seconds of plain Python that are not worth the call of a section
-FEW = 50  # turns after which it is known to be small
 MOST_VARIANTS = 8
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
 
@@ -66,7 +63,7 @@ class Compiled(Protocol):
 
 
 class Make(Protocol):
-    def __call__(self, run: StatementRun, held: tuple[str, ...]) -> Compiled:
+    def __call__(self, run: StatementRun, held: tuple[str, ...], rent: Rent) -> Compiled:
         """What compiles a section, which takes in `held` as attributes of one object, its first argument."""
         ...
 
@@ -95,8 +92,8 @@ class Section:
         self._refused, self._dropped = refused, dropped
         self.state = "not run often enough"
         self.contest = Contest()
-        self.spent, self.price, self._buying = 0.0, PRICE, 0.0
-        self.turns = self.calls = 0
+        self.rent = Rent()
+        self.calls = 0
         self._next_look = FIRST_LOOK
         self._lock = lock()
         self.cell = CellType(self._rent if CONFIG.trial else self._buy)
@@ -104,12 +101,17 @@ class Section:
     @property
     def seconds(self) -> float:
         """That compiled code has taken, about, and its compilation."""
-        return self._buying + self.calls * self.contest.seconds
+        return self.rent.compiling + self.calls * self.contest.seconds
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing else than the statements themselves runs here."""
+        return self.cell.cell_contents in (None, self._rent)
 
     # What the frame calls.
 
     def _rent(self, *args: Any) -> Any:
-        return self._buy(*args) if self.spent >= self.price else PlainTurn(self._rented)
+        return self._buy(*args) if self.rent.is_due() else PlainTurn(self._rented)
 
     def _buy(self, *args: Any) -> Any:
         if current_trace() is not None or runs_as_python():
@@ -129,7 +131,7 @@ class Section:
         self._held = tuple(n for n, x in enumerate(args) if type(x) in _HELD and not takes[n].startswith("__"))  # no slot's name
         names = tuple(takes[n] for n in self._held)
         self._holder = type("names", (), {"__slots__": names, "__module__": "__main__"})
-        self.compiled = self._make(self.run, names)
+        self.compiled = self._make(self.run, names, self.rent)
 
     def _compiled(self) -> Compiled:
         assert self.compiled is not None
@@ -146,23 +148,18 @@ class Section:
     def _compile(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that is made for these arguments; None if it cannot answer."""
         refusal: Untraced | JitmlError | None = None
-        answer, began = None, perf_counter()
+        answer = None
         try:
             answer = self._compiled().answer(self._given(args), {})
         except FailedCheck:
             pass
         except (Untraced, JitmlError) as error:
             refusal = error
-        self._bought(perf_counter() - began)
         if refusal is None:
             return answer
         instead = self._refuse(refusal)  # outside of our handler: what the user's code raises has no context
         refusal = None
         return None if instead is None else instead(*args)
-
-    def _bought(self, seconds: float) -> None:
-        self._buying += seconds
-        self.price, self.spent = min(max(seconds, PRICE), MOST_PRICE), 0.0
 
     def _known(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that there is; None if it cannot answer."""
@@ -174,7 +171,7 @@ class Section:
     def _try(self, *args: Any) -> Any:
         """Compiled code and plain Python by turns."""
         if self.contest.is_plains_turn:
-            return PlainTurn(self._timed)
+            return PlainTurn(self._timed, is_contest=True)
         began = perf_counter()
         answer = self._known(args)
         if answer is MISS:
@@ -200,7 +197,7 @@ class Section:
 
     def _other(self, args: tuple[Any, ...]) -> Any:
         """Arguments of another kind."""
-        if CONFIG.trial and self.spent < self.price:
+        if CONFIG.trial and not self.rent.is_due():
             return PlainTurn(self._rented)
         if current_trace() is not None or runs_as_python():
             return None
@@ -215,11 +212,10 @@ class Section:
         self.cell.cell_contents = entry
 
     def _rented(self, seconds: float) -> None:
-        self.spent += seconds
+        self.rent.paid(seconds)
         self.contest.plain_took(seconds)
-        self.turns += 1
-        if self.turns == FEW and self.spent < FEW * SMALL:
-            self._turn_off(f"too small: {in_us(self.spent / FEW)}")
+        if self.rent.is_small:
+            self._turn_off(f"too small: {in_us(self.rent.spent / FEW)}")
             self._dropped(self)
 
     def _timed(self, seconds: float) -> None:
@@ -250,7 +246,7 @@ class Section:
         """What stands in for it from now on."""
         cause = error.__cause__ if isinstance(error, Untraced) and error.__cause__ is not None else error
         if isinstance(cause, NameError):  # a loop that has not run, say: Python may have no need of the name
-            self.spent = 0.0
+            self.rent.spent = 0.0
             return None
         self._turn_off(f"refused: {str(cause).partition(chr(10))[0]}")
         if isinstance(error, StarvedError):

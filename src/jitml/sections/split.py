@@ -14,6 +14,7 @@ from time import perf_counter
 from types import CellType, FunctionType
 from typing import Any
 
+from jitml.dispatch.renting import PURSE, USUAL, Rent
 from jitml.errors import CompilerError, JitmlError
 from jitml.forks import lock
 from jitml.records import dataclass
@@ -45,12 +46,20 @@ class SplitFunction:
     Args:
         compiled: makes of a section's function what compiles it; if exceptions are handled around it, without calls of libraries.
         callee: what a plain statement calls in place of a function.
+
+    Attributes:
+        rent: as long as the whole has not been tried; then it is `asleep` until that is refused.
     """
 
     def __init__(
-        self, function: FunctionType, compiled: Callable[[FunctionType, bool], Compiled], callee: Callable[[Any], Any]
+        self,
+        function: FunctionType,
+        compiled: Callable[[FunctionType, bool, Rent], Compiled],
+        callee: Callable[[Any], Any],
     ) -> None:
         self.function, self._compiled, self._callee = function, compiled, callee
+        self.rent: Rent | None = None
+        self.is_asleep = False
         self._code = function.__code__
         self.breaks: dict[Place, Break] = {}
         self.sections: list[Section] = []
@@ -85,6 +94,18 @@ class SplitFunction:
             made.__kwdefaults__ = self.function.__kwdefaults__
         return made
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether none of its sections is compiled, or to be compiled soon: then the function as it was written is as good."""
+        return not PURSE.affords(USUAL) and all(section.is_plain for section in self.sections)
+
+    def paid(self, seconds: float) -> None:
+        """The function as it was written has run for so long: its sections would have had their shares."""
+        rents = [section.rent for section in self.sections if section.cell.cell_contents is not None]
+        spent = sum(rent.spent for rent in rents)
+        for rent in rents:
+            rent.spent += seconds * rent.spent / spent if spent else 0.0
+
     def _write(self) -> FunctionType:
         if self._text is None:
             return self.function
@@ -113,8 +134,8 @@ class SplitFunction:
         self._made[run.key] = made
         return made
 
-    def _make(self, run: StatementRun, held: tuple[str, ...]) -> Compiled:
-        return self._compiled(self._function(with_held(run.node, held)), run.exact)
+    def _make(self, run: StatementRun, held: tuple[str, ...], rent: Rent) -> Compiled:
+        return self._compiled(self._function(with_held(run.node, held)), run.exact, rent)
 
     def _function(self, node: ast.FunctionDef) -> FunctionType:
         """A function that tracing finds the source of, although it stands in no file."""

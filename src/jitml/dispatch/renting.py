@@ -1,0 +1,122 @@
+"""Rent or buy: when is a program worth its compilation?  When plain Python has run, at its place, for as long as that takes.
+
+So whatever comes (other values in each call, say) costs at most twice what is best. What may be compiled for nothing at many
+places (sections, callees, further programs of one function) has one purse in addition, which is a share of the time that has
+passed: a process that ends soon compiles few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
+MOST = 1.0  # seconds: the first compilation in a process takes longer than others
+SHARE = 0.1  # of the time that has passed, which may be spent on what may be for nothing
+SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
+FEW = 50  # turns after which it is known to be small
+
+
+class Purse:
+    """Seconds that may be spent on compilations which are guesses.
+
+    Args:
+        clock: seconds that have passed.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock, self._began = clock, clock()
+        self.spent = 0.0  # on all of them, and on what could not be compiled
+
+    def affords(self, seconds: float) -> bool:
+        return self.spent + seconds <= SHARE * (self._clock() - self._began)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.spent > MOST and not self.affords(0.0)
+
+
+PURSE = Purse()
+
+
+class PlainTurn:
+    """A turn of plain Python: `seen` is called when it has ended.
+
+    is_contest: whether it is timed to know which is faster; functions inside are not compiled then.
+    """
+
+    __slots__ = ("_began", "_spent", "_told", "is_contest")
+
+    def __init__(self, told: Callable[[float], None], *, is_contest: bool = False) -> None:
+        self._told, self.is_contest = told, is_contest
+        self.begin()
+
+    def begin(self) -> None:
+        self._spent, self._began = PURSE.spent, perf_counter()
+
+    def seen(self) -> None:
+        self._told(perf_counter() - self._began - (PURSE.spent - self._spent))
+
+
+class Rent:
+    """What plain Python has cost at one place since the last compilation there.
+
+    spent: seconds.
+    price: seconds that a compilation takes, about.
+    turns: of plain Python.
+    compiling: seconds that all compilations here have taken.
+    """
+
+    __slots__ = ("compiling", "price", "spent", "turns")
+
+    def __init__(self) -> None:
+        self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
+
+    def paid(self, seconds: float) -> None:
+        self.spent += seconds
+        self.turns += 1
+
+    def is_due(self, times: float = 1.0) -> bool:
+        """Whether to buy.
+
+        Args:
+            times: as dear as usual, since so many programs have been of no use to later calls.
+        """
+        price = self.price * times
+        return self.spent >= price and PURSE.affords(price)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether what runs here is known to be too small to be worth anything."""
+        return self.turns == FEW and self.spent < FEW * SMALL
+
+    def bought(self, seconds: float, *, is_guess: bool) -> None:
+        """So long it has taken to compile, or to find out that it cannot be compiled."""
+        if is_guess:
+            PURSE.spent += seconds
+        self.compiling += seconds
+        self.price, self.spent = min(max(seconds, USUAL), MOST), 0.0
+
+
+class Rented:
+    """A function that runs as Python until its rent is due.
+
+    Args:
+        is_due: whether that is so, where it is not the rent alone that tells.
+    """
+
+    def __init__(self, rent: Rent, is_due: Callable[[], bool] | None = None) -> None:
+        self._rent, self._is_due = rent, is_due or rent.is_due
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+        """What it gives, and whether that is over."""
+        rent, before, began = self._rent, PURSE.spent, perf_counter()
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            rent.paid(perf_counter() - began - (PURSE.spent - before))
+        return result, self._is_due()
+
+
+__all__ = ["FEW", "PURSE", "USUAL", "PlainTurn", "Purse", "Rent", "Rented"]

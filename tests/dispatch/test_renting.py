@@ -1,0 +1,160 @@
+"""Renting: when is a program compiled, and what runs until then?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.dispatch.renting import FEW, PURSE, SHARE, USUAL, PlainTurn, Purse, Rent
+from jitml.sections.drivers import is_driver
+from sections.forced_breaks import trials
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(name="full_purse")
+def with_full_purse() -> Iterator[None]:
+    with trials():
+        yield
+
+
+def test_a_purse_is_a_share_of_the_time_that_has_passed() -> None:
+    clock = Clock()
+    purse = Purse(clock)
+    assert not purse.affords(0.1)
+    clock.now = 0.1 / SHARE + 1e-6
+    assert purse.affords(0.1)
+    purse.spent = 0.05
+    assert not purse.affords(0.1)
+
+
+def test_a_purse_is_empty_when_much_more_has_been_spent() -> None:
+    purse = Purse(Clock())
+    assert not purse.is_empty
+    purse.spent = 1.5
+    assert purse.is_empty
+
+
+@pytest.mark.usefixtures("full_purse")
+def test_rent_is_due_when_as_much_has_been_paid_as_a_compilation_takes() -> None:
+    rent = Rent()
+    assert not rent.is_due()
+    rent.paid(USUAL)
+    assert rent.is_due()
+    assert not rent.is_due(2.0)
+    rent.bought(0.3, is_guess=False)
+    rent.paid(0.2)
+    assert not rent.is_due()
+    rent.paid(0.2)
+    assert rent.is_due()
+
+
+def test_what_is_small_is_known_after_a_few_turns() -> None:
+    rent = Rent()
+    for _ in range(FEW - 1):
+        rent.paid(1e-6)
+        assert not rent.is_small
+    rent.paid(1e-6)
+    assert rent.is_small
+
+
+def test_guesses_alone_are_paid_for_out_of_the_purse() -> None:
+    before = PURSE.spent
+    Rent().bought(1.0, is_guess=False)
+    assert PURSE.spent == before
+    Rent().bought(1.0, is_guess=True)
+    assert PURSE.spent == before + 1.0
+    PURSE.spent = before
+
+
+def test_compilations_inside_a_turn_are_not_its_own_time() -> None:
+    told: list[float] = []
+    before = PURSE.spent
+    turn = PlainTurn(told.append)
+    PURSE.spent += 100.0
+    turn.seen()
+    PURSE.spent = before
+    assert told[0] < 0
+
+
+class Model:
+    def __init__(self, weights: object) -> None:
+        self.parts = {"weights": weights}
+
+
+def loops() -> int:
+    return sum(n for n in range(3))
+
+
+def test_drivers_have_no_numbers() -> None:
+    assert is_driver(loops, (), {})
+    assert is_driver(loops, ("name", None), {"other": Model("text")})
+    assert not is_driver(loops, (), {"n": 3})
+    assert not is_driver(loops, (Model([np.ones(3)]),), {})
+    assert not is_driver(len, (), {})
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_a_driver_is_compiled_when_its_rent_is_due() -> None:
+    def main() -> float:
+        total = 0.0
+        for n in range(40):
+            total += np.sqrt(n)
+        return total
+
+    expected = main()
+    jitted = jitml.jit(main)
+    for _ in range(3):
+        assert jitted() == expected
+    assert not jitted.variants
+    jitted._rent.spent = 2 * USUAL
+    jitted()  # this one sees that it is due
+    assert jitted() == expected
+    assert jitted.variants
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_a_driver_that_runs_for_long_is_compiled_while_it_runs() -> None:
+    shown: list[float] = []
+
+    def main() -> list[float]:
+        x = np.linspace(0, 1, 30_000)
+        for n in range(200):
+            shown.append(n)
+            x = np.sin(x) * np.cos(x) + np.exp(-x * x) + np.tanh(x) * np.sqrt(np.abs(x))
+        return [float(x.sum())]
+
+    jitted = jitml.jit(main)
+    np.testing.assert_allclose(jitted(), main(), rtol=1e-9)
+    assert len(shown) == 400
+    (split,) = jitted.splits
+    assert any(section.compiled is not None for section in split.sections)
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_what_cannot_be_compiled_whole_stays_split_when_its_rent_was_due() -> None:
+    shown: list[int] = []
+
+    def main() -> int:
+        for n in range(40):
+            shown.append(id(shown) and n)
+        return len(shown)
+
+    jitted = jitml.jit(main)
+    jitted()
+    jitted._rent.spent = 2 * USUAL
+    for calls in range(2, 6):
+        assert jitted() == 40 * calls
+    assert shown == [*range(40)] * 5
