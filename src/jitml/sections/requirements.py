@@ -7,7 +7,7 @@ from jitml.trace.speculation.limits import TraceLimits
 from jitml.trace.trace import Traced
 
 # What is beyond them breaks: a loop runs as Python, with a compiled body, and nobody waits for minutes.
-LIMITS = TraceLimits(iterations=32, nodes=5000, seconds=2.0, tracing=1.0)
+LIMITS = TraceLimits(iterations=32, nodes=10000, seconds=2.0, tracing=1.0)
 
 
 def require_no_calls(traced: Traced) -> None:

@@ -12,9 +12,11 @@ import pytest
 import jitml
 from jitml.config import CONFIG
 from jitml.errors import Cause, UnsupportedError
-from jitml.trace.program_size import compile_seconds, too_large
+from jitml.records import replace
+from jitml.trace.program_size import too_large
 from jitml.trace.speculation import limits
 from jitml.trace.speculation.limits import TraceLimits, TraceProfile
+from jitml.trace.speculation.price import Operations
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -24,14 +26,14 @@ TIGHT = TraceLimits(iterations=32, nodes=300, seconds=2.0, tracing=0.3)
 
 def many_iterations(x: Array) -> Array:
     y = x + 1
-    for i in [*range(40)]:  # here
+    for i in [*range(400)]:  # here
         y = y * i
     return y
 
 
 def in_a_branch(x: Array) -> Array:
     if x.sum() > 0:
-        for i in [*range(40)]:  # here
+        for i in [*range(400)]:  # here
             x = x * i
     return x
 
@@ -43,7 +45,7 @@ def in_a_callee(x: Array) -> Array:
 
 def swallowed(x: Array) -> Array:
     try:
-        for i in [*range(40)]:  # here
+        for i in [*range(400)]:  # here
             x = x * i
     except Exception:
         return x * 3
@@ -185,10 +187,112 @@ def test_more_loop_nests_take_longer() -> None:
         return x
 
     n = 1
-    few = compile_seconds(trace(cumulated, (np.ones(5),), {}).graph)
+    few = Operations.of(trace(cumulated, (np.ones(5),), {}).graph.nodes).compile_seconds()
     n = 30
-    many = compile_seconds(trace(cumulated, (np.ones(5),), {}).graph)
-    assert 0.01 < few < 0.1 < many
+    many = Operations.of(trace(cumulated, (np.ones(5),), {}).graph.nodes)
+    assert 0.01 < few < many.compile_seconds() / 2
+    assert many.compile_seconds(10) > 10 * (many.compile_seconds() - few)
+
+
+def a_list(x: Array) -> Array:
+    for i in [*range(60)]:
+        x = x * i
+    return x
+
+
+def enumerated(x: Array) -> Array:
+    names: dict[str, int] = {}
+    for i, k in enumerate([*range(60)]):
+        names[str(k)] = i
+        x = x * len(names)
+    return x
+
+
+def zipped(x: Array) -> Array:
+    names: dict[str, int] = {}
+    for i, k in zip(range(60), map(str, [*range(70)])):
+        names[k] = i
+        x = x * len(names)
+    return x
+
+
+def rows(x: Array) -> Array:
+    names: dict[str, int] = {}
+    y = np.ones((60, 3)) * x
+    total = x
+    for row in y:
+        names[str(len(names))] = 1
+        total = total + row * len(names)
+    return total
+
+
+def nested(x: Array) -> Array:
+    for i in [*range(5)]:
+        for j in [*range(6)]:
+            for k in [*range(5)]:
+                x = x * (i + j + k)
+    return x
+
+
+@pytest.mark.parametrize("function", [a_list, enumerated, zipped, rows, nested])
+def test_a_loop_goes_on_to_an_end_that_is_in_sight(function: Callable[..., Any]) -> None:
+    generous = TraceLimits(iterations=4, nodes=1000, seconds=2.0, tracing=1.0)
+    traced = trace(function, (np.ones(3),), {}, limits=generous)
+    assert too_large(traced, generous) is None
+    with pytest.raises(UnsupportedError, match=r"after (4|8) iterations"):
+        trace(function, (np.ones(3),), {}, limits=replace(generous, nodes=60))
+    with pytest.raises(UnsupportedError, match=r"after (4|8) iterations"):
+        trace(function, (np.ones(3),), {}, limits=replace(generous, seconds=0.04))
+
+
+def of_unknown_length(x: Array) -> Array:
+    for i in (k for k in range(60)):
+        x = x * len(str(i))
+    return x
+
+
+def one_long_loop_in_another(x: Array) -> Array:
+    for _ in (k for k in "ab"):
+        for i in [*range(60)]:
+            x = x * i
+    return x
+
+
+@pytest.mark.parametrize("function", [of_unknown_length, one_long_loop_in_another])
+def test_no_loop_goes_on_whose_end_nobody_knows(function: Callable[..., Any]) -> None:
+    with pytest.raises(UnsupportedError, match="after 4 iterations"):
+        trace(function, (np.ones(3),), {}, limits=TraceLimits(iterations=4, nodes=1000, seconds=2.0, tracing=1.0))
+
+
+def left_early(x: Array) -> Array:
+    for i in [*range(100)]:
+        x = x * i
+        if i == 2:
+            break
+    for i in [*range(60)]:
+        x = x + i
+    return x
+
+
+def test_what_is_left_of_a_loop_that_was_left_does_not_count() -> None:
+    trace(left_early, (np.ones(3),), {}, limits=TraceLimits(iterations=4, nodes=200, seconds=2.0, tracing=1.0))
+
+
+def test_what_is_to_come_is_what_was_times_the_iterations_that_are_left() -> None:
+    profile = TraceProfile()
+    assert profile.left(0) is None
+    outer = profile.loop("outer", recorded=0, length=4)
+    outer.go_on(0)
+    inner = profile.loop("inner", recorded=10, length=5)
+    inner.go_on(10)
+    inner.go_on(20)
+    left = profile.left(30)  # two of five iterations have brought 20
+    assert left is not None
+    assert left.recorded == 30 + 3 * 60
+    profile.ended(inner)
+    left = profile.left(60)
+    assert left is not None
+    assert left.recorded == 3 * 60
 
 
 def test_without_limits_a_loop_is_unrolled_as_ever() -> None:
@@ -216,7 +320,7 @@ def test_seconds_of_earlier_attempts_count_and_operations_do_not(monkeypatch: py
     profile = TraceProfile()
     for _ in range(2):
         profile.begin()
-        loop = profile.loop("here", recorded=0)
+        loop = profile.loop("here", recorded=0, length=None)
         for recorded in (10, 20, 30):
             loop.go_on(recorded)
     assert loop.brought.recorded == pytest.approx(30 * 2 / 3)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from operator import length_hint
+from types import GeneratorType
 from typing import Any
+
+import numpy as np
 
 from jitml.config import CONFIG
 from jitml.errors import Cause, UnsupportedError
 from jitml.ir.dims import Dim
-from jitml.trace.lists.sequences import rows_of
+from jitml.trace.lists.sequences import Rows, rows_of
 from jitml.trace.record.concrete import is_guess
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.regions import branch as branches
@@ -25,6 +29,7 @@ from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.storage.storage import Storage, StoreCount
 from jitml.trace.symbolic.sizes import value_of_size
+from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.containers import MadeInside
 from jitml.trace.values.kinds import is_decided, truth
 
@@ -202,20 +207,44 @@ def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
     most, remedy = CONFIG.max_unroll, "Write it so that it can stay a loop, or raise the limit JITML_MAX_UNROLL."
     if known.limits.iterations is not None:
         most, remedy = min(most, known.limits.iterations), "Write it so that it can stay a loop."
-    unrolled = known.profile.loop(place, known.effort.recorded) if known.profile is not None else None
-    for done, element in enumerate(iterable):
-        known.step()
-        if unrolled is not None:
-            unrolled.go_on(known.effort.recorded)
-        recorded = len(trace.builder.nodes) - before
-        if recorded > 10 * CONFIG.max_unroll or (done >= most and recorded >= done):
-            refuse_region(
-                f"a loop is unrolled into the graph, and after {done} iterations there is no end to it ({recorded} operations)",
-                place,
-                remedy,
-                Cause.UNROLLED,
-            )
-        yield element
+    profile = known.profile
+    unrolled = profile.loop(place, known.effort.recorded, _length(iterable)) if profile is not None else None
+    try:
+        for done, element in enumerate(iterable):
+            known.step()
+            if unrolled is not None:
+                unrolled.go_on(known.effort.recorded)
+            recorded = len(trace.builder.nodes) - before
+            if done >= most and recorded >= done and known.end_is_in_sight():
+                most = min(2 * most, CONFIG.max_unroll)
+            if recorded > 10 * CONFIG.max_unroll or (done >= most and recorded >= done):
+                refuse_region(
+                    f"a loop is unrolled into the graph, and after {done} iterations there is no end to it"
+                    f" ({recorded} operations)",
+                    place,
+                    remedy,
+                    Cause.UNROLLED,
+                )
+            yield element
+    finally:
+        if profile is not None and unrolled is not None:
+            profile.ended(unrolled)
+
+
+def _length(iterable: Iterable[Any]) -> int | None:
+    """How many elements there are, if that can be told without running code of the user's."""
+    if isinstance(iterable, Rows):
+        return iterable.trip if isinstance(iterable.trip, int) else None
+    if isinstance(iterable, (TracedArray, np.ndarray)):
+        return iterable.shape[0] if iterable.ndim and isinstance(iterable.shape[0], int) else None
+    kind = type(iterable)
+    if kind in (enumerate, zip, map):
+        parts: tuple[Any, ...] = iterable.__reduce__()[1]  # type: ignore[assignment]
+        lengths = [_length(part) for part in (parts[:1] if kind is enumerate else parts[kind is map :])]
+        known = [length for length in lengths if length is not None]
+        return min(known) if len(known) == len(lengths) else None
+    hint = length_hint(iterable, -1) if kind.__module__ == "builtins" and kind is not GeneratorType else -1
+    return hint if hint >= 0 else None
 
 
 def dead_end(caught: bool) -> bool:

@@ -2,7 +2,8 @@
 
 Without limits of its own a trace has those of the environment (`budget.py`, `modes.py`), which are there against what has no end.
 Where Python can run a part of a function, a trace is given tighter ones. Then `TraceProfile` samples where operations are
-recorded and seconds spent, so that a refusal has a place: the loop whose unrolling has brought most, or else the statement.
+recorded and seconds spent, so that a refusal has a place: the loop whose unrolling has brought most, or else the statement; and so
+that a loop whose end is in sight may go on to it, if all of it is within the limits.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from jitml.trace.record.user_code import Instruction, frame_of, instructions, us
 
 _MOST = 0.5  # of what is too much: the loop that has brought as much is to blame, and no statement
 _MUCH = 0.25  # the same of a statement; where none has, they are cut in the middle
+IN_SIGHT = 3  # times the seconds of tracing
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,10 @@ class TraceLimits:
     """How much one program may be; None where only what finds no end is too much.
 
     Attributes:
-        iterations: of a loop that is unrolled.
+        iterations: of a loop that is unrolled, where it is not in sight that all of it is within the other limits.
         nodes: operations in its graph.
         seconds: that it is expected to take to compile (`too_large`).
-        tracing: seconds that it may take to trace, all attempts together.
+        tracing: seconds that it may take to trace, all attempts together; more where its end is in sight (`IN_SIGHT`).
     """
 
     iterations: int | None = None
@@ -54,10 +56,14 @@ class _Spent:
 
 
 class UnrolledLoop:
-    """A loop at one place, with the calls that led there, as often as it is entered: what its unrolling has brought."""
+    """A loop at one place, with the calls that led there, as often as it is entered: what its unrolling has brought.
+
+    length: how many iterations it has, if that is known.
+    """
 
     def __init__(self) -> None:
         self.stack = user_stack()
+        self.length: int | None = None
         self._before = _Spent()  # all entries but this one
         self._began = self._now = _Spent()
         self._iterations = 1
@@ -77,6 +83,19 @@ class UnrolledLoop:
         self._iterations += 1
         self._now = _Spent(recorded, thread_time())
 
+    def left(self, now: _Spent, inside: _Spent) -> _Spent | None:
+        """What is to come, if its iterations are alike; None if nobody knows how many there are.
+
+        Args:
+            now: what there is.
+            inside: what is to come in loops inside of this one, in this iteration.
+        """
+        if self.length is None:
+            return None
+        others = max(0, self.length - self._iterations) / max(1, self._iterations)
+        recorded = others * (now.recorded - self._began.recorded + inside.recorded) + inside.recorded
+        return _Spent(recorded, others * (now.seconds - self._began.seconds + inside.seconds) + inside.seconds)
+
     @property
     def brought(self) -> _Spent:
         """What is there more than if the loop had one iteration."""
@@ -90,6 +109,7 @@ class TraceProfile:
     """What a trace has cost, by place. Operations are those of one attempt, seconds those of all."""
 
     loops: dict[Hashable, UnrolledLoop] = field(default_factory=dict)
+    running: list[UnrolledLoop] = field(default_factory=list)  # innermost last
     recorded: Costs = field(default_factory=lambda: defaultdict(float))
     seconds: Costs = field(default_factory=lambda: defaultdict(float))
     _last: int = 0
@@ -98,17 +118,35 @@ class TraceProfile:
     def begin(self) -> None:
         """The next attempt begins."""
         self.recorded.clear()
+        self.running.clear()
         for loop in self.loops.values():
             loop.begin()
         self._last = 0
 
-    def loop(self, site: Hashable, recorded: int) -> UnrolledLoop:
-        """An unrolled loop is entered."""
+    def loop(self, site: Hashable, recorded: int, length: int | None) -> UnrolledLoop:
+        """An unrolled loop is entered, of so many iterations if that is known."""
         loop = self.loops.get(site)
         if loop is None:
             loop = self.loops[site] = UnrolledLoop()
+        loop.length = length
         loop.enter(recorded)
+        self.running.append(loop)
         return loop
+
+    def ended(self, loop: UnrolledLoop) -> None:
+        """It has ended, or been left."""
+        if loop in self.running:
+            del self.running[self.running.index(loop) :]
+
+    def left(self, recorded: int) -> _Spent | None:
+        """What is to come until the loops have ended that are running; None if that is not in sight."""
+        now, left = _Spent(recorded, thread_time()), _Spent()
+        for loop in reversed(self.running):
+            found = loop.left(now, left)
+            if found is None:
+                return None
+            left = found
+        return left if self.running else None
 
     def sample(self, recorded: int) -> None:
         """What has been recorded since the last time comes from here."""
@@ -160,4 +198,4 @@ def beyond(message: str, stack: tuple[UserFrame, ...], is_loop: bool) -> Unsuppo
     return error
 
 
-__all__ = ["NO_LIMITS", "TraceLimits", "TraceProfile", "UnrolledLoop", "beyond"]
+__all__ = ["IN_SIGHT", "NO_LIMITS", "TraceLimits", "TraceProfile", "UnrolledLoop", "beyond"]

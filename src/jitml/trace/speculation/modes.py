@@ -25,7 +25,8 @@ from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Effort, Trace, active_trace, is_converted, refuse, user_source
 from jitml.trace.rewrite.protocol import Restart
 from jitml.trace.speculation.budget import Budget
-from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, TraceProfile, beyond
+from jitml.trace.speculation.limits import IN_SIGHT, NO_LIMITS, TraceLimits, TraceProfile, beyond
+from jitml.trace.speculation.price import Operations
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
@@ -134,6 +135,7 @@ class Decisions(CallPart):
         self.recursive = set(recursive)
         self.limits = limits
         self.profile = TraceProfile() if limits.are_tight else None
+        self._most_seconds = limits.tracing  # of all attempts, as far as is in sight
         self.reasons: dict[Site, BaseException] = {}
         self.latest: BaseException | None = None  # of the reasons
         self.recorded = 0  # operations in earlier attempts
@@ -219,15 +221,38 @@ class Decisions(CallPart):
         profile, limits = self.profile, self.limits
         assert profile is not None
         profile.sample(self.effort.recorded)
-        nodes = sum(len(builder.nodes) for builder in active_trace().builder.around())
-        nodes = max(nodes, self.effort.recorded // _MOST_AGAIN)
-        if limits.nodes is not None and nodes > limits.nodes:
+        if limits.nodes is not None and self._nodes() > limits.nodes:
             text = f"more than {limits.nodes} operations have been recorded, too many for one program"
             self.exhausted = beyond(text, *profile.heaviest("recorded"))
-        elif limits.tracing is not None and (spent := profile.total_seconds()) > limits.tracing:
-            self.exhausted = beyond(f"it has taken {spent:.1f} s to trace, too many", *profile.heaviest("seconds"))
+        elif self._most_seconds is not None and (spent := profile.total_seconds()) > self._most_seconds:
+            if not self.end_is_in_sight():
+                self.exhausted = beyond(f"it has taken {spent:.1f} s to trace, too many", *profile.heaviest("seconds"))
         if self.exhausted is not None:
             raise self.exhausted
+
+    def _nodes(self) -> int:
+        """How many operations the program has by now, at least."""
+        nodes = sum(len(builder.nodes) for builder in active_trace().builder.around())
+        return max(nodes, self.effort.recorded // _MOST_AGAIN)
+
+    def end_is_in_sight(self) -> bool:
+        """Whether the loops that are being unrolled are going to end within the limits, as far as can be told."""
+        profile, limits = self.profile, self.limits
+        left = profile.left(self.effort.recorded) if profile is not None else None
+        if profile is None or left is None:
+            return False
+        times = 1 + left.recorded / max(1, self.effort.recorded)
+        if limits.nodes is not None and self._nodes() * times > limits.nodes:
+            return False
+        operations = Operations.of(node for builder in active_trace().builder.around() for node in builder.nodes)
+        if limits.seconds is not None and operations.compile_seconds(times) > limits.seconds:
+            return False
+        if limits.tracing is not None and self._most_seconds is not None:
+            end = profile.total_seconds() + left.seconds
+            if end > IN_SIGHT * limits.tracing:
+                return False
+            self._most_seconds = min(IN_SIGHT * limits.tracing, max(self._most_seconds, end + limits.tracing / 2))
+        return True
 
     def step(self) -> None:
         """An iteration that plain Python runs begins, or a call: refuse the function if such have taken too long."""
