@@ -2,8 +2,8 @@
 
 Without limits of its own a trace has those of the environment (`budget.py`, `modes.py`), which are there against what has no end.
 Where Python can run a part of a function, a trace is given tighter ones. Then `TraceProfile` samples where operations are
-recorded and seconds spent, so that a refusal has a place: the loop whose unrolling has brought most, or else the statement; and so
-that a loop whose end is in sight may go on to it, if all of it is within the limits.
+recorded and seconds spent, so that a refusal has a place: the loop whose unrolling has brought most, or else the statement; and
+so that a loop whose end is in sight may go on to it, if all of it is within the limits.
 """
 
 from __future__ import annotations
