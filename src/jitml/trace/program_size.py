@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from jitml.errors import UnsupportedError
 from jitml.trace.speculation.limits import TraceLimits, beyond
-from jitml.trace.speculation.price import Operations
+from jitml.trace.speculation.price import ProgramSize
 from jitml.trace.trace import Traced
 
 
 def too_large(traced: Traced, limits: TraceLimits) -> UnsupportedError | None:
     """The refusal of a program beyond the limits that it was traced with, at what has brought most operations; else None."""
-    operations = Operations.of(traced.graph.nodes)
-    nodes, seconds = operations.cheap + operations.other, operations.compile_seconds()
+    size = ProgramSize.of(traced.graph.nodes)
+    nodes, seconds = size.cheap + size.other, size.compile_seconds()
     stack, is_loop = traced.profile.heaviest("recorded") if traced.profile is not None else ((), False)
     if limits.nodes is not None and nodes > limits.nodes:
         return beyond(f"{nodes} operations have been recorded, too many for one program", stack, is_loop)

@@ -16,7 +16,7 @@ from jitml.records import replace
 from jitml.trace.program_size import too_large
 from jitml.trace.speculation import limits
 from jitml.trace.speculation.limits import TraceLimits, TraceProfile
-from jitml.trace.speculation.price import Operations
+from jitml.trace.speculation.price import ProgramSize
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -187,9 +187,9 @@ def test_more_loop_nests_take_longer() -> None:
         return x
 
     n = 1
-    few = Operations.of(trace(cumulated, (np.ones(5),), {}).graph.nodes).compile_seconds()
+    few = ProgramSize.of(trace(cumulated, (np.ones(5),), {}).graph.nodes).compile_seconds()
     n = 30
-    many = Operations.of(trace(cumulated, (np.ones(5),), {}).graph.nodes)
+    many = ProgramSize.of(trace(cumulated, (np.ones(5),), {}).graph.nodes)
     assert 0.01 < few < many.compile_seconds() / 2
     assert many.compile_seconds(10) > 10 * (many.compile_seconds() - few)
 

@@ -26,7 +26,7 @@ from jitml.trace.record.recording import Effort, Trace, active_trace, is_convert
 from jitml.trace.rewrite.protocol import Restart
 from jitml.trace.speculation.budget import Budget
 from jitml.trace.speculation.limits import IN_SIGHT, NO_LIMITS, TraceLimits, TraceProfile, beyond
-from jitml.trace.speculation.price import Operations
+from jitml.trace.speculation.price import ProgramSize
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
@@ -135,7 +135,8 @@ class Decisions(CallPart):
         self.recursive = set(recursive)
         self.limits = limits
         self.profile = TraceProfile() if limits.are_tight else None
-        self._most_seconds = limits.tracing  # of all attempts, as far as is in sight
+        self._most_seconds = limits.tracing  # of all attempts; of one attempt, as far as is in sight
+        self._far_sighted = 0  # that attempt
         self.reasons: dict[Site, BaseException] = {}
         self.latest: BaseException | None = None  # of the reasons
         self.recorded = 0  # operations in earlier attempts
@@ -176,6 +177,7 @@ class Decisions(CallPart):
         self._attempts += 1
         if self.profile is not None:
             self.profile.begin()
+            self._most_seconds = self.limits.tracing
             effort.look = self._look
         self.require_end()
 
@@ -244,13 +246,14 @@ class Decisions(CallPart):
         times = 1 + left.recorded / max(1, self.effort.recorded)
         if limits.nodes is not None and self._nodes() * times > limits.nodes:
             return False
-        operations = Operations.of(node for builder in active_trace().builder.around() for node in builder.nodes)
-        if limits.seconds is not None and operations.compile_seconds(times) > limits.seconds:
+        size = ProgramSize.of(node for builder in active_trace().builder.around() for node in builder.nodes)
+        if limits.seconds is not None and size.compile_seconds(times) > limits.seconds:
             return False
         if limits.tracing is not None and self._most_seconds is not None:
             end = profile.total_seconds() + left.seconds
-            if end > IN_SIGHT * limits.tracing:
-                return False
+            if end > IN_SIGHT * limits.tracing or self._far_sighted not in (0, self._attempts):
+                return end <= self._most_seconds
+            self._far_sighted = self._attempts
             self._most_seconds = min(IN_SIGHT * limits.tracing, max(self._most_seconds, end + limits.tracing / 2))
         return True
 

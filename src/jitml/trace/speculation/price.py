@@ -15,14 +15,14 @@ _CHEAP_FAMILIES = frozenset(("dynamic", "index_maps", "pointwise"))
 
 
 @dataclass(frozen=True)
-class Operations:
-    """How many there are: `cheap` ones, and others."""
+class ProgramSize:
+    """How many operations there are: `cheap` ones, and others."""
 
     cheap: int = 0
     other: int = 0
 
     @classmethod
-    def of(cls, nodes: Iterable[Node]) -> Operations:
+    def of(cls, nodes: Iterable[Node]) -> ProgramSize:
         """Those of nodes and their bodies."""
         cheap = [_is_cheap(inner) for node in nodes for inner in node.walk()]
         return cls(sum(cheap), len(cheap) - sum(cheap))
@@ -37,4 +37,4 @@ def _is_cheap(node: Node) -> bool:
     return node.op.family in _CHEAP_FAMILIES or node.op.name.startswith("reduce_")
 
 
-__all__ = ["Operations"]
+__all__ = ["ProgramSize"]
