@@ -15,9 +15,9 @@ from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, ours
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
-from jitml.dispatch.renting import PURSE, PlainTurn, Rent, Rented
+from jitml.dispatch.renting import PURSE, PlainTurn, Rent, left_alone
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
-from jitml.dispatch.timing import Resting, resting
+from jitml.dispatch.timing import resting
 from jitml.dispatch.variants import Tries, Variants
 from jitml.errors import (
     CompilerError,
@@ -109,7 +109,7 @@ class Jit(FunctionLike):
             limits=NO_LIMITS if options.strict else LIMITS,
         )
         self._statics = static_names(function, options)
-        self._resting: Resting | Rented | None = None
+        self._plainly: Callable[..., Any] | None = None  # what answers calls for a while
         self._is_unread = False  # whether it, or what it calls, has no source
         self.splits = Splits(function, partial(_section, options), _callees(options), is_whole=not is_resumed(function))
         self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
@@ -121,6 +121,8 @@ class Jit(FunctionLike):
             with outside_trace():
                 return self(*args, **kwargs)
         if self._is_special or runs_as_python():
+            if (plainly := self._plainly) is not None:
+                return plainly(*args, **kwargs)
             if self._is_unread or runs_as_python():
                 return self.function(*args, **kwargs)
             result = self._call_specially(args, kwargs)
@@ -178,12 +180,6 @@ class Jit(FunctionLike):
 
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that may not be answered by the whole function's variants: the result, or what gives it; else `MISS`."""
-        if (resting := self._resting) is not None:
-            result, is_over = resting.call(self.function, args, kwargs)
-            if is_over:
-                self._resting = None
-                self._is_special = bool(self.splits)
-            return result
         split = self.splits.of(args, kwargs)
         if split is None:
             return MISS
@@ -209,16 +205,24 @@ class Jit(FunctionLike):
 
     def _rest(self) -> None:
         if (found := resting(self.variants)) is not None:
-            self._resting, self._is_special = found, True
+            self._leave_alone(found.paid, is_alone=found.is_tiny)
+
+    def _leave_alone(self, paid: Callable[[float], bool], *, is_alone: bool = False) -> None:
+        """Have the plain function answer, until enough has been paid."""
+        self._plainly = left_alone(self.function, paid, self._go_on, is_alone=is_alone)
+        self._is_special = True
+
+    def _go_on(self) -> None:
+        self._plainly, self._is_special = None, bool(self.splits)
 
     def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
         """A call of the split function has ended."""
         self.splits.end(turn)
         if split.rent is not None and split.rent.spent < SHORT:
             self.splits.drop(split)
-            self._resting = Rented(split.rent)
-        elif self._resting is None and not self._variants:
-            self._resting = self.splits.waiting()
+            self._leave_alone(split.rent.paid)
+        elif self._plainly is None and not self._variants and self.splits.is_plain:
+            self._leave_alone(self.splits.paid)
         if why := self.splits.complaint():
             said = f"{name_of(self.function)} takes most of its time as plain Python: {why}. jitml.explain shows all of it"
             warn(said, UncompiledWarning, stacklevel=frames_of_ours() + 1)
@@ -285,7 +289,7 @@ class Jit(FunctionLike):
             return True
         self._is_special = True
         if not has_loop(self.function) or not self.splits.rented(rent, args, kwargs):
-            self._resting = Rented(rent)
+            self._leave_alone(rent.paid)
         return False
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
@@ -415,7 +419,7 @@ class Jit(FunctionLike):
         self._variants.clear()
         self._specializer.forget()
         self.splits.clear()
-        self._is_unread, self._resting, self._is_special = False, None, bool(self.splits)
+        self._is_unread, self._plainly, self._is_special = False, None, bool(self.splits)
 
     def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         positions, names = self._statics or ((), ())

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from jitml.ir.execute.debug_nans import as_python
+
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
 SHARE = 0.1  # of the time that has passed, which may be spent on what may be for nothing
 SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
+_BRIEF, _STRIDE = 5e-5, 15  # seconds of a call after which so many are not timed
 FEW = 50  # turns after which it is known to be small
 
 
@@ -48,7 +51,7 @@ class PlainTurn:
 
     __slots__ = ("_began", "_spent", "_told", "is_contest")
 
-    def __init__(self, told: Callable[[float], None], *, is_contest: bool = False) -> None:
+    def __init__(self, told: Callable[[float], object], *, is_contest: bool = False) -> None:
         self._told, self.is_contest = told, is_contest
         self.begin()
 
@@ -73,9 +76,11 @@ class Rent:
     def __init__(self) -> None:
         self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
 
-    def paid(self, seconds: float) -> None:
+    def paid(self, seconds: float) -> bool:
+        """Plain Python has run for so long; whether it is due."""
         self.spent += seconds
         self.turns += 1
+        return self.is_due()
 
     def is_due(self, times: float = 1.0) -> bool:
         """Whether to buy.
@@ -99,24 +104,37 @@ class Rent:
         self.price, self.spent = min(max(seconds, USUAL), MOST), 0.0
 
 
-class Rented:
-    """A function that runs as Python until its rent is due.
+def left_alone(
+    function: Callable[..., Any], paid: Callable[[float], bool], ended: Callable[[], None], *, is_alone: bool = False
+) -> Callable[..., Any]:
+    """A function that runs as it was written; of its calls some are timed, more of long ones.
 
     Args:
-        is_due: whether that is so, where it is not the rent alone that tells.
+        paid: is told of the seconds that calls have taken; whether that is enough.
+        ended: is called then.
+        is_alone: whether jitted functions that it calls run as Python where it is timed.
     """
+    stride = left = 0
 
-    def __init__(self, rent: Rent, is_due: Callable[[], bool] | None = None) -> None:
-        self._rent, self._is_due = rent, is_due or rent.is_due
-
-    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
-        """What it gives, and whether that is over."""
-        rent, before, began = self._rent, PURSE.spent, perf_counter()
+    def called(*args: Any, **kwargs: Any) -> Any:
+        nonlocal stride, left
+        if left:
+            left -= 1
+            return function(*args, **kwargs)
+        before, began = PURSE.spent, perf_counter()
         try:
-            result = function(*args, **kwargs)
+            if not is_alone:
+                return function(*args, **kwargs)
+            with as_python():
+                return function(*args, **kwargs)
         finally:
-            rent.paid(perf_counter() - began - (PURSE.spent - before))
-        return result, self._is_due()
+            seconds = perf_counter() - began - (PURSE.spent - before)
+            is_over = paid(seconds * (stride + 1))
+            stride = left = _STRIDE if seconds < _BRIEF else 0
+            if is_over:
+                ended()
+
+    return called
 
 
-__all__ = ["FEW", "PURSE", "USUAL", "PlainTurn", "Purse", "Rent", "Rented"]
+__all__ = ["FEW", "PURSE", "USUAL", "PlainTurn", "Purse", "Rent", "left_alone"]

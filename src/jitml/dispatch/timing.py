@@ -14,12 +14,12 @@ from jitml.dispatch.contest import FIRST_LOOK, Contest
 from jitml.dispatch.entry import MISS, admitting
 from jitml.dispatch.renting import PlainTurn
 from jitml.dispatch.specialize import Variant
-from jitml.ir.execute.debug_nans import as_python
 
 Enter = Callable[[Sequence[Any]], Any]
 CLOSE = 1.25  # times what compiled code takes: what is not slower by as much is not worth calls that might be slow
 _MORE = 4  # times what plain Python took when it won: then the work is another, and so may be the winner
 _WORTH = 1e-4  # seconds of plain Python for which that is asked
+_DISPATCH = 1.5e-6  # seconds more that it takes to find the variant of a call than to call the plain function
 TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
 _PAID = 0.02  # seconds of such calls that are worth a contest
 _PAUSE = 0.1  # seconds of calls after which it is seen again who is faster
@@ -82,7 +82,7 @@ class Timed:
         before, began = self._spent(), perf_counter()
         result = self.enter(leaves)
         if result is not MISS:
-            self.contest.compiled_took(perf_counter() - began - (self._spent() - before))
+            self.contest.compiled_took(perf_counter() - began - (self._spent() - before) + _DISPATCH)
             self._decide()
         return result
 
@@ -132,19 +132,11 @@ class Resting:
 
     def __init__(self, timed: Sequence[Timed]) -> None:
         self._timed = timed
-        self._is_tiny = all(t.rest is not None and t.rest.plain < TINY for t in timed)
+        self.is_tiny = all(t.rest is not None and t.rest.plain < TINY for t in timed)  # nor are functions that it calls
 
-    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
-        """What it gives, and whether that is over."""
-        began = perf_counter()
-        if self._is_tiny:
-            with as_python():  # functions inside are not worth it either
-                result = function(*args, **kwargs)
-        else:
-            result = function(*args, **kwargs)
-        seconds = perf_counter() - began
-        over = [timed for timed in self._timed if timed.plain_answered(seconds)]
-        return result, bool(over)
+    def paid(self, seconds: float) -> bool:
+        """Whether it is over, after calls that took so long."""
+        return sum(timed.plain_answered(seconds) for timed in self._timed) > 0
 
 
 def resting(variants: Sequence[Variant]) -> Resting | None:

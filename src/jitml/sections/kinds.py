@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.dispatch.renting import PURSE, USUAL, PlainTurn, Rent, Rented
+from jitml.dispatch.renting import PURSE, USUAL, PlainTurn, Rent
 from jitml.forks import lock
 from jitml.sections.report import complaint
 from jitml.sections.section import Compiled
@@ -113,21 +113,17 @@ class Splits:
             self.drop(split)
         return bool(asleep)
 
-    def waiting(self) -> Rented | None:
-        """What answers calls for a while, if no split has anything that is compiled."""
+    @property
+    def is_plain(self) -> bool:
+        """Whether no split has anything that is compiled, or will be soon."""
+        return CONFIG.trial and all(split.is_plain for split in self)
+
+    def paid(self, seconds: float) -> bool:
+        """The function as it was written has run for so long; whether sections may be compiled again."""
         splits = [*self]
-        if not CONFIG.trial or not all(split.is_plain for split in splits):
-            return None
-        rent = Rent()
-
-        def is_over() -> bool:
-            if not PURSE.affords(USUAL):
-                return False
-            for split in splits:
-                split.paid(rent.spent / len(splits))
-            return True
-
-        return Rented(rent, is_over)
+        for split in splits:
+            split.paid(seconds / len(splits))
+        return PURSE.affords(USUAL)
 
     def drop(self, split: SplitFunction) -> None:
         with self._lock:
