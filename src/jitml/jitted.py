@@ -249,6 +249,9 @@ class Jit(FunctionLike):
         if any(map(is_foreign, (*args, *kwargs.values()))):
             return self._call_compiled(*ours(args, kwargs))
         leaves, spec = self._taken_apart(args, kwargs)
+        for leaf in leaves:  # of derivatives that are taken as Python runs, in code that is not rewritten for that
+            if (as_taped := getattr(type(leaf), "__calling__", None)) is not None:
+                return as_taped(self.function)(*args, **kwargs)
         if is_nested(spec):
             key = spec
             leaves.append((args, kwargs))

@@ -19,7 +19,7 @@ from jitml.autograd.batching.vmap import spread_ragged
 from jitml.autograd.core.batch import Batch, Batched, Operand
 from jitml.autograd.reverse.budget import shared_by_rows
 from jitml.autograd.tape.calls import converted
-from jitml.autograd.tape.custom import is_taped
+from jitml.autograd.tape.tape import current_tape
 from jitml.dispatch.eager import TransformTries, attempt, heeded, is_programs_own
 from jitml.errors import DTypeError, RowsDiffer, ShapeError
 from jitml.interrupts import pass_on
@@ -73,7 +73,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
         trace, tries = current_trace(), TransformTries()
-        if trace is None and is_taped((args, kwargs)):  # what is differentiated as it runs is not captured
+        if trace is None and current_tape() is not None:  # what is differentiated as it runs is not captured
             return _one_by_one(converted(f), _rows(in_axes, args, kwargs), out_axes)
         try:
             return attempt(key, lambda: program, f, args, kwargs, tries)[0]

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
+import operator
 from collections import deque
 from collections.abc import Callable
+from sys import getrefcount
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 import jitml.autograd.tape.operators  # noqa: F401  # installs them
+from jitml.autograd.tape.foreign import GENERATORS, of_c
 from jitml.autograd.tape.recording import record
 from jitml.autograd.tape.rewriting import HOOK, rewrite
 from jitml.autograd.tape.tape import current_tape
@@ -40,6 +44,8 @@ _NUMBERS: frozenset[Any] = frozenset({
     np.ones, np.empty, np.eye, np.identity, np.tri, np.arange, np.float16, np.float32, np.float64, np.complex64, np.complex128,
 })  # fmt: skip
 
+_CALLING: frozenset[Any] = frozenset({map, functools.reduce, itertools.starmap})  # what they are given first
+
 _codes: dict[CodeType, CodeType | None] = {}
 _made: set[int] = set()  # ids of code objects that are rewritten already, all kept alive by `_codes`
 _hooks: dict[Any, Function] = {}
@@ -51,6 +57,8 @@ def converted(function: Function) -> Function:
     if kind is FunctionType:
         return _function(function)  # type: ignore[arg-type]  # its type says so
     if kind is MethodType:
+        if isinstance(function.__self__, GENERATORS):  # type: ignore[attr-defined]  # a method
+            return of_c(function)
         made = converted(function.__func__)  # type: ignore[attr-defined]  # a method
         return function if made is function.__func__ else MethodType(made, function.__self__)  # type: ignore[attr-defined]  # the same
     if kind is functools.partial:
@@ -64,6 +72,8 @@ def converted(function: Function) -> Function:
         hook = None
     if hook is not None:
         return hook
+    if kind is BuiltinFunctionType:
+        return of_c(function)
     if kind is _CACHED:
         return _uncached(function)
     if isinstance(function, FunctionLike):
@@ -88,7 +98,27 @@ def note(container: Any) -> None:
         tape.changed.append(container)
 
 
-hook.note = note  # type: ignore[attr-defined]  # rewritten functions have one name for both
+def own(x: Any) -> Any:
+    """An array that may be written with what is differentiated, in place of a plain one that nobody else holds."""
+    if type(x) is not np.ndarray or x.dtype.kind not in "fc" or x.base is not None or (tape := current_tape()) is None:
+        return x
+    held = (id(x) in tape.met) + (id(x) in tape.given)
+    return wrapped(tape, x) if getrefcount(x) - held <= _ALONE else x
+
+
+def _holders(x: Any) -> int:
+    return getrefcount(x)
+
+
+def _alone() -> int:
+    """How many hold an array, as seen by a function that is given it, if one variable does."""
+    x = np.ones(1)
+    return _holders(x)
+
+
+_ALONE = _alone()
+Taped.__calling__ = staticmethod(converted)  # type: ignore[attr-defined]  # what functions do that are compiled, when they are given one
+hook.note, hook.own = note, own  # type: ignore[attr-defined]  # rewritten functions have one name for all
 
 
 def _function(function: FunctionType) -> Function:
@@ -171,8 +201,14 @@ def _hook_of(function: Any) -> Function | None:
 def _made_for(function: Any) -> Function | None:
     if function is type:
         return _type_of
+    if function in _CALLING:
+        return _calling(function)
     if function is np.ndenumerate:
         return _enumerated
+    if function is itertools.accumulate:
+        return _accumulate
+    if function is np.nditer:
+        return _elements
     if function is np.fromiter:
         return _from_iterator
     if function not in FUNCTIONS:
@@ -191,6 +227,23 @@ def _type_of(*args: Any) -> Any:
 
 def _enumerated(x: Any) -> Any:
     return ((place, x[place]) for place in np.ndindex(x.shape)) if type(x) is Taped else np.ndenumerate(x)
+
+
+def _elements(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """`np.nditer` of one array that it only reads."""
+    if type(x) is not Taped or args or kwargs or not x.value.flags.c_contiguous:
+        return np.nditer(x, *args, **kwargs)
+    rows = x.reshape(-1)
+    return (rows[n : n + 1].reshape(()) for n in range(len(rows)))
+
+
+def _calling(function: Function) -> Function:
+    """A function of Python's that calls its first argument."""
+    return lambda called, *args, **kwargs: function(converted(called), *args, **kwargs)
+
+
+def _accumulate(iterable: Any, func: Any = operator.add, **kwargs: Any) -> Any:
+    return itertools.accumulate(iterable, converted(func), **kwargs)
 
 
 def _from_iterator(iterable: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:

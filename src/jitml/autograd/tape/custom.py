@@ -51,10 +51,14 @@ class RememberedTree:
         self.saved = [saved(tape, x) if type(x) in (Taped, np.ndarray) else x for x in leaves]
 
     def recalled(self, is_recorded: bool) -> Any:
-        leaves = [
-            of_saved(self.tape, x, slot) if is_recorded else _copied(recalled(x)) for x, slot in zip(self.saved, self.slots)
-        ]
-        return unflatten(self.spec, leaves)
+        """The values, in memory of their own."""
+        both = zip(self.saved, self.slots)
+        return unflatten(self.spec, [_own(of_saved(self.tape, x, slot) if is_recorded else recalled(x)) for x, slot in both])
+
+
+def _own(x: Any) -> Any:
+    """The same value as an array that a rule may write."""
+    return wrapped(current_tape(), _copied(x))
 
 
 def _copied(x: Any) -> Any:
@@ -211,7 +215,7 @@ def call_with_vjp(name: str, args: Sequence[Any], whole: Function, fwd: Function
 
     def backward(cts: Sequence[Any], is_recorded: bool) -> list[Any]:
         with at_order(call.order):
-            return call.cotangents(converted(bwd)(kept.recalled(is_recorded), unflatten(call.result_spec, [*cts])))
+            return call.cotangents(converted(bwd)(kept.recalled(is_recorded), unflatten(call.result_spec, [*map(_own, cts)])))
 
     def push(tangents: Sequence[Any], is_recorded: bool) -> Sequence[Any]:
         """`bwd` is linear in the cotangent: pulled back, it pushes."""
@@ -284,7 +288,7 @@ def call_with_jvp(name: str, args: Sequence[Any], whole: Function, function: Fun
 
     def moved(tangents: Sequence[Any], is_recorded: bool) -> list[Any]:
         given = dict(zip(varying, tangents))
-        directions = unflatten(spec, [given.get(n) for n in range(len(leaves))])
+        directions = unflatten(spec, [_own(given.get(n)) for n in range(len(leaves))])
         with at_order(call.order):
             found = converted(rule)(call.arguments.recalled(is_recorded), directions)
         found = pair(f"the jvp rule of {name}", "(result, tangent)", found)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.autograd.tape.flat import FlatItems
 from jitml.autograd.tape.recording import AttributeOf, MethodOf, enter, enter_one, record
 from jitml.autograd.tape.rules import NoRule, is_float, rule_for
 from jitml.autograd.tape.tape import Taking
@@ -119,7 +120,17 @@ def _get_item(self: Taped, index: Any) -> Any:
 
 def _iterate(self: Taped) -> Iterator[Any]:
     iter(self.value)  # raises what NumPy raises
-    return (_get_item(self, n) for n in range(len(self.value)))
+    return _items(self)
+
+
+def _items(x: Taped) -> Iterator[Any]:
+    for n in range(len(x.value)):
+        yield _get_item(x, n)
+
+
+def _flat(self: Taped) -> Any:
+    """A view, which the flat array of an array by rows is; one by rows is written where it is."""
+    return self.reshape(-1) if self.value.flags.c_contiguous else FlatItems(self)
 
 
 def _copy(self: Taped, order: str = "C") -> Any:
@@ -236,7 +247,7 @@ def _install() -> None:
         "fill": put, "sort": _sorted_by(np.sort), "partition": _sorted_by(np.partition), "tobytes": _no_bytes, "dumps": _no_bytes,
         "hex": _no_bytes, "as_integer_ratio": _no_bytes,
         "put": lambda self, *args, **kwargs: changed(np.put, (self, *args), kwargs),
-        "shape": property(lambda self: self.value.shape, _set_shape), "flat": property(lambda self: self.reshape(-1)),
+        "shape": property(lambda self: self.value.shape, _set_shape), "flat": property(_flat),
         "base": property(lambda self: None if self.storage is None or self.value is self.storage.buffer else self.value.base),
         "T": property(_attribute("T")), "mT": property(_attribute("mT")),
         "real": property(_attribute("real"), _set_real), "imag": property(_attribute("imag"), _set_imag),

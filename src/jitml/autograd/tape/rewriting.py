@@ -1,7 +1,8 @@
 """Calls on a tape: what of a function's source must change so that its derivative is not lost?  Its calls, and nothing else.
 
 `float(x)`, `math.sin(x)`, `np.array([x, y])` ask for bare numbers, which NumPy has no protocol for. So each call `f(...)` becomes
-`__jt__(f)(...)`, where `__jt__` gives what records, or `f` itself. Where things are put into objects, that is noted.
+`__jt__(f)(...)`, where `__jt__` gives what records, or `f` itself. Where things are put into objects, that is noted; before an
+array is written that a variable holds, `y = __jt__.own(y)` makes it one that may be written with what is differentiated.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import ast
 import pickle
 from types import CodeType
+from typing import Any
 
 from jitml.process import silent_syntax
+from jitml.trace.rewrite.comprehensions import locals_of
 from jitml.trace.rewrite.function import mangle
 from jitml.trace.rewrite.source import Found
 
@@ -25,6 +28,23 @@ _LEFT = frozenset({
 
 
 class _Writer(ast.NodeTransformer):
+    """Args: names: the locals of the function that is written."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+
+    def visit_FunctionDef(self, node: Any) -> ast.AST:
+        inner = _Writer(_rebindable(node))
+        node.body = [part for statement in node.body for part in _listed(inner.visit(statement))]
+        for part in (node.args, *node.decorator_list):
+            self.visit(part)
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return _Writer(frozenset()).generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if not (isinstance(node.func, ast.Name) and node.func.id in _LEFT):
@@ -33,24 +53,46 @@ class _Writer(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
-        return self._noted(node, node.targets)
+        plain = {x.id for target in node.targets for x in _parts(target) if isinstance(x, ast.Name)}  # may be unbound before
+        return self._noted(node, node.targets, self._names - plain)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
-        return self._noted(node, [node.target])
+        return self._noted(node, [node.target], self._names)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is not None:
             node.value = self.visit(node.value)
         return node  # annotations of names inside a function are never evaluated
 
-    def _noted(self, node: ast.stmt, targets: list[ast.expr]) -> ast.AST | list[ast.stmt]:
-        """With a note of the objects whose attributes or items are set."""
-        names = [name for target in targets for part in _parts(target) if (name := _root(part)) is not None]
-        notes = [
-            ast.Expr(ast.Call(ast.Attribute(_hook(), "note", ast.Load()), [ast.Name(name, ast.Load())], [])) for name in names
+    def _noted(self, node: ast.stmt, targets: list[ast.expr], owners: frozenset[str]) -> ast.AST | list[ast.stmt]:
+        """With a note of the objects whose attributes or items are set, and arrays made ready to be written."""
+        parts = [part for target in targets for part in _parts(target)]
+        ready: list[ast.stmt] = [
+            ast.Assign([ast.Name(name, ast.Store())], _of_hook("own", name))
+            for part in parts
+            if (name := _written(part, isinstance(node, ast.AugAssign))) in owners
         ]
-        return [node, *(ast.copy_location(note, node) for note in notes)] if notes else node
+        notes: list[ast.stmt] = [ast.Expr(_of_hook("note", root)) for part in parts if (root := _root(part)) is not None]
+        ours = [*map(id, ready), *map(id, notes)]
+        made: list[ast.stmt] = [*ready, node, *notes]
+        return [ast.copy_location(x, node) if id(x) in ours else x for x in made]
+
+
+def _of_hook(part: str, name: str) -> ast.Call:
+    return ast.Call(ast.Attribute(_hook(), part, ast.Load()), [ast.Name(name, ast.Load())], [])
+
+
+def _written(target: ast.expr, is_updated: bool) -> str:
+    """The variable whose array is written by an assignment; empty if none is."""
+    if isinstance(target, ast.Subscript):
+        target, is_updated = target.value, True
+    return target.id if is_updated and isinstance(target, ast.Name) else ""
+
+
+def _rebindable(node: Any) -> frozenset[str]:
+    """The locals of a function."""
+    return frozenset() if isinstance(node, ast.Lambda) else locals_of(node)
 
 
 def _hook() -> ast.Name:
@@ -76,7 +118,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     """The code of a function with its calls rewritten; its free variables are the old ones, as far as used, and the hook."""
     node = pickle.loads(pickle.dumps(found.node))
     mangle(node, found.class_name)
-    writer = _Writer()
+    writer = _Writer(_rebindable(node))
     arguments = node.args
     for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
         if a is not None:

@@ -182,7 +182,8 @@ def _traced(function: Callable[..., Any], leaves: Sequence[Any], host_calls: boo
             raise UnsupportedError("it depends on what is traced elsewhere")
         found.append(subgraph.graph)
 
-    trace(program, tuple(leaves), {}, host_calls=host_calls)
+    # Copies: a trace is garbage that refers to itself, and would hold the user's arrays until it is collected.
+    trace(program, tuple(x.copy() if isinstance(x, np.ndarray) else x for x in leaves), {}, host_calls=host_calls)
     if any(node.op is ops.check and node.params["error"] == WrongPath.__name__ for node in found[-1].walk()):
         raise UnsupportedError("which way it goes depends on the numbers")
     return found[-1]

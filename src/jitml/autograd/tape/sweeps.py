@@ -6,7 +6,7 @@ NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,14 +112,17 @@ def _refuse_unknown(entry: Operation) -> None:
         )
 
 
-def pulled(tape: Tape, part: slice, cotangents: Mapping[int, Any], wanted: Sequence[Slot], is_recorded: bool) -> list[Any]:
+def pulled(
+    tape: Tape, part: slice, cotangents: Iterable[tuple[int, Any]], wanted: Sequence[Slot], is_recorded: bool
+) -> list[Any]:
     """Cotangents of values, given those of others; None where there is none.
 
     Args:
         part: the entries that lie between them.
+        cotangents: by slot; one value may have several, which add up.
     """
     sweep = _Sweep(tape, is_recorded)
-    for slot, ct in cotangents.items():
+    for slot, ct in cotangents:
         sweep.add(slot, ct)
     with np.errstate(all="ignore"):
         for entry in reversed(tape.entries[part]):

@@ -17,7 +17,7 @@ import numpy as np
 
 from jitml.autograd.tape.memory import MemoryPlace, MemoryWindow, Remembrance
 from jitml.autograd.tape.rules import LocalRule, NoRule
-from jitml.errors import Source
+from jitml.errors import DerivativeError, Source
 from jitml.interrupts import unset
 from jitml.records import dataclass, field
 from jitml.trace.record.recording import is_users
@@ -137,6 +137,7 @@ class Tape:
     given: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # arrays from outside, and what they were, by id
     met: dict[int, Any] = field(default_factory=dict)  # arrays from outside that something differentiated has met, by id
     changed: list[Any] = field(default_factory=list)  # containers that may hold values
+    refusal: DerivativeError | None = None  # what has been refused: whoever handles it goes on as the function never does
 
     def new(self, kind: SlotKind) -> int:
         self.kinds.append(kind)

@@ -70,7 +70,7 @@ class Recorded:
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """A cotangent for each varying leaf, for one for each result."""
-        given = {slot: ct for slot, ct in zip(self.slots, cts) if slot is not None}
+        given = [(slot, ct) for slot, ct in zip(self.slots, cts) if slot is not None]
         return self._like(pulled(self.tape, self.part, given, self.inputs, self.is_inner), self.given)
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
@@ -109,8 +109,8 @@ class Recorded:
         y = _bare(self.results[result])
         rows = []
         for unit in _units(y):
-            cts = {self.slots[result]: unit} if self.slots[result] is not None else {}
-            rows.append(pulled(self.tape, self.part, cts, self.inputs, self.is_inner))  # type: ignore[arg-type]  # no None among them
+            cts = [] if (slot := self.slots[result]) is None else [(slot, unit)]
+            rows.append(pulled(self.tape, self.part, cts, self.inputs, self.is_inner))
         return [self._block(y, x, [row[n] for row in rows], 0) for n, x in enumerate(self.given)]
 
     def columns(self, result: int) -> list[Any]:
@@ -196,7 +196,7 @@ def recorded(
                 for place, arg in given.items():
                     _hand_on(arg, passed[place], place in places)
                 copies = _copies([*given.values()], [*passed.values()])
-                result = converted(f)(*(passed[n] for n in range(len(args))), **{name: passed[name] for name in kwargs})
+                result = _called(tape, f, [passed[n] for n in range(len(args))], {name: passed[name] for name in kwargs})
             _require_apart(what, copies, tape)
             aux = None
             if has_aux:
@@ -230,6 +230,18 @@ def recorded(
             tape.keeps_all = keeps
             if not is_inner:
                 close(tape)
+
+
+def _called(tape: Tape, f: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A refusal is the result, whatever has been made of it: NumPy's own error, or what the function does when it handles it."""
+    try:
+        result = converted(f)(*args, **kwargs)
+    except Exception:
+        if tape.refusal is None:
+            raise
+    if tape.refusal is None:
+        return result
+    raise tape.refusal
 
 
 def _units(x: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from weakref import ref
 import numpy as np
 
 from jitml.autograd.tape.memory import MemoryPlace, MemoryWindow, OwnMemory, Remembrance, owned, window_of
-from jitml.autograd.tape.tape import RememberedView, Slot, SlotKind, Taking, Tape, recalled
+from jitml.autograd.tape.tape import RememberedView, Slot, SlotKind, Taking, Tape, current_tape, recalled
 from jitml.errors import DerivativeError
 from jitml.trace.record.recording import is_users, user_source
 from jitml.trace.record.user_code import makes_text
@@ -72,10 +72,10 @@ class Taped:
         assert self.storage is not None
         window = None if self.value is self.storage.buffer else window_of(self.value, self.storage.buffer)
         parts = index if type(index) is tuple else (index,)
-        picks = [type(i) in (list, np.ndarray) for i in parts]
+        picks = [type(i) in (list, tuple) or isinstance(i, np.ndarray) for i in parts]
         if not any(picks):
             return MemoryPlace(window, index, False)
-        frozen = tuple(np.array(i) if pick else i for i, pick in zip(parts, picks))  # whose owner may change them
+        frozen = tuple(_frozen(i) if pick else i for i, pick in zip(parts, picks))
         is_picked = any(p.dtype.kind in "iu" for p, pick in zip(frozen, picks) if pick)
         return MemoryPlace(window, frozen if type(index) is tuple else frozen[0], is_picked)
 
@@ -143,8 +143,21 @@ class Taped:
         lose("bytes")
 
 
+def _frozen(index: Any) -> Array:
+    """The same array of numbers or truths, whose owner may change his."""
+    array = np.array(index)
+    return array if array.size or isinstance(index, np.ndarray) else array.astype(np.intp)
+
+
 def refuse(what: str, remedy: str) -> NoReturn:
-    raise DerivativeError(what, source=user_source(), remedy=remedy)
+    error = DerivativeError(what, source=user_source(), remedy=remedy)
+    tape = current_tape()
+    if tape is not None:
+        tape.refusal = error
+    raise error
+
+
+_WRITTEN = " An array that it is put into is made inside of the function, by np.zeros, np.array(x), x.copy() and their kin."
 
 
 def refuse_foreign() -> NoReturn:
@@ -161,7 +174,7 @@ def lose(as_what: str) -> NoReturn:
     by = "" if is_users(frame.f_code.co_filename) or home.startswith("jitml.") else f" by {home}.{frame.f_code.co_qualname}"
     refuse(
         f"a number that is differentiated is taken as {as_what}{by}, which has no derivative",
-        "Where only its value is of interest, take that of jitml.stop_gradient(x).",
+        "Where only its value is of interest, take that of jitml.stop_gradient(x)." + ("" if by else _WRITTEN),
     )
 
 

@@ -6,6 +6,7 @@ It has another value from then on: an entry says which part was replaced, and by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,11 @@ def into(function: Function, args: Sequence[Any], kwargs: dict[str, Any], outs: 
     if len(outs) == 1 and outs[0] is None:
         return record(function, args, kwargs)
     where = kwargs.pop("where", True) if isinstance(function, np.ufunc) else True
+    if where is not True and len(outs) == 1:
+        if type(outs[0]) is not Taped and any(type(x) is Taped and x.is_active for x in args):
+            refuse_foreign()
+        put(outs[0], record(_where(function), (outs[0], where, *args), kwargs))
+        return outs[0]
     results = record(function, args, kwargs)
     for out, result in zip(outs, results if type(results) is tuple else (results,)):
         if out is None:
@@ -83,6 +89,23 @@ def stored(operation: Function, target: Taped, result: Any) -> Taped:
         np.add(target.value, bare(result), out=target.value.copy())  # raises what NumPy raises
     put(target, result)
     return target
+
+
+class _Where:
+    """A ufunc of some elements, as a function of what its result was before: where it is not computed, no slope is infinite."""
+
+    __slots__ = ("__name__", "function")
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.__name__ = function, name_of(function)
+
+    def __call__(self, before: Any, where: Any, *args: Any, **kwargs: Any) -> Any:
+        result = before.copy()
+        applied(self.function, args, {**kwargs, "out": result, "where": where})
+        return result
+
+
+_where = cache(_Where)
 
 
 class _Functional:

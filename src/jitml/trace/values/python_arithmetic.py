@@ -52,7 +52,7 @@ def raising_as_python(function: Callable[..., Any], operands: Sequence[Any]) -> 
     """What is recorded here raises in Python where NumPy has a floating-point error: no `np.errstate` silences it."""
     errors = active_trace().errors
     before = ignored, demanded = errors.state
-    if function in (operator.pow, operator.abs) or function.__module__ == "math":
+    if function in (operator.pow, operator.abs) or getattr(function, "__module__", None) == "math":
         errors.state = ignored & ~_RAISED, demanded | _RAISED
     try:
         yield
