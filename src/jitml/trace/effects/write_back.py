@@ -21,7 +21,6 @@ from jitml.errors import UnsupportedError, UserFrame
 from jitml.records import dataclass
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import GONE
-from jitml.trace.effects.queues import ChangedQueues, wake
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
 from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
@@ -176,8 +175,6 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         kept = {name: value for name, value in named.items() if value is not GONE}
         changes.append(Change(slot, _SetAttributes(tuple(kept), gone)))
         values.append([*kept.values()])
-    changes += [Change(trace.outside.places[key], wake) for key in trace.call[ChangedQueues]]
-    values += [[] for _ in trace.call[ChangedQueues]]
     if not guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
         trace.call[Decisions].moving |= moving
         trace.call[Decisions].again()

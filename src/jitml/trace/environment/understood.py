@@ -172,7 +172,7 @@ TABLE = (
     UnderstoodRow(
         Way.ATTRIBUTES, "objects of the user's classes and of Python's", _has_attributes,
         "by identity, arguments by class; attributes as they are loaded", "attribute by attribute",
-        "attributes are set when the call has succeeded; what is in queues, too, and threads that wait are woken",
+        "attributes are set when the call has succeeded",
         "attribute by attribute",
         "if all of its state is in attributes: that is compared at each call; else refused", "itself",
     ),

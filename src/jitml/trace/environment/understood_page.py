@@ -68,7 +68,6 @@ PLACES = (
         "trace/environment/equality_guards.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)
     ),
     ConstantPlace("trace/record/loaded_modules.py", "asks which modules there are", (Way.ITSELF,)),
-    ConstantPlace("trace/effects/queues.py", "asks whether other threads run before the program starts", (Way.ATTRIBUTES,)),
     ConstantPlace("trace/hooks/copying.py", "loads what `copy.copy` reads: attributes, and which there are", (Way.ATTRIBUTES,)),
     ConstantPlace(
         "trace/environment/unseen_reads.py",

@@ -22,7 +22,6 @@ from jitml.device.array import Array
 from jitml.device.registry import CPU
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.effects.attributes import delete, is_gone, refuse_write, store
-from jitml.trace.effects.queues import of_queue
 from jitml.trace.environment.class_guards import attributes_asked, require_registered
 from jitml.trace.environment.dispatchers import (
     cached_part,
@@ -377,7 +376,6 @@ RULES: tuple[Callable[[Callees, Any], Any], ...] = (
     Callees._users_function,
     Callees._slot_of_a_type,
     Callees._draw,
-    of_queue,
     Callees._of_text,
     Callees._change,
     Callees._of_a_library,

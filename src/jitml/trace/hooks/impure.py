@@ -64,7 +64,6 @@ MUTATORS = {
     "intersection_update", "symmetric_difference_update", "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__",
     "__iand__", "__isub__", "__ixor__",
 }  # fmt: skip
-_QUEUES_CHANGE = {"put", "get", "put_nowait", "get_nowait", "task_done", "join", "shutdown"}
 COMPARED = (list, dict, set, deque, bytearray)
 _CHANGEABLE = (*COMPARED, OpenList)
 _STATELESS = {"_struct"}
@@ -109,7 +108,7 @@ class Impure(Steering):
         is_users = type(function) is MethodType and not is_librarys_function(function.__func__)  # then what it does is seen
         if getattr(function, "__name__", "") in MUTATORS and not is_users:
             require_own(self.trace, owner)
-        if home_of(type(owner)) in ("queue", "_queue") and function.__name__ in _QUEUES_CHANGE and not is_users:
+        if home_of(type(owner)) in ("queue", "_queue") and not is_users:  # other threads may change it
             require_own(self.trace, owner)
         is_container = isinstance(owner, _CHANGEABLE) or type(owner).__module__ in ("builtins", "collections")
         if getattr(function, "__name__", "") in MUTATORS and is_container and not is_users:
