@@ -15,12 +15,14 @@ class Row:
     """A program: `run(jit)` makes its functions, calls them, and gives all that can be seen afterwards.
 
     refused: what a refusal must say; None if all calls are to be compiled.
+    as_python: the same of one that is none without `strict`: then sections and plain Python agree.
     host: whether compiled code may call NumPy.
     """
 
     name: str
     run: Callable[[Jitted], Any]
     refused: str | None = None
+    as_python: str | None = None
     host: bool = False
 
 

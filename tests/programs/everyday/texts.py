@@ -1,4 +1,4 @@
-"""Objects that say what they look like, in printed, logged and returned texts: as they are at this call, not at an earlier one."""
+"""Texts of objects, printed, logged and returned, which are left to Python: as they are at this call, not at an earlier one."""
 
 # ruff: noqa  # code as people write it
 # mypy: ignore-errors
@@ -19,6 +19,7 @@ import numpy as np
 from programs.everyday.table import rows
 
 ROWS, calls, session = rows()
+OBJECT = "is written into a text"
 
 
 class Account:
@@ -69,25 +70,25 @@ Pair = namedtuple("Pair", "a b")
 ANN, BOB = (Account("ann", 1.0),), (Account("bob", 2.5),)
 
 
-@calls(ANN, BOB, (Savings("cy", 3.0),))
+@calls(ANN, BOB, (Savings("cy", 3.0),), as_python=OBJECT)
 def texts_of_an_object(a):
     return str(a), repr(a), f"{a}", f"{a!r:>25}|", "%s %r" % (a, a), "{} {!r} {0}".replace("{0}", "").format(a, a), a.__str__()
 
 
-@calls(ANN, BOB, (Savings("cy", 3.0),))
+@calls(ANN, BOB, (Savings("cy", 3.0),), as_python=OBJECT)
 def texts_after_it_has_changed(a):
     before = str(a)
     a.balance += 1
     return before, str(a), f"{a!s}", "%5s owns %.1f" % (a, a.balance), "{0.owner}: {0.balance:.1f} {0}".format(a)
 
 
-@calls(ANN, BOB)
+@calls(ANN, BOB, as_python=OBJECT)
 def texts_in_containers(a):
     a.balance *= 2
     return str([a]), f"{(a, 1.5)} {[{'k': a}]}", repr(Pair(a, [a])), "%s" % ([a],), "{}".format([a])
 
 
-@calls((Point("p", 1.0),), (Point("q", 2.0),))
+@calls((Point("p", 1.0),), (Point("q", 2.0),), as_python=OBJECT)
 def texts_of_a_dataclass(p):
     p.x += 1
     made = Point("made", p.x * 2)
@@ -101,13 +102,13 @@ def texts_of_containers_of_the_callers(xs, d):
     return str(xs), repr(d), f"{Pair(xs, d)}"
 
 
-@calls((Bank(Account("a", 1.0), Savings("b", 2.0)),), (Bank(Account("c", 3.0), Savings("d", 4.0)),))
+@calls((Bank(Account("a", 1.0), Savings("b", 2.0)),), (Bank(Account("c", 3.0), Savings("d", 4.0)),), as_python=OBJECT)
 def texts_of_an_object_of_objects(bank):
     bank.accounts[0].balance += 5
     return str(bank), ";".join(map(str, bank.accounts)), [f"{a}" for a in bank.accounts]
 
 
-@calls((Money(2.0),), (Money(3.5),))
+@calls((Money(2.0),), (Money(3.5),), as_python=OBJECT)
 def formats_of_its_own(m):
     m.amount += 1
     return f"{m:.2f}", format(m, ".1f"), "{:.3f}".format(m)
@@ -118,7 +119,7 @@ def texts_of_objects_of_a_library(path, part):
     return str(path), f"{part} {path!r}"
 
 
-@calls(ANN, BOB)
+@calls(ANN, BOB, as_python=OBJECT)
 def a_format_that_an_object_has_not(a):
     try:
         return f"{a:>30}"
@@ -126,7 +127,7 @@ def a_format_that_an_object_has_not(a):
         return str(error)
 
 
-@session()
+@session(as_python=OBJECT)
 def an_object_without_a_text_of_its_own(jit):
     made = [Plain(), Plain()]
     f = jit(lambda p, x: (str(p), x + 1))
@@ -134,7 +135,7 @@ def an_object_without_a_text_of_its_own(jit):
     return [text == str(p) for (text, _), p in zip(seen, made)], seen[0][1]
 
 
-@session(host=True)
+@session(as_python=OBJECT)
 def printed_and_logged(jit):
     out = io.StringIO()
     log = logging.getLogger("texts")

@@ -104,7 +104,6 @@ PLACES = (
     ConstantPlace(
         "dispatch/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)
     ),
-    ConstantPlace("trace/hooks/models/formatting.py", "guards what texts show of objects", (Way.VALUE, Way.ATTRIBUTES)),
     ConstantPlace("trace/environment/overlap.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
     ConstantPlace("trace/host_calls/generators.py", "holds generators that came in unseen", (Way.GENERATOR,)),
     ConstantPlace("trace/values/boxing.py", "holds arrays that came in unseen, and reads them at each call", (Way.ARRAY,)),

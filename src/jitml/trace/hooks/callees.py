@@ -37,7 +37,7 @@ from jitml.trace.environment.loads import require_decimal_context
 from jitml.trace.environment.process_state import asked
 from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
 from jitml.trace.hooks.impure import MUTATORS, is_one_of
-from jitml.trace.hooks.models.formatting import shown, shown_in_braces, shown_part, shown_twice
+from jitml.trace.hooks.models.formatting import written, written_text
 from jitml.trace.hooks.models.stores import Outside
 from jitml.trace.hooks.models.user_methods import is_made_up, require_attribute, users_method
 from jitml.trace.hooks.profiling import may_run_users_code
@@ -54,7 +54,7 @@ from jitml.trace.record.user_code import as_written
 from jitml.trace.values.boxing import TracedArray, is_traced
 from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
-from jitml.trace.values.text import filled_in, joined, plain_key, text
+from jitml.trace.values.text import filled_in, joined, plain_key
 from jitml.trace.values.type_unions import doubt_of
 
 _WRITERS: set[Any] = {print, str, repr, format}
@@ -248,7 +248,7 @@ class Callees(OutsideCalls):
         """`str(x)`, `print(x)` and their like."""
         given = tuple(map(gone_through, args))
         if function is builtins.print:
-            return call(function, *(shown(self, x) for x in given), **kwargs)
+            return call(function, *map(written, given), **kwargs)
         if kwargs or not 1 <= len(given) <= 1 + (function is builtins.format):
             return call(function, *given, **kwargs)
         spec = given[1] if len(given) > 1 else ""
@@ -256,16 +256,15 @@ class Callees(OutsideCalls):
 
     def text(self, *parts: Any) -> Any:
         """An f-string."""
-        return text(*(shown_part(self, part) for part in parts))
+        return written_text(*parts)
 
     def _noting(self, effect: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """A call of `logging`, which writes what it is given."""
-        effect(*(shown_twice(self, x) for x in args), **kwargs)
+        effect(*map(written, args), **kwargs)
 
     def _filled_in(self, template: str, *args: Any, **kwargs: Any) -> Any:
         """`template.format(*args, **kwargs)`"""
-        found = shown_in_braces(self, template, args, kwargs)
-        return filled_in(template, *args, **kwargs) if found is None else found
+        return filled_in(template, *map(written, args), **{name: written(x) for name, x in kwargs.items()})
 
     def _getattr(self, obj: Any, name: str, *default: Any) -> Any:
         if default and doubt_of(obj) is not None:

@@ -20,7 +20,7 @@ from jitml.trace.effects.side_effects import LOOKERS, watched
 from jitml.trace.environment.names import is_made_plainly
 from jitml.trace.hooks.callees import Callees
 from jitml.trace.hooks.impure import is_one_of
-from jitml.trace.hooks.models.formatting import shown_in_percent
+from jitml.trace.hooks.models.formatting import written
 from jitml.trace.hooks.models.table import MODELS
 from jitml.trace.hooks.models.user_methods import users_method
 from jitml.trace.hooks.python_functions import SPECIAL
@@ -123,7 +123,7 @@ class Hooks(Callees):
 
     def percent(self, template: Any, values: Any) -> Any:
         """`"..." % values`"""
-        return percent(template, shown_in_percent(self, template, values))
+        return percent(template, written(values) if type(template) is str else values)
 
     def conv(self, function: Any) -> Any:
         """A function is about to be called."""

@@ -22,7 +22,7 @@ from jitml.trace.effects.inheritance import by_super
 from jitml.trace.environment.loads import place_of
 from jitml.trace.environment.process_state import from_environ, in_environ
 from jitml.trace.hooks.models.attributes import attribute
-from jitml.trace.hooks.models.formatting import shown_in_percent
+from jitml.trace.hooks.models.formatting import written
 from jitml.trace.hooks.models.model import Model, ModelHooks
 from jitml.trace.hooks.models.stores import Outside, Sparse, Storing, stores_itself
 from jitml.trace.hooks.models.user_methods import EQUALITY, kind_of, may_look, named, static, users_method
@@ -194,7 +194,7 @@ class TextModel(ObjectModel):
 
     def half(self, hooks: ModelHooks, x: Any, method: str, other: Any) -> Any:
         if method == "__mod__":
-            return percent(x, shown_in_percent(hooks, x, other))
+            return percent(x, written(other))
         return super().half(hooks, x, method, other)
 
     def operate(self, hooks: ModelHooks, x: Any, method: str, other: Any) -> Any:
