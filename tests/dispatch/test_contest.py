@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.contest import TURNS, Contest
+from jitml.dispatch.contest import FAILED, TURNS, Contest
 from jitml.dispatch.timing import Rest, Timed
 from sections.forced_breaks import trials
 
@@ -41,6 +41,19 @@ def test_a_noisy_minute_decides_nothing() -> None:
     for won in (True, True, False):
         contest.again()
         assert fought(2e-5, 1e-5, contest).is_won is won
+
+
+def test_what_cannot_answer_loses_if_it_never_can() -> None:
+    contest = Contest()
+    for _ in range(FAILED - 1):
+        contest.compiled_failed()
+    contest.compiled_answered()
+    contest.compiled_failed()
+    assert contest.is_won is None
+    for _ in range(FAILED - 1):
+        contest.compiled_failed()
+    assert contest.is_won is False
+    assert str(contest) == f"plain Python had to answer {FAILED} calls in a row"
 
 
 @pytest.fixture(name="trials")
@@ -101,3 +114,39 @@ def test_what_has_won_answers_while_its_answers_are_checked() -> None:
     for _ in range(8):
         waves(x)
     assert not calls
+
+
+def nats(p: np.ndarray) -> float:
+    total = 0.0
+    for i in range(len(p)):
+        total -= np.log(p[i]) * p[i]
+    return total
+
+
+@pytest.mark.usefixtures("trials")
+@pytest.mark.parametrize("is_won", [False, True])
+def test_plain_python_is_asked_alone_where_it_has_to_answer_each_call(is_won: bool) -> None:
+    jitted = jitml.jit(nats)
+    zero, one = np.zeros(400), np.ones(400)
+    if is_won:
+        for _ in range(2 * TURNS + 2):
+            jitted(one)
+        assert not isinstance(jitted.variants[0].enter, Timed)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        for _ in range(FAILED + 2):
+            assert np.isnan(jitted(zero))
+    assert "had to answer" in jitted.variants[0].timed
+    assert sum(jitted.variants[0].replays.values()) == FAILED
+
+
+@pytest.mark.usefixtures("trials")
+def test_what_answers_now_and_then_stays() -> None:
+    jitted = jitml.jit(nats)
+    zero, one = np.zeros(400), np.ones(400)
+    for _ in range(2 * TURNS + 2):
+        jitted(one)
+    for _ in range(3 * FAILED):
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            jitted(zero)
+        jitted(one)
+    assert jitted.variants[0].timed.startswith("used")

@@ -157,6 +157,24 @@ def test_a_loop_that_is_entered_once_has_a_compiled_body_after_a_while() -> None
         assert any(section.compiled is not None for section in split.sections)
 
 
+def test_a_section_that_cannot_answer_is_left_out() -> None:
+    def f(p: Any, n: int) -> Any:
+        total = 0.0
+        for _ in range(n):
+            stop()
+            for i in range(len(p)):
+                total -= np.log(p[i]) * p[i]
+        return total
+
+    stop = functions.stop
+    with trials(), pytest.warns(RuntimeWarning, match="divide by zero"):
+        jitted = jitml.jit(f)
+        for _ in range(3):
+            assert np.isnan(jitted(np.zeros(2000), 60))
+        (split,) = jitted.splits
+        assert any("had to answer" in section.state for section in split._made.values())
+
+
 LOG: list[int] = []
 
 

@@ -8,6 +8,7 @@ TURNS = 5  # of each before one is dropped
 CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
 SLOW = 1.5  # times what plain Python takes: two turns are enough to know
 FIRST_LOOK = 1024  # calls after which both are timed again
+FAILED = 8  # answers in a row that plain Python had to give in place of compiled code (it warns, say): then that is of no use
 LOST = 3  # contests that are lost before compiled code which has won one is dropped
 
 
@@ -21,6 +22,7 @@ class Contest:
         self._compiled = _Turns()
         self._plain = _Turns()
         self._lost = 0
+        self._failed = 0
         self._has_won = False
         self.is_won: bool | None = None
 
@@ -37,9 +39,26 @@ class Contest:
     def plain_seconds(self) -> float:
         return self._plain.least if self._plain.count else 0.0
 
+    @property
+    def never_answers(self) -> bool:
+        """Whether compiled code has lost because plain Python had to answer after it."""
+        return self._failed >= FAILED
+
     def compiled_took(self, seconds: float) -> None:
+        self._failed = 0
         self._compiled.add(seconds)
         self._decide()
+
+    def compiled_failed(self) -> None:
+        """Plain Python has to answer after it: its call was for nothing."""
+        self._failed += 1
+        if self.never_answers:
+            self.is_won = False
+
+    def compiled_answered(self) -> None:
+        """The same, but that nobody has looked at the clock."""
+        if self._failed:
+            self._failed = 0
 
     def plain_took(self, seconds: float) -> None:
         self._plain.add(seconds)
@@ -63,6 +82,8 @@ class Contest:
             self.is_won = self._has_won and self._lost < LOST
 
     def __str__(self) -> str:
+        if self.never_answers:
+            return f"plain Python had to answer {self._failed} calls in a row"
         if not (self._compiled.count and self._plain.count):
             return "not timed yet"
         return f"{in_us(self.plain_seconds)} plain, {in_us(self.seconds)} compiled"

@@ -56,6 +56,7 @@ class Variant(Specialization):
     assumes: what it takes for granted of the branches that a call takes; a call that takes others is not answered by it.
     replays: calls that were answered by the function itself, by the reason why.
     timed: whether it is used, and what it takes beside plain Python, once that is known.
+    failed: is told of each replay.
     """
 
     reason: str
@@ -65,9 +66,12 @@ class Variant(Specialization):
     replays: Counter[str] = field(default_factory=Counter)
     checked: str = ""
     timed: str = ""
+    failed: Callable[[], None] | None = field(default=None, repr=False)
 
     def replayed(self, failure: FailedCheck) -> None:
         self.replays[failure.message] += 1
+        if self.failed is not None:
+            self.failed()
 
 
 class Untraced(Exception):

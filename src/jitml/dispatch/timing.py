@@ -5,6 +5,7 @@ Until that is known, its calls are answered by both in turns; `jit` runs the pla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import perf_counter
@@ -73,7 +74,11 @@ class Timed:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         if self._is_first or self.contest.is_won:
             self._is_first = False
-            return self.enter(leaves)
+            result = self.enter(leaves)
+            if self.contest.is_won and result is not MISS:
+                self.contest.compiled_answered()
+                self._decide()
+            return result
         if self.rest is not None:
             return MISS if self._admits(leaves) is MISS else PlainTurn(self._plain_took, is_contest=True)
         return PlainTurn(self._plain_took, is_contest=True) if self.contest.is_plains_turn else self._timed(leaves)
@@ -85,6 +90,13 @@ class Timed:
             self.contest.compiled_took(perf_counter() - began - (self._spent() - before) + _DISPATCH)
             self._decide()
         return result
+
+    def failed(self) -> None:
+        """Plain Python answers a call that compiled code could not."""
+        self.contest.compiled_failed()
+        self.variant.enter = self  # and so knows whether the next calls are answered
+        if self.contest.is_won is False and self.rest is None:
+            self._decide()
 
     def took(self, compiled: float, plain: float) -> None:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
@@ -122,7 +134,7 @@ class Timed:
             return
         self.variant.timed = f"{'used' if self.contest.is_won else 'not used'}: {self.contest}"
         if not self.contest.is_won:
-            self._next = self.rest = self._next.longer(self.contest.plain_seconds)
+            self._next = self.rest = self._next.longer(math.inf if self.contest.never_answers else self.contest.plain_seconds)
         elif self._is_settled:
             self.variant.enter = self.enter
 

@@ -166,6 +166,9 @@ class Section:
         try:
             return self._compiled().known_answer(self._given(args))
         except FailedCheck:
+            self.contest.compiled_failed()
+            if CONFIG.trial and self.contest.is_won is False:
+                self._decide()
             return None
 
     def _try(self, *args: Any) -> Any:
@@ -186,7 +189,11 @@ class Section:
         if self.calls >= self._next_look:
             return self._look(args)
         answer = self._known(args)
-        return self._other(args) if answer is MISS else answer
+        if answer is MISS:
+            return self._other(args)
+        if answer is not None:
+            self.contest.compiled_answered()
+        return answer
 
     def _look(self, args: Sequence[Any]) -> Any:
         """Time both again: the next call is plain Python's."""

@@ -283,6 +283,7 @@ def have_checked(
     first = check or variant.enter
     if timed is not None:
         timed.settled(first, is_last=check is None)
+        variant.failed = timed.failed
     variant.enter = timed or first
 
 
