@@ -265,8 +265,7 @@ def test_an_exception_at_any_step_of_a_checked_call_leaves_nobody_who_checks() -
     class Alarm(BaseException):
         pass
 
-    host = SimpleNamespace(first_failure=lambda leaves: None)
-    checked = Verification(min, "min", lambda leaves: 7, SimpleNamespace(host=host), None, 1000, False, None, calls=1)  # type: ignore[arg-type]
+    checked = Verification(min, "min", lambda leaves: 7, None, lambda leaves: True, None, 1000, False, None, calls=1)  # type: ignore[arg-type]
     code = Verification.__call__.__code__
     lines, first = inspect.getsourcelines(code)
     last = first + next(n for n, line in enumerate(lines) if "finally:" in line)  # from there on none comes before the call

@@ -80,10 +80,18 @@ def reaching(traced: Traced) -> Callable[[Sequence[Any]], Any]:
     return _made([*body, f"return [{inputs}], {', '.join(f'[{pairs}]' for pairs in named)}"], names)
 
 
-def admitting(traced: Traced) -> Callable[[Sequence[Any]], Any]:
-    """The function `(leaves) -> True or MISS` of one variant: whether it is for these arguments; nothing is computed."""
-    body, names = _begun(traced)
-    return _made([*body, "return True"], names)
+class Admission:
+    """Whether calls of flattened arguments are for one variant; nothing is computed."""
+
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
+        self._admits: Callable[[Sequence[Any]], Any] | None = None
+
+    def __call__(self, leaves: Sequence[Any]) -> bool:
+        if self._admits is None:  # few variants are asked
+            body, names = _begun(self._traced)
+            self._admits = _made([*body, "return True"], names)
+        return self._admits(leaves) is not MISS
 
 
 def _begun(traced: Traced) -> tuple[list[str], dict[str, Any]]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 from jitml.dispatch.contest import FIRST_LOOK, Contest
-from jitml.dispatch.entry import MISS, admitting
+from jitml.dispatch.entry import MISS, Admission
 from jitml.dispatch.renting import PlainTurn
 from jitml.dispatch.specialize import Variant
 
@@ -56,20 +55,17 @@ class Timed:
 
     Args:
         enter: the compiled one, which may check its answers yet; `settled` gives another.
+        admits: whether a call is for it.
         spent: seconds that it has spent for that, in all.
     """
 
-    def __init__(self, variant: Variant, enter: Enter, spent: Callable[[], float]) -> None:
-        self.variant, self.enter, self._spent = variant, enter, spent
+    def __init__(self, variant: Variant, enter: Enter, admits: Admission, spent: Callable[[], float]) -> None:
+        self.variant, self.enter, self._admits, self._spent = variant, enter, admits, spent
         self.contest = Contest()
         self._is_first = True
         self._is_settled = False
         self.rest: Rest | None = None  # while plain Python answers
         self._next = Rest(0.0, _PAUSE, FIRST_LOOK)
-
-    @cached_property
-    def _admits(self) -> Enter:
-        return admitting(self.variant.traced)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         if self._is_first or self.contest.is_won:
@@ -79,9 +75,9 @@ class Timed:
                 self.contest.compiled_answered()
                 self._decide()
             return result
-        if self.rest is not None:
-            return MISS if self._admits(leaves) is MISS else PlainTurn(self._plain_took, is_contest=True)
-        return PlainTurn(self._plain_took, is_contest=True) if self.contest.is_plains_turn else self._timed(leaves)
+        if self.rest is None and not self.contest.is_plains_turn:
+            return self._timed(leaves)
+        return PlainTurn(self._plain_took, is_contest=True) if self._admits(leaves) else MISS
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
         before, began = self._spent(), perf_counter()

@@ -16,7 +16,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from jitml.config import CONFIG
-from jitml.dispatch.entry import MISS, bind, reaching
+from jitml.dispatch.entry import MISS, Admission, bind, reaching
 from jitml.dispatch.specialize import Variant, call_of
 from jitml.dispatch.timing import Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
@@ -66,6 +66,7 @@ class Verification:
     Args:
         function: the plain one.
         enter: the compiled one.
+        admits: whether a call is for the variant.
         call_of: the arguments that flattened ones stand for.
         every: see `cadence`.
         fast: whether arithmetic is not NumPy's own.
@@ -77,6 +78,7 @@ class Verification:
     name: str
     enter: Enter
     traced: Traced
+    admits: Admission
     call_of: Callable[[Sequence[Any]], Call]
     every: int
     fast: bool
@@ -114,7 +116,7 @@ class Verification:
         if not self.calls:
             return False
         began = thread_time()
-        found = bool(self.traced.host.first_failure(leaves))
+        found = not self.admits(leaves)
         if self.watching is not None:
             self.watching.seconds += thread_time() - began
         return found
@@ -266,7 +268,8 @@ def have_checked(
         is_timed: whether it is to be used only if it is faster.
         key: the structure of its arguments.
     """
-    timed = Timed(variant, variant.enter, lambda: 0.0 if check is None else check.spent) if is_timed else None
+    admits = Admission(variant.traced)
+    timed = Timed(variant, variant.enter, admits, lambda: 0.0 if check is None else check.spent) if is_timed else None
     check: Verification | None = None
 
     def settle(enter: Enter, said: str) -> None:
@@ -277,7 +280,7 @@ def have_checked(
             timed.settled(enter, is_last=enter is not check)
 
     if every != _NEVER:
-        check = Verification(function, name, variant.enter, variant.traced, partial(call_of, key), every, fast, settle)
+        check = Verification(function, name, variant.enter, variant.traced, admits, partial(call_of, key), every, fast, settle)
         if timed is not None:
             check.took = timed.took
     first = check or variant.enter
