@@ -54,7 +54,7 @@ from jitml.sections.split import SplitFunction
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import Static, require_countable
 from jitml.trace.environment.pickling import reduced
-from jitml.trace.environment.transformed import FunctionLike
+from jitml.trace.environment.transformed import FunctionAttributes
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.pytree import flatten, is_nested
 from jitml.trace.record.recording import current_trace, frames_of_ours, outside_trace
@@ -73,7 +73,7 @@ FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 SHORT = 1e-3  # seconds of a call in which no part is worth anything
 
 
-class Jit(FunctionLike):
+class Jit(FunctionAttributes):
     """A function that is compiled for the kinds of arguments it is called with.
 
     It keeps the function's name, signature and docstring, works as a method, pickles as a function does and may be called from

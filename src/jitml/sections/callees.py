@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from jitml.dispatch.renting import PlainTurn, Rent
+from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
 
@@ -33,6 +34,8 @@ class HotCallees:
 
     def __call__(self, function: Any) -> Any:
         """What to call in its place."""
+        if is_watched():
+            return function
         kind = type(function)
         if kind is FunctionType:
             return self._callee(function)

@@ -24,6 +24,7 @@ from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
 from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.sections.watchers import is_watched
 from jitml.trace.record.recording import current_trace
 
 if TYPE_CHECKING:
@@ -111,10 +112,12 @@ class Section:
     # What the frame calls.
 
     def _rent(self, *args: Any) -> Any:
+        if is_watched():
+            return None
         return self._buy(*args) if self.rent.is_due() else PlainTurn(self._rented)
 
     def _buy(self, *args: Any) -> Any:
-        if current_trace() is not None or runs_as_python():
+        if current_trace() is not None or runs_as_python() or is_watched():
             return None
         with self._lock:
             if self.compiled is None:
@@ -173,6 +176,8 @@ class Section:
 
     def _try(self, *args: Any) -> Any:
         """Compiled code and plain Python by turns."""
+        if is_watched():
+            return None
         if self.contest.is_plains_turn:
             return PlainTurn(self._timed, is_contest=True)
         began = perf_counter()
@@ -185,6 +190,8 @@ class Section:
         return answer
 
     def _on(self, *args: Any) -> Any:
+        if is_watched():
+            return None
         self.calls += 1
         if self.calls >= self._next_look:
             return self._look(args)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from inspect import unwrap
 from time import perf_counter
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from jitml.dispatch.renting import PURSE, USUAL, Rent
@@ -23,10 +25,13 @@ from jitml.sections.code import build, function_of, own_node, section_code
 from jitml.sections.frames import CALLEE, TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held
 from jitml.sections.live_names import NONE, Names
 from jitml.sections.section import Compiled, Section
+from jitml.trace.record.libraries import is_library
+from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.rewrite.source import Missing, find
 
 MOST_BREAKS = 200
 PAUSE = 2.0  # seconds for which what is slower is left out at first
+_CALLS = 3  # how deep calls are followed to functions that look at frames
 _LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}  # functions of Python's
 _FRAMES_OF = {("sys", "_getframe"), ("inspect", "currentframe"), ("inspect", "stack")}
 
@@ -68,6 +73,7 @@ class SplitFunction:
         self._pause, self._look_at = PAUSE, math.inf  # when they are looked at again
         self._inside: tuple[Names, Names] = (NONE, NONE)  # names that functions inside see, and bind
         self._frame: FunctionType | None = None
+        self._changes = 0  # of what is known
         self._lock = lock()
         self._text = _read(function)
 
@@ -84,10 +90,7 @@ class SplitFunction:
         """The function with its sections; the plain one if it has no source."""
         if perf_counter() > self._look_at:
             self._look_again()
-        made = self._frame
-        if made is None:
-            with self._lock:
-                made = self._frame = self._write()
+        made = self._frame or self._written()
         if made.__defaults__ is not self.function.__defaults__:
             made.__defaults__ = self.function.__defaults__
         if made.__kwdefaults__ is not self.function.__kwdefaults__:
@@ -105,6 +108,21 @@ class SplitFunction:
         spent = sum(rent.spent for rent in rents)
         for rent in rents:
             rent.spent += seconds * rent.spent / spent if spent else 0.0
+
+    def _written(self) -> FunctionType:
+        """The frame for what is known now; other threads may learn of further breaks meanwhile."""
+        with self._lock:
+            while (made := self._frame) is None:
+                changes = self._changes
+                made = self._write()
+                if changes == self._changes:
+                    self._frame = made
+            return made
+
+    def _renew(self) -> None:
+        """Something has been learned."""
+        self._changes += 1
+        self._frame = None
 
     def _write(self) -> FunctionType:
         if self._text is None:
@@ -158,7 +176,7 @@ class SplitFunction:
 
     def _dropped(self, section: Section) -> None:
         self._left_out.add(section.run.place)
-        self._frame = None
+        self._renew()
         if self._look_at == math.inf:
             self._look_at = perf_counter() + self._pause
 
@@ -167,7 +185,7 @@ class SplitFunction:
         self._pause *= 4
         self._look_at = math.inf
         self._left_out.clear()
-        self._frame = None
+        self._renew()
         for section in [*self._made.values()]:
             section.look_again()
 
@@ -179,7 +197,7 @@ class SplitFunction:
             return False
         where, why = found
         self.breaks[where] = why
-        self._frame = None
+        self._renew()
         return True
 
 
@@ -189,7 +207,7 @@ def _read(function: FunctionType) -> _Text | None:
     if isinstance(found, Missing) or isinstance(found.node, ast.Lambda):
         return None
     node = own_node(found)
-    if any(map(_looks_at_frames, ast.walk(node))):
+    if any(map(_looks_at_frames, ast.walk(node))) or _is_looked_at(function):
         return None
     return _Text(node, found.file, found.text)
 
@@ -202,6 +220,42 @@ def _looks_at_frames(node: ast.AST) -> bool:
         case ast.Attribute(value=ast.Name(id=module), attr=part):
             return (module, part) in _FRAMES_OF
     return False
+
+
+def _is_looked_at(function: FunctionType) -> bool:
+    """Whether a function of the user's that it calls, or that those call, reads the names of frames."""
+    waiting, known = [(function, _CALLS)], {function.__code__}
+    while waiting:
+        found, depth = waiting.pop()
+        for called in _called_by(found) if depth else ():
+            code = called.__code__
+            if "f_locals" in names_in_code(code) and not is_library(called):
+                return True
+            if code not in known and not is_library(called):
+                known.add(code)
+                waiting.append((called, depth - 1))
+    return False
+
+
+def _called_by(function: FunctionType) -> Iterator[FunctionType]:
+    """Functions, and those of modules and classes, that it finds by their names."""
+    names = names_in_code(function.__code__)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    for name in (*names, *cells):
+        value = function.__globals__.get(name)
+        if name in cells:
+            with suppress(ValueError):  # not bound yet
+                value = cells[name].cell_contents
+        if isinstance(value, (ModuleType, type)):
+            for part in names:
+                yield from _plain(vars(value).get(part))
+        yield from _plain(value)
+
+
+def _plain(x: Any) -> Iterator[FunctionType]:
+    x = unwrap(x) if hasattr(x, "__wrapped__") else getattr(x, "__func__", x)
+    if type(x) is FunctionType:
+        yield x
 
 
 __all__ = ["SplitFunction"]
