@@ -178,12 +178,16 @@ def test_a_section_that_cannot_answer_is_left_out() -> None:
 LOG: list[int] = []
 
 
-class Noted:
+class Noting(type):
     """Tells of each object that is made."""
 
-    def __new__(cls) -> Noted:
+    def __call__(cls) -> Any:
         LOG.append(1)
-        return object.__new__(cls)
+        return type.__call__(cls)
+
+
+class Noted(metaclass=Noting):
+    pass
 
 
 def test_what_tracing_has_changed_is_not_changed_again_without_a_word() -> None:
@@ -271,3 +275,45 @@ def test_stack_of_numpy_asks_for_no_frame() -> None:
         np.testing.assert_allclose(jitted(functions.X), f(functions.X))
         (split,) = jitted.splits
         assert split.is_possible
+
+
+class Told:
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def __del__(self) -> None:
+        self.log.append("gone")
+
+
+def test_what_is_let_go_ends_when_it_does_in_python() -> None:
+    def none_is_bound(x: Any, log: list[str]) -> Any:
+        told = Told(log)
+        log.append("made")
+        told = None  # noqa: F841
+        log.append("on")
+        return np.sin(x) + np.cos(x)
+
+    def another_is_bound(x: Any, log: list[str]) -> Any:
+        y: Any = Told(log)
+        log.append("made")
+        y = np.sin(x) + np.cos(x)
+        functions.stop()
+        log.append("on")
+        return y * 2
+
+    def another_is_bound_in_vain(x: Any, log: list[str]) -> Any:
+        y: Any = Told(log)
+        log.append("made")
+        y = np.sin(x) + np.cos(x)
+        z = y * 2
+        functions.stop()
+        log.append("on")
+        return z
+
+    for function in (none_is_bound, another_is_bound, another_is_bound_in_vain):
+        with no_trials():
+            jitted = jitml.jit(function)
+            for _ in range(3):
+                mine, pythons = list[str](), list[str]()
+                np.testing.assert_allclose(jitted(functions.X, mine), function(functions.X, pythons))
+                assert mine == pythons

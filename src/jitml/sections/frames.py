@@ -7,7 +7,7 @@ Every statement stays in its place, at its own line. A run becomes
         try: .s3t = (a, c)                             # what is alive before the run
         except NameError: pass                         # a name is not bound: Python may have no need of it
         else: .s3t = .s3(*.s3t)
-    if type(.s3t) is tuple: (b, d), .s3t = .s3t, None  # what it has bound and is alive after it
+    if type(.s3t) is tuple: (b, d), .s3t = .s3t, None  # what it has bound and is alive after it; None for what is bound in vain
     else:
         <the statements, as written>
         if .s3t is not None: .s3t.seen()               # a turn of plain Python, which is timed
@@ -157,7 +157,10 @@ class FrameWriter:
         run: list[ast.stmt] = []
         begins = around  # where the run does
         for n, statement in enumerate(statements):
-            if self._ends_run(statement):
+            if _lets_go(statement, around.ready):
+                written += [*self._run(run, live.then(before(statements[n:], live)), begins), statement]
+                run = []
+            elif self._ends_run(statement):
                 written += self._run([*run, statement], live, begins)
                 run = []
             elif self._is_clean(statement):
@@ -260,8 +263,7 @@ class FrameWriter:
         if run.place in self.left_out:
             return self._plain(statements, live, around)
         self.runs.append(run)
-        target = f"({', '.join(gives)},)" if gives else "()"
-        answered = f"{target}, __jm_t = __jm_t, None" if gives else "__jm_t = None" if result is None else "return __jm_t[0]"
+        answered = _answered(gives, self._let_go(statements, live, around)) if result is None else "return __jm_t[0]"
         begin, ask, test = _template(run.name, takes, answered, first)
         plain = self._plain(statements, live, around)
         seen = _statements("if __jm_t is not None: __jm_t.seen()", last, run.name)
@@ -273,6 +275,11 @@ class FrameWriter:
             plain[-1:] = [*seen, last]
         test.orelse = plain
         return [begin, ask, test]
+
+    def _let_go(self, statements: Sequence[ast.stmt], live: Live, around: _Around) -> list[str]:
+        """Names that hold something before the run, and in Python something else after it that nobody reads."""
+        read = live.after | live.leave | live.again | live.caught
+        return sorted((surely(statements) & self.names & around.ready) - read)
 
     def _plain(self, statements: Sequence[ast.stmt], live: Live, around: _Around) -> list[ast.stmt]:
         """The statements, for the time in which the section is not compiled; loops in them have sections in their bodies."""
@@ -314,6 +321,14 @@ def with_held(node: ast.FunctionDef, held: Sequence[str]) -> ast.FunctionDef:
     taken = [ast.parse(f"{name} = {HELD}.{name}").body[0] for name in held]
     made.body = [*(_at(x, node.body[0]) for x in taken), *node.body]
     return ast.fix_missing_locations(made)
+
+
+def _lets_go(statement: ast.stmt, ready: Names) -> bool:
+    """`file = None`: what the name has held ends there, before anything that follows, as with `del`."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=None)):
+            return name in ready
+    return False
 
 
 def _runs_as_written(node: ast.AST) -> bool:
@@ -379,6 +394,13 @@ class _CalleeCalls(ast.NodeTransformer):
 def _template(section: str, takes: Sequence[str], answered: str, where: ast.stmt) -> Iterator[Any]:
     text = _TEMPLATE.format(takes="".join(f"{name}, " for name in takes), answered=answered)
     return iter(_statements(text, where, section))
+
+
+def _answered(gives: Sequence[str], let_go: Sequence[str]) -> str:
+    """What is done with an answer; what the frame holds no more by then goes when it does in Python, as files and memory are."""
+    target = f"({', '.join(gives)},), " if gives else ""
+    rest = ", ".join([*let_go, "__jm_t"])
+    return f"{target}{rest} = {'__jm_t, ' if gives else ''}{', '.join(['None'] * (len(let_go) + 1))}"
 
 
 def _statements(text: str, where: ast.stmt, section: str = "") -> list[Any]:

@@ -13,7 +13,7 @@ import typing
 import warnings
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -444,3 +444,86 @@ def test_methods_are_compared_where_attributes_of_the_class_are_bound_anew() -> 
     A.scale = 5.0
     A.__call__ = lambda self, x: x * 2  # type: ignore[attr-defined]
     np.testing.assert_array_equal(called(a, X), X * 2 + 5)
+
+
+class Registered:
+    known: ClassVar[dict[int, Any]] = {}
+
+    def __new__(cls, key: int) -> Any:
+        if key not in cls.known:
+            cls.known[key] = super().__new__(cls)
+        return cls.known[key]
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+
+class Tallied:
+    made = 0
+
+    def __new__(cls) -> Any:
+        cls.made += 1
+        return super().__new__(cls)
+
+
+class Summed:
+    def __new__(cls, x: Any) -> Any:
+        made = object.__new__(cls)
+        made.sum = x.sum()
+        return made
+
+
+class Pair(collections.namedtuple("Pair", "a b")):
+    __slots__ = ()
+
+    def __new__(cls, a: Any, b: float = 2.0) -> Any:
+        return super().__new__(cls, a, b)
+
+
+class Tagged(list[Any]):
+    def __new__(cls, items: Any) -> Any:
+        made = super().__new__(cls)
+        made.tag = len(items)
+        return made
+
+
+class Doubled:
+    def __new__(cls, x: Any) -> Any:
+        return x * 2
+
+
+def registers(x: Any) -> Any:
+    a, b = Registered(1), Registered(1)
+    a.z = x[0]
+    return x, a is b, b.z, len(Registered.known)
+
+
+def counts(x: Any) -> Any:
+    for _ in range(3):
+        Tallied()
+    return x, Tallied.made
+
+
+def sums(x: Any) -> Any:
+    total = 0.0
+    for n in range(3):
+        total += Summed(x * n).sum
+    return total
+
+
+MADE: list[Callable[[Any], Any]] = [
+    *(registers, counts, sums),
+    lambda x: (Pair(x[0]).b, Pair(x[1], x[2]).a),
+    lambda x: (list(Tagged([1, 2])), Tagged([x]).tag),
+    lambda x: (Doubled(x), Doubled(3)),
+]
+
+
+@pytest.mark.parametrize("f", MADE)
+def test_new_of_the_users_is_called_at_each_call(f: Callable[[Any], Any]) -> None:
+    compiled, found = jitml.jit(f), []
+    for function in (compiled, f):
+        Registered.known.clear()
+        Tallied.made = 0
+        found.append([function(X) for _ in range(3)])
+    np.testing.assert_equal(*found)

@@ -282,3 +282,57 @@ def test_what_a_variable_holds_is_changed_or_refused(f: Callable[[Any], Any]) ->
             CHAINED.maps[0].clear()
     assert len(found) == 1 or found[0] == found[1]
     assert len(found) == 2 or f is store_in_the_first_of_a_chain
+
+
+def by_two_names(x: Any, point: Any, view: Any) -> Any:
+    point.v += 1.0
+    return x * view().v
+
+
+def one_of_two_names(x: Any, point: Any, view: Any) -> Any:
+    return x, view() is point
+
+
+@pytest.mark.parametrize("f", [by_two_names, one_of_two_names])
+@pytest.mark.parametrize("of_class", [weakref.ref, lambda point: VARIABLE.set(point) and VARIABLE.get])
+@pytest.mark.loose
+def test_an_object_that_has_another_name_is_not_seen_by_both(f: Callable[..., Any], of_class: Callable[..., Any]) -> None:
+    compiled = jitml.jit(f)
+    for _ in range(2):
+        mine, numpys = Point(), Point()
+        got = compiled(np.arange(3.0), mine, of_class(mine))
+        np.testing.assert_equal(got, f(np.arange(3.0), numpys, of_class(numpys)))
+        assert mine.v == numpys.v
+    with pytest.raises(UnsupportedError, match="also know by another name"):
+        jitml.jit(f, strict=True)(np.arange(3.0), mine, weakref.ref(mine))
+
+
+def refers(x: Any) -> Any:
+    point = Point()
+    view = weakref.ref(point)
+    point = None  # type: ignore[assignment]
+    return x, view() is None
+
+
+def keeps_weakly(x: Any) -> Any:
+    known = weakref.WeakSet[Point]()
+    for _ in range(3):
+        known.add(Point())
+    return x, len(known)
+
+
+def calls_at_the_end(x: Any) -> Any:
+    ended: list[int] = []
+    for n in range(3):
+        weakref.finalize(Point(), ended.append, n)
+    return x, ended
+
+
+@pytest.mark.parametrize("f", [refers, keeps_weakly, calls_at_the_end])
+@pytest.mark.loose
+def test_what_is_made_inside_ends_when_it_is_let_go(f: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(f)
+    for _ in range(3):
+        np.testing.assert_equal(compiled(np.arange(3.0)), f(np.arange(3.0)))
+    with pytest.raises(UnsupportedError, match="would still see objects of the jitted function that are let go in it"):
+        jitml.jit(f, strict=True)(np.arange(3.0))

@@ -27,7 +27,7 @@ from jitml.trace.environment.loads import load, observe, observe_keys, require_u
 from jitml.trace.environment.outer_names import SetNames
 from jitml.trace.environment.sets import difference
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
-from jitml.trace.host_calls.held_memory import Sealed, SealedCopies
+from jitml.trace.host_calls.held_memory import GivenObjects, Sealed, SealedCopies
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS
@@ -127,11 +127,17 @@ def _name_of_item(container: Any, name: str, key: Any) -> str:
 
 
 def check_sealed(trace: Trace) -> None:
-    """The function got copies of containers, of the user's own kinds or of objects: what it did to them would be lost."""
+    """The function got copies of containers, of the user's own kinds or of objects: what it did to them would be lost.
+
+    So would be what it did to an object by one name that it has by two.
+    """
     for sealed in trace.call[SealedCopies]:
         after, _ = flatten(sealed.copied)
         if len(after) != len(sealed.leaves) or any(a is not b for a, b in zip(after, sealed.leaves)):
             raise sealed.error
+    for given in trace.call[GivenObjects]:
+        if any(type(x) is given.kind for x in trace.outside.objects.values()):
+            raise given.error
 
 
 def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:

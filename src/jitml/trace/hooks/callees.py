@@ -13,7 +13,7 @@ import operator
 import random
 import warnings
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, MethodWrapperType, WrapperDescriptorType
+from types import BuiltinFunctionType, FunctionType, GenericAlias, MethodWrapperType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ from jitml.trace.hooks.models.formatting import written, written_text
 from jitml.trace.hooks.models.stores import Outside
 from jitml.trace.hooks.models.user_methods import is_made_up, require_attribute, users_method
 from jitml.trace.hooks.profiling import may_run_users_code
-from jitml.trace.hooks.unconverted_calls import OutsideCalls, close_lists
+from jitml.trace.hooks.unconverted_calls import WEAK, OutsideCalls, close_lists
 from jitml.trace.host_calls.effects import effect_of
 from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
 from jitml.trace.lists.sequences import Range
@@ -95,6 +95,8 @@ class Callees(OutsideCalls):
             return _dtype
         if type(function) in (operator.attrgetter, operator.methodcaller):
             return functools.partial(self._getting if type(function) is operator.attrgetter else self._method_called, function)
+        if is_one_of(function.__origin__ if type(function) is GenericAlias else function, WEAK):
+            return functools.partial(self.weakly, function)
         if type(function) not in (BuiltinFunctionType, type):
             return None
         if function in (bytearray, memoryview):

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import load
 from jitml.trace.environment.names import CalledArguments, base_of, is_made_plainly
@@ -165,6 +167,24 @@ def _remember(code: CodeType) -> None:
             _remember(constant)
 
 
+def _users_new(cls: type) -> FunctionType | None:
+    """A `__new__` of the user's, beside an `__init__` in Python or none; arrays and containers are filled in their own way."""
+    new, init = inspect.getattr_static(cls, "__new__"), inspect.getattr_static(cls, "__init__")
+    is_plain = type(cls) is type and (type(init) is FunctionType or init is vars(object)["__init__"])
+    maker = new.__func__ if isinstance(new, staticmethod) else new
+    return maker if is_plain and type(maker) is FunctionType and not is_library(maker) else None
+
+
+def _made_by(cls: type, maker: FunctionType, init: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `__new__` gives: an object that is new, or one that a class keeps."""
+    trace = active_trace().root
+    require_class(trace, cls)
+    instance = convert(maker)(cls, *args, **kwargs)
+    if isinstance(instance, cls) and type(init) is FunctionType:
+        convert(init)(instance, *args, **kwargs)
+    return instance
+
+
 def _convert_class(cls: type) -> Callable[..., Any]:
     """A class is called as ever, but its own `__init__` sees tracers, and the new object is known to be the function's own."""
     if cls.__module__ == "builtins":
@@ -173,6 +193,8 @@ def _convert_class(cls: type) -> Callable[..., Any]:
     if type(inspect.getattr_static(cls, "__del__", None)) is FunctionType:
         unsupported(f"{cls.__qualname__}.__del__ would run when the function has been traced, and not at every call")
     by_us = is_made_plainly(cls)
+    if (maker := _users_new(cls)) is not None and not issubclass(cls, np.ndarray):
+        return functools.partial(_made_by, cls, maker, init)
 
     def construct(*args: Any, **kwargs: Any) -> Any:
         trace = active_trace().root

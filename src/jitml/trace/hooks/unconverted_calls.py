@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import require_own
@@ -36,12 +37,12 @@ from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.record.containers import contents, differ, refill
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_record
-from jitml.trace.record.recording import Trace, home_of, is_users_class
+from jitml.trace.record.recording import Trace, home_of, is_users_class, unsupported
 from jitml.trace.record.user_code import as_written
 from jitml.trace.regions.drivers import made
 from jitml.trace.values.boxing import is_traced, lift
 from jitml.trace.values.reachable import called_by
-from jitml.trace.values.registry import call, has_meaning, meaning_of
+from jitml.trace.values.registry import call, full_name, has_meaning, meaning_of
 from jitml.trace.values.text import plain_key
 from jitml.trace.values.type_unions import may_be_none, require_type_known
 
@@ -52,6 +53,10 @@ _MOVERS = {
 }
 _READERS = {"get", "keys", "values", "items", "index", "count", "copy"}
 # Functions of libraries that look at classes only, or call what is converted.
+WEAK = (
+    *(weakref.ref, weakref.proxy, weakref.finalize, weakref.WeakMethod),
+    *(weakref.WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary),
+)
 _TRUSTED = {functools.reduce, dataclasses.fields, dataclasses.is_dataclass, cast, weakref.ref}
 
 
@@ -132,6 +137,13 @@ class OutsideCalls(Sighted):
                 self.effect(x)
                 refill(x, after)
         return self._result(function, box, (*arguments, *named.values()))
+
+    def weakly(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """A weak reference, if not to what the function makes: that lives as long as the trace, not until it is let go."""
+        if not is_one_of(function, WEAK[:2]) or not args or id(args[0]) not in self.trace.outside.places:
+            message = f"{full_name(function)}() would still see objects of the jitted function that are let go in it"
+            unsupported(message, "Make them outside of it.", Cause.EFFECT)
+        return self.call_outside(function, *args, **kwargs)
 
     def _result(self, function: Any, box: list[Any], given: Iterable[Any]) -> Any:
         """What a call that is not converted has given, which alone is in the list: perhaps something new."""

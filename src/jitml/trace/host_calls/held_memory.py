@@ -63,6 +63,18 @@ class SealedCopies(list[Sealed], CallPart):
     """Those of a call."""
 
 
+@dataclass(frozen=True)
+class GivenObject:
+    """A weak reference or a context variable has given an object: what is raised if one of its class has another name, too."""
+
+    kind: type
+    error: JitmlError
+
+
+class GivenObjects(list[GivenObject], CallPart):
+    """Those of a call."""
+
+
 def hold(array: np.ndarray[Any, Any], traced: TracedArray) -> None:
     """Remember that an object has the memory of an array, which is this one in the program."""
     active_trace().call[HeldMemories].append(HeldMemory(array, weakref.ref(traced.storage)))

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
-from jitml.errors import FailedCheck
+from jitml.errors import FailedCheck, UnsupportedError
 from jitml.interrupts import pass_on
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
@@ -27,6 +27,8 @@ from jitml.trace.host_calls.addresses import Constant, LentAddress, Located, Out
 from jitml.trace.host_calls.callbacks import WatchedCallback, is_built
 from jitml.trace.host_calls.held_memory import (
     LOOKED_AT,
+    GivenObject,
+    GivenObjects,
     HeldMemories,
     arrays_of,
     closed_over,
@@ -37,7 +39,7 @@ from jitml.trace.host_calls.held_memory import (
 )
 from jitml.trace.record.object_state import ObjectState, is_large, parts_of
 from jitml.trace.record.pytree import NAMESPACE, flatten, unflatten
-from jitml.trace.record.recording import active_trace, home_of, unsupported
+from jitml.trace.record.recording import active_trace, home_of, is_users_class, unsupported, user_source
 from jitml.trace.record.user_code import Call, caller
 from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import TracedArray, is_traced, lift
@@ -450,6 +452,10 @@ def handed(
     def shown(x: Any) -> Any:
         if type(x) is not Pointer:
             return x.value if type(x) is Constant else x
+        if is_users_class(x.kind) and any(issubclass(one._kind, LOOKED_AT) for one in outer):
+            message = f"{_name_of(outer[0])} gives a {x.kind.__qualname__} that the function may also know by another name"
+            error = UnsupportedError(message, source=user_source(), remedy="Pass it as an argument.")
+            active_trace().call[GivenObjects].append(GivenObject(x.kind, error))
         # Of another class than today's, nothing is at hand.
         number = next((n for n, example in enumerate(examples) if type(example) is x.kind), None)
         return TracedObject(call, x.value, None if number is None else examples.pop(number), x.kind, kept)
