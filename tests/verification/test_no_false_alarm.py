@@ -114,6 +114,19 @@ def test_sensitive_programs(name: str) -> None:
         jitted(*args)
 
 
+def the_better(x: Any, best: Any) -> Any:
+    y = x / 3
+    return {True: y, False: best}[bool(np.sum(np.exp(y) * y) <= np.dot(np.exp(y), y))]
+
+
+def test_a_path_that_rounding_decides() -> None:
+    """Compiled code takes it, and neither plain Python nor the program's graph, run by NumPy."""
+    jitted, best = checked(the_better), np.ones(1001)
+    for seed in range(12):
+        jitted(np.random.default_rng(seed).random(1001), best)
+    assert jitted.variants
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_fast_arithmetic(dtype: Any) -> None:
     checked(lambda x: (np.exp(x).sum() / x.sum(), (x * x + x).mean(), x.std()), fastmath=True)(X.astype(dtype))
