@@ -25,7 +25,7 @@ from jitml.trace.record.pytree import NAMESPACE, children, is_record, unflatten
 from jitml.trace.record.recording import Trace, unsupported
 from jitml.trace.results import Itself, Repeated
 from jitml.trace.values.boxing import TracedArray, is_traced
-from jitml.trace.values.containers import require_none_of
+from jitml.trace.values.containers import require_certain
 from jitml.trace.values.text import TracedText, plain_key
 
 _LARGE = 64  # places in a tuple that is in several places: it is made once
@@ -33,19 +33,24 @@ _MOST_ROWS = 64  # of a list that are made one by one
 _UNFINISHED = object()  # what becomes of an object is not known before its parts are
 
 
-def settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]] | None = None) -> Any:
-    """A result with what is known of it put in: the caller's own containers, and what keys of dicts are.
+class Settled(dict[int, tuple[Any, Any]]):
+    """What parts of results have become, by id; `stands`: which parts there are, by the ids of all that they may be."""
 
-    known: what containers have become that stand in several places.
-    """
-    known = {} if known is None else known
+    def __init__(self) -> None:
+        super().__init__()
+        self.stands: dict[int, Any] = {}
+
+
+def settled(trace: Trace, x: Any, known: Settled | None = None) -> Any:
+    """A result with what is known of it put in: the caller's own containers, and what keys of dicts are."""
+    known = Settled() if known is None else known
     if id(x) in trace.copies.watched:
         return Itself(trace.copies.watched[id(x)].find())
     if id(x) in trace.outside.places and is_record(x):
         return Itself(trace.outside.places[id(x)])
     if id(x) in trace.outside.places and type(x) is set:
         return Itself(trace.outside.places[id(x)])
-    require_none_of(trace.copies.watched.keys() | trace.outside.places.keys(), x)
+    require_certain(trace.copies.watched.keys() | trace.outside.places.keys(), known.stands, x)
     if id(x) not in known:
         known[id(x)] = x, _UNFINISHED  # x, so that nothing else gets its id
         known[id(x)] = x, _settled(trace, x, known)
@@ -81,7 +86,7 @@ def _as_it_is(_: list[Any]) -> None:
     """Change nothing of a list but that it holds its items."""
 
 
-def _settled(trace: Trace, x: Any, known: dict[int, tuple[Any, Any]]) -> Any:
+def _settled(trace: Trace, x: Any, known: Settled) -> Any:
     if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
         items = [(_key(trace, key), settled(trace, item, known)) for key, item in x.items()]
         if type(x) is Counter:

@@ -47,7 +47,7 @@ from jitml.trace.record.guards import Host, Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
 from jitml.trace.record.recording import Trace, activate, last_user_source, user_source
 from jitml.trace.record.user_code import about, begins_traces, stack_of, user_stack
-from jitml.trace.result_trees import apart, settled, with_rows_themselves
+from jitml.trace.result_trees import Settled, apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.returned_names import ReturnStatement
 from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
@@ -263,7 +263,7 @@ def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, resul
     changes, changed = changes_of(recording)
     require_apart((result, changed), partial(parts_of_made, recording))
     whole = with_rows_themselves((result, changed) if changes else result)
-    known: dict[int, tuple[Any, Any]] = {}
+    known = Settled()
     for n, part in enumerate(result if type(result) is tuple else ()):
         with returned.part(n):
             settled(recording, part, known)

@@ -1,4 +1,4 @@
-"""Carried containers: what of a dict or a list that a loop's body changes?  Its items are carried, as if each had a name.
+"""Carried mutable state: what of a dict, a list or an object that a loop's body changes?  Its items, as if each had a name.
 
 `CarriedContents` puts into the very object what an iteration begins with, so that everyone who has the object sees it, puts back
 what was there when a pass ends, and after the loop puts in the results. Which objects these are shows while the body is recorded.
@@ -8,7 +8,7 @@ captured.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Hashable
 from typing import Any
 
 from jitml.errors import Cause, UnsupportedError
@@ -17,11 +17,12 @@ from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.list_buffers import Probe
 from jitml.trace.carried.lists import ListName
 from jitml.trace.carried.memory import CarriedMemory, Demotable
+from jitml.trace.carried.mutable import Mutable, Tail, mutable
 from jitml.trace.carried.outer_lists import OpenList, undecided
 from jitml.trace.carried.variables import Name
 from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
-from jitml.trace.rewrite.protocol import Values
+from jitml.trace.rewrite.protocol import UNDEF, Values
 from jitml.trace.speculation.modes import OpenRegions, decisions
 from jitml.trace.values.containers import MadeInside, require_settled
 from jitml.trace.values.reachable import iterators_in
@@ -30,51 +31,35 @@ _MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is 
 
 
 @dataclass
-class _ChangedContainer:
-    """A container that was there before the loop, with a name for each item."""
+class _Changed:
+    """Something that was there before the loop, with a name for each item."""
 
-    obj: Any
-    keys: list[Any]
-    names: list[Name]
+    what: Mutable
+    names: dict[Any, Name]
 
-    def put(self, items: list[Any]) -> None:
-        if type(self.obj) is dict:
-            self.obj.clear()
-            self.obj.update(zip(self.keys, items))
-        else:
-            self.obj[:] = items
+    def begin(self, body: RegionBody, memory: CarriedMemory) -> None:
+        for name in self.names.values():
+            name.begin(body, memory)
+        self.what.put({key: name.start for key, name in self.names.items()})
 
     def restore(self) -> None:
         """It holds again what it held before the loop."""
-        self.put([name.entry for name in self.names])
+        self.what.put({key: name.kept if type(name) is ListName else name.entry for key, name in self.names.items()})
 
-    def ends(self, loop: Demotable) -> list[Any]:
-        """What it holds as the body ends."""
-        obj = self.obj
-        if (list(obj) if type(obj) is dict else list(range(len(obj)))) != self.keys:
-            if len(obj) > len(self.names) and all(item is name.start for item, name in zip(obj, self.names)):
-                _open(obj)
-            loop.demote(UnsupportedError(f"a {type(obj).__name__} gets other keys in the loop", source=user_source()))
-        return list(obj.values() if type(obj) is dict else obj)
-
-
-@dataclass
-class _Appended(_ChangedContainer):
-    """A list from outside that the body appends to, with one name for what is added."""
-
-    def put(self, items: list[Any]) -> None:
-        (self.obj.tail,) = items
-
-    def restore(self) -> None:
-        (name,) = self.names
-        self.put([name.kept])
-
-    def ends(self, loop: Demotable) -> list[Any]:
-        return [self.obj.tail]
+    def ends(self, loop: Demotable) -> Values:
+        """What it holds as the body ends, by the names of its items."""
+        items = self.what.items()
+        if [*items] != [*self.names]:
+            open_list(self.what.obj, [name.start for name in self.names.values()])
+            kind = type(self.what.obj).__name__
+            loop.demote(UnsupportedError(f"a {kind} gets or loses items or attributes in the loop", source=user_source()))
+        return {name.name: items[key] for key, name in self.names.items()}
 
 
-def _open(obj: Any) -> None:
-    """Trace anew if this is a list from outside, which a loop seems to append to: then the loop can carry what it adds."""
+def open_list(obj: Any, before: list[Any]) -> None:
+    """Trace anew if this is a list from outside, which has more than before: then a loop can carry what it adds."""
+    if type(obj) is not list or any(item is not old for item, old in zip(obj, before)):
+        return
     root, known = active_trace().root, decisions()
     watched = root.copies.watched.get(id(obj))
     if watched is None or type(watched.original) is not list or watched.name in known.closed or watched.name in known.moving:
@@ -86,32 +71,34 @@ def _open(obj: Any) -> None:
 
 
 class CarriedContents:
-    """Of all dicts and lists that the body of one loop changes."""
+    """Of all that the body of one loop changes."""
 
     def __init__(self) -> None:
-        self._all: dict[int, _ChangedContainer] = {}
-        self.is_new = False  # whether the pass has found an object that it did not begin with
+        self._all: dict[Hashable, _Changed] = {}
+        self.is_new = False  # whether the pass has found something that it did not begin with
 
     @property
     def names(self) -> list[Name]:
-        return [name for changed in self._all.values() for name in changed.names]
+        return [name for changed in self._all.values() for name in changed.names.values()]
 
     @property
-    def changed(self) -> Set[int]:
+    def changed(self) -> set[int]:
         """The objects, by id."""
-        return self._all.keys()
+        return {id(changed.what.obj) for changed in self._all.values()}
 
-    def take(self, obj: Any) -> bool:
-        """Carry an object that is about to be changed, if it is of a kind that can be."""
-        if id(obj) in self._all:
+    def take(self, what: Mutable, loop: Demotable, *, may_be_new: bool) -> bool:
+        """Carry something that is about to be changed, if that can be."""
+        if what.key in self._all:
             return True
-        if type(obj) not in (dict, list) or len(obj) > _MOST_CARRIED:
+        items = what.items() if may_be_new else {}
+        if not may_be_new or len(items) > _MOST_CARRIED:
             return False
-        items = dict(obj.items() if type(obj) is dict else enumerate(obj))
-        names = [Name(f"{type(obj).__name__} {len(self._all)}, item {key!r}", item) for key, item in items.items()]
-        for name in names:
+        if any(item is UNDEF for item in items.values()):
+            loop.demote(UnsupportedError(f"{what.text(*items)} is set in the loop, and not before", source=user_source()))
+        names = {key: Name(f"{len(self._all)}: {what.text(key)}", item) for key, item in items.items()}
+        for name in names.values():
             name.is_carried = False  # this pass has begun without it
-        self._all[id(obj)] = _ChangedContainer(obj, list(items), names)
+        self._all[what.key] = _Changed(what, names)
         self.is_new = True
         return True
 
@@ -121,23 +108,19 @@ class CarriedContents:
             obj.tail.is_inner = True
         elif id(obj) not in self._all:
             name = ListName(f"list {len(self._all)}, {obj.name},", obj.begin())
-            self._all[id(obj)] = _Appended(obj, [], [name])
-            name.begin(body, memory)
-            obj.tail = name.start
+            self._all[id(obj)] = _Changed(Tail(obj), {None: name})
+            self._all[id(obj)].begin(body, memory)
 
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
-        """What lists that are appended to need outside the body."""
-        for changed in self._all.values():
-            if type(changed) is _Appended:
-                changed.names[0].prepare(loop, is_whole=is_whole)
+        """What they need outside the body."""
+        for name in self.names:
+            name.prepare(loop, is_whole=is_whole)
 
     def begin(self, body: RegionBody, memory: CarriedMemory) -> None:
         """The objects hold what an iteration begins with."""
         self.is_new = False
         for changed in self._all.values():
-            for name in changed.names:
-                name.begin(body, memory)
-            changed.put([name.start for name in changed.names])
+            changed.begin(body, memory)
 
     def restore(self) -> None:
         """They hold again what they held before the loop."""
@@ -146,24 +129,24 @@ class CarriedContents:
 
     def ends(self, loop: Demotable) -> Values:
         """What they hold as the body ends, by the names of their items."""
-        found: dict[str, Any] = {}
-        for changed in self._all.values():
-            found.update((name.name, item) for name, item in zip(changed.names, changed.ends(loop)))
-        return found
+        return {name: item for changed in self._all.values() for name, item in changed.ends(loop).items()}
 
     def finish(self, held: dict[str, Any]) -> None:
         """After the loop they hold its results, which are taken out of what its names hold."""
         for changed in self._all.values():
-            results = [held.pop(name.name) for name in changed.names]
-            effect(changed.obj)
-            changed.put(results)
+            results = {key: held.pop(name.name) for key, name in changed.names.items()}
+            effect(changed.what.obj, changed.what)
+            changed.what.put(results)
         self._all = {}
 
 
-def effect(obj: Any) -> None:
+def effect(obj: Any, what: Mutable | None = None) -> None:
     """An object of Python's is about to be changed: once, while tracing.
 
-    In a body that is fine for what it has made, and for what its loop carries.
+    In a body that is fine for what it has made, and for what a loop carries or a branch joins.
+
+    Args:
+        what: of the object, if not all that is in it.
     """
     trace = current_trace()
     require_settled(obj)
@@ -171,12 +154,10 @@ def effect(obj: Any) -> None:
         return
     if type(obj) is OpenList:  # it sees for itself what is appended to it
         return
-    region = trace.call[OpenRegions].last
-    if region is not None and region.trace is trace and region.may_take:
-        if region.take(obj):
-            return
-    elif type(obj) is list:
-        _open(obj)
+    region, what = trace.call[OpenRegions].last, what or mutable(obj)
+    if region is not None and region.trace is trace and what is not None and region.take(what):
+        return
+    open_list(obj, [])
     undecided(obj)
 
 
@@ -223,4 +204,4 @@ def gone_through(x: Any) -> Any:
     return x
 
 
-__all__ = ["CarriedContents", "effect", "gone_through", "iterators_among", "kept"]
+__all__ = ["CarriedContents", "effect", "gone_through", "iterators_among", "kept", "open_list"]

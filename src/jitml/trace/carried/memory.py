@@ -25,6 +25,7 @@ from jitml.trace.storage.storage import Rival, Storage, leave_region
 from jitml.trace.symbolic.booleans import Truth, as_value
 from jitml.trace.values.aliases import either, faces, one_of, serials_of
 from jitml.trace.values.boxing import TracedArray, lift
+from jitml.trace.values.containers import find
 from jitml.trace.values.kinds import Kind, same
 from jitml.trace.values.optional import what_is_there
 from jitml.trace.values.unbound import parts
@@ -201,6 +202,8 @@ class CarriedMemory:
 
 
 def _storages_among(values: Iterable[Any]) -> set[Storage]:
-    """Those of arrays, also in containers."""
-    leaves = [leaf for value in values for leaf in flatten(what_is_there(parts(value)[0]))[0]]
+    """Those of arrays, also in containers and objects."""
+    values = [*values]
+    spaces = (getattr(x, "__dict__", {}).values() for x in find(values).values())
+    leaves = [leaf for x in itertools.chain(values, *spaces) for leaf in flatten(what_is_there(parts(x)[0]))[0]]
     return {leaf.storage for leaf in leaves if type(leaf) is TracedArray}

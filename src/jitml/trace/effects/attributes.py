@@ -13,7 +13,9 @@ from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn, Protocol
 
-from jitml.trace.carried.containers import kept
+from jitml.trace.carried.containers import effect, kept
+from jitml.trace.carried.mutable import OuterName
+from jitml.trace.carried.outer_lists import undecided
 from jitml.trace.environment.loads import load, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.environment.unseen_reads import UnseenReads, is_read_unseen
@@ -21,6 +23,7 @@ from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, is_users_class, unsupported
 from jitml.trace.record.user_code import user_stack
+from jitml.trace.rewrite.protocol import UNDEF
 from jitml.trace.values.boxing import TracedArray
 
 GONE = object()  # stands for an attribute that was deleted
@@ -61,7 +64,11 @@ def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool
     else:
         _require_plain(hooks, obj, name, "__set", plainly)
     key = id(obj), name
-    place = trace.outside.loaded.get((getattr, trace.outside.places[id(obj)], False, name))
+    slot = trace.outside.places[id(obj)]
+    place = trace.outside.loaded.get((getattr, slot, False, name))
+    if active_trace().is_body:
+        before = hooks.attr(obj, name) if key in trace.changes.stored or has_own(obj, name) else UNDEF
+        effect(obj, OuterName(obj, name, f"{trace.host.name(slot)}.{name}", trace.changes.stored, before))
     stored, containers = trace.changes.stored, trace.call[Loads].containers
     if key not in stored and type(value) is TracedArray and place is not None and value.slot == place:
         return  # `o.data *= 2`, which has written into the array
@@ -81,6 +88,8 @@ def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -
         hooks.convert(member.fdel)(obj)
         return
     _require_plain(hooks, obj, name, "__del", plainly)
+    if active_trace().is_body:
+        undecided(obj)
     key = id(obj), name
     if trace.changes.stored.get(key) is GONE:
         raise missing(obj, name, "__delete__")

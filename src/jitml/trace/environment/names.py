@@ -122,10 +122,10 @@ class NameHooks:
         return made
 
     def _loaded(self, name: str, slot: Slot) -> Any:
-        seen = observe(self.trace, self._value_of(name), slot, name)
+        seen = observe(self.trace, self.value_of(name), slot, name)
         return self.convert(seen) if type(seen) is FunctionType else seen
 
-    def _value_of(self, name: str) -> Any:
+    def value_of(self, name: str) -> Any:
         function = self.function
         if name in function.__code__.co_freevars:
             return (function.__closure__ or ())[function.__code__.co_freevars.index(name)].cell_contents

@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import CellType, FunctionType
 from typing import Any, NoReturn
 
+from jitml.trace.carried.mutable import OuterName
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, unsupported
@@ -36,7 +37,9 @@ class OuterNames:
             refuse(name)
         if active_trace().root is not active_trace() and not active_trace().is_body:
             refuse(name)
-        hooks.effect(_Binding())
+        if active_trace().is_body:
+            before = hooks.name(hooks.value_of(name), name)
+            hooks.effect(owner, OuterName(owner, name, name, trace.changes.stored, before))
         if id(owner) not in trace.outside.places:
             cell = hooks.cell(name) if isinstance(owner, CellType) else HostConst(owner)
             trace.outside.places[id(owner)] = trace.host.hold(cell.value, name) if isinstance(cell, HostConst) else cell
@@ -44,10 +47,6 @@ class OuterNames:
             trace.changes.spaces[id(owner)] = owner
         trace.changes.stored[id(owner), name] = value
         trace.changes.stacks[id(owner), name] = user_stack()
-
-
-class _Binding:
-    """What changes where a name is bound."""
 
 
 class SetNames:

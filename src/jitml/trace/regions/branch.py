@@ -8,16 +8,17 @@ with an exception is never merged: a `check` claims that it is not taken, and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.containers import IteratorsBefore, iterators_among
+from jitml.trace.carried.containers import IteratorsBefore, effect, iterators_among, open_list
+from jitml.trace.carried.mutable import Items, Mutable, Tail
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.recording import active_trace, refuse, user_source
-from jitml.trace.regions.join import Merge
+from jitml.trace.regions.join import Finish, Merge
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Decider, OpenRegions, RecordedRegion, Site, decisions, is_ours, site
 from jitml.trace.speculation.paths import require_not
@@ -36,7 +37,7 @@ class Side:
         self.branch = branch
         self.body = RegionBody(decider)
         self.ends: dict[str, Any] = {}
-        self.lists: dict[int, tuple[OpenList, Any]] = {}  # by id, those that it appends to, and what is new in them after it
+        self.changed: dict[Hashable, tuple[Mutable, Items]] = {}  # what it changes: what was in it before, and then at its end
 
 
 class Fork(RecordedRegion):
@@ -85,16 +86,22 @@ class Fork(RecordedRegion):
             if regions[-1] is not self:
                 decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
             regions.pop()
-            for key, (obj, before) in side.lists.items():
-                side.lists[key], obj.tail = (obj, obj.tail), before
+            for key, (what, before) in side.changed.items():
+                side.changed[key] = what, what.items()
+                what.put(before)
             side.body.suspend()
             self._open = None
             del self.trace  # which would keep arrays of before
 
-    def append_to(self, obj: OpenList) -> None:
-        """The side that is recorded is about to append to a list from outside."""
+    def take(self, what: Mutable) -> bool:
+        """The side that is recorded is about to change something."""
         assert self._open is not None
-        self._open.lists.setdefault(id(obj), (obj, obj.tail))
+        if what.key not in self._open.changed:
+            self._open.changed[what.key] = what, what.items()
+        return True
+
+    def append_to(self, obj: OpenList) -> None:
+        self.take(Tail(obj))
 
     def amend(self, error: BaseException) -> None:
         """Of an exception that is the program's own: the branch that raised it is not taken, or the program ends."""
@@ -122,15 +129,31 @@ class Fork(RecordedRegion):
         then, orelse = self.sides[True], self.sides[False]
         merge = Merge(self)
         merged = {name: merge.name(name, then.ends.get(name, UNDEF), orelse.ends.get(name, UNDEF)) for name in names}
-        lists = {key: (obj, obj.tail) for side in (then, orelse) for key, (obj, _) in side.lists.items()}
-        tails = [merge.name(kept[0].name, *(s.lists.get(key, kept)[1] for s in (then, orelse))) for key, kept in lists.items()]
+        changed = [(what, self._joined(merge, what)) for what in self._changed()]
         merge.emit(list(dict.fromkeys((*then.body.written, *orelse.body.written))))
         then.body.close()
         orelse.body.close()
         self.sides.clear()
-        for (obj, _), finish in zip(lists.values(), tails):
-            obj.tail = finish()
+        for what, items in changed:
+            effect(what.obj, what)
+            what.put({key: finish() for key, finish in items.items()})
         return {name: finish() for name, finish in merged.items()}
+
+    def _changed(self) -> Iterable[Mutable]:
+        """All that the sides change."""
+        return {key: what for side in self.sides.values() for key, (what, _) in side.changed.items()}.values()
+
+    def _joined(self, merge: Merge, what: Mutable) -> dict[Any, Finish]:
+        """What is in it after both branches, as far as one has changed that."""
+        before = what.items()
+        then, orelse = (self.sides[branch].changed.get(what.key, (what, before))[1] for branch in (True, False))
+        if [*then] != [*orelse] or any(item is UNDEF for item in (*then.values(), *orelse.values())):
+            open_list(what.obj, [*before.values()])
+            kind = type(what.obj).__name__
+            self.give_up(
+                f"a {kind} has other items or attributes after one branch on a traced condition than after the other", ""
+            )
+        return {key: merge.name(what.text(key), then[key], orelse[key]) for key in then}
 
     def is_made_here(self, leaf: TracedArray) -> bool:
         return any(leaf.storage.trace is side.body.trace for side in self.sides.values())

@@ -24,6 +24,7 @@ from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.containers import CarriedContents, IteratorsBefore, iterators_among
 from jitml.trace.carried.lists import name_of
 from jitml.trace.carried.memory import Carried, CarriedMemory
+from jitml.trace.carried.mutable import Mutable
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.carried.sizes import CarriedExtents
 from jitml.trace.carried.variables import CarriedOutcome, Name
@@ -35,7 +36,7 @@ from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import Truth
 from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
-from jitml.trace.values.containers import HandedOut, UnsettledContainers, containers, find, see_items
+from jitml.trace.values.containers import HandedOut, UnsettledContainers, containers, find
 from jitml.trace.values.kinds import same
 from jitml.trace.values.optional import what_is_there
 from jitml.trace.values.unbound import parts
@@ -71,7 +72,6 @@ class TracedLoop(RecordedRegion):
         self.is_done = False
         self.iterators: dict[int, Any] = {}
         self.ways: list[tuple[Name, Sequence[Any]]] = []
-        self.items: Values = {}  # of changed containers, as the body ends
         self.rebound: list[Name] = []  # the targets that the body has bound to something else
 
     def enter(self, names: Names, values: Values, targets: Names = (), counters: Directions = (), grows: Names = ()) -> None:
@@ -140,12 +140,8 @@ class TracedLoop(RecordedRegion):
         """With those that items of changed containers have."""
         return [*self.names, *self.contents.names]
 
-    @property
-    def may_take(self) -> bool:
-        return self.passes <= _LATEST_PASS
-
-    def take(self, obj: object) -> bool:
-        return self.contents.take(obj)
+    def take(self, what: Mutable) -> bool:
+        return self.contents.take(what, self, may_be_new=self.passes <= _LATEST_PASS)
 
     def held_before(self) -> Iterable[object]:
         return self.locals.values()
@@ -227,7 +223,8 @@ class TracedLoop(RecordedRegion):
         if self.extents.settle() or moved or self.contents.is_new:
             return True
         arrays = [(name.arrays(name.entry), name.arrays(end)) for name, end in ends if end is not UNDEF]
-        self.memory.check(arrays, [*values.values(), *(name.kept for name in self.all_names)])
+        stored = active_trace().changes.stored.values()
+        self.memory.check(arrays, [*values.values(), *stored, *(name.kept for name in self.all_names)])
         return False
 
     def _see_exchange(self, ends: list[tuple[Name, Any]]) -> None:
@@ -235,9 +232,8 @@ class TracedLoop(RecordedRegion):
 
     def _carried(self, values: Values, least: int) -> tuple[list[Carried], list[Storage], list[CarriedOutcome]]:
         """All that the loop carries. Call it in the body, at its end."""
+        values = {**values, **self.contents.ends(self)}
         self._see_containers(values, least)
-        self.items = self.contents.ends(self)
-        values = {**values, **self.items}
         outcomes = [
             name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.all_names
         ]
@@ -251,7 +247,7 @@ class TracedLoop(RecordedRegion):
 
     def _see_containers(self, values: Values, least: int) -> None:
         """What names hold as the body ends, and where it may not run, as the loop begins."""
-        names = [*self.names, *self.rebound]
+        names = [*self.all_names, *self.rebound]
         ends = [(name, what_is_there(parts(values.get(name.name, UNDEF))[0]), name.entry) for name in names]
         self.ways = [(name, [end] if least or entry is UNDEF else [end, entry]) for name, end, entry in ends if end is not UNDEF]
         changed = self.contents.changed
@@ -268,9 +264,7 @@ class TracedLoop(RecordedRegion):
         handing = HandedOut(Decider(self.site), [self.body.trace], before)
         for name, ways in self.ways:
             now = what_is_there(parts(self.held.get(name.name, UNDEF))[0])
-            handing.hand_out(name.name, now, ways, [other.entry for other in self.names if other is not name])
-        for item, end in self.items.items():
-            see_items(what_is_there(parts(self.held.get(item, UNDEF))[0]), what_is_there(parts(end)[0]))
+            handing.hand_out(name.name, now, ways, [other.entry for other in self.all_names if other is not name])
 
     def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[CarriedOutcome], names: list[Name]) -> None:
         """After the loop: storages and names hold its results."""

@@ -60,13 +60,8 @@ class RecordedRegion:
     trace: Trace  # of its body
     may_append: bool = False
 
-    @property
-    def may_take(self) -> bool:
-        """Whether it still carries further objects that its body changes."""
-        return False
-
-    def take(self, obj: object) -> bool:
-        """Carry an object of before, which is about to be changed, if it is of a kind that can be."""
+    def take(self, what: Any) -> bool:
+        """Carry, or join, something of before that is about to be changed, if that can be."""
         return False
 
     def append_to(self, obj: Any) -> None:

@@ -154,12 +154,6 @@ def _unsettled(x: Any, trace: Trace | None) -> Unsettled | None:
     return None
 
 
-def see_items(new: Any, end: Any) -> None:
-    """What a container holds after a construct may be an item of a list whose items are copied."""
-    for x, ways in containers(new, (end,)):
-        _is_item(x, ways, active_trace())
-
-
 def _is_item(x: Any, ways: Sequence[Any], trace: Trace) -> bool:
     """Whether a container stands for one that has been copied into a list: then it is known as that, too."""
     for way in ways:
@@ -177,18 +171,25 @@ def require_settled(x: Any) -> None:
         _refuse(found, "changed, or compared by `is`,")
 
 
-def require_none_of(watched: Collection[int], x: Any) -> None:
-    """Something is about to be handed to the caller, who knows containers of his own, given by id."""
+def require_certain(watched: Collection[int], stands: dict[int, Any], x: Any) -> None:
+    """Something is about to be handed to the caller: it may be none of his own containers, nor one that he gets beside it.
+
+    Args:
+        watched: his own, by id.
+        stands: what he has been handed, by the ids of all that it may be.
+    """
     waiting, seen = [x], set[int]()
     while waiting:
         one = waiting.pop()
-        found = _unsettled(one, active_trace())
-        if found is None or id(one) in seen:
+        if id(one) in seen:
             continue
         seen.add(id(one))
-        if any(id(old) in watched for old in found.olds):
+        other, found = stands.setdefault(id(one), x), _unsettled(one, active_trace())
+        if found is not None and any(id(old) in watched for old in found.olds):
             _refuse(found, "returned, or kept,")
-        waiting += found.olds  # which a construct before has left open, too
+        if other is not x and (doubtful := _unsettled(x, active_trace()) or _unsettled(other, active_trace())) is not None:
+            _refuse(doubtful, "returned, or kept, beside another one")
+        waiting += found.olds if found is not None else ()  # which a construct before has left open, too
 
 
 def refuse_shared(x: Any, decider: Decider) -> NoReturn:
@@ -206,4 +207,4 @@ def _refuse(found: Unsettled, how: str) -> NoReturn:
     found.decider.refuse(text, "Make a copy of it, or change it where it has got its name.")
 
 
-__all__ = ["HandedOut", "containers", "find", "refuse_shared", "require_none_of", "require_settled", "see_items"]
+__all__ = ["HandedOut", "containers", "find", "refuse_shared", "require_certain", "require_settled"]

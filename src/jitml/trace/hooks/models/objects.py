@@ -51,7 +51,6 @@ class ObjectModel(Model):
             require_outermost(hooks.trace, x)
         elif place_of(hooks.trace, x) is not None:
             require_outermost(hooks.trace, x)
-            effect(x)
             return Outside(hooks, x)
         if isinstance(x, list) or not home_of(type(x)).startswith("jitml."):  # x.flat[i] = v writes a traced array
             effect(x)
