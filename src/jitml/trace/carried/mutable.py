@@ -70,7 +70,7 @@ class _ListItems(Mutable):
         self.obj[:] = items.values()
 
 
-class _Attributes(Mutable):
+class _OwnAttributes(Mutable):
     """Of an object that has nothing else, and is the function's own, or a copy."""
 
     __slots__ = ()
@@ -158,7 +158,7 @@ def mutable(obj: Any) -> Mutable | None:
     if kind is list:
         return _ListItems(obj)
     if kind is SimpleNamespace or (is_users_class(kind) and all(b in _PLAIN_BASES or is_users_class(b) for b in kind.__mro__)):
-        return _Attributes(obj)
+        return _OwnAttributes(obj)
     return None
 
 
