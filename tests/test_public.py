@@ -92,6 +92,14 @@ def test_what_rounding_of_the_arguments_explains_is_no_difference() -> None:
     assert not difference(got, expected, spread_of(expected, [outcome(moved["x"])]))
 
 
+def test_printed_numbers_that_rounding_moves_are_no_difference() -> None:
+    expected, got, moved = (leaves_of({"printed": f"after 3: {x}"}) for x in (1e-13, 2e-13, 5e-13))
+    assert difference(got, expected)
+    assert not difference(got, expected, spread_of(expected, [moved]))
+    assert difference(leaves_of({"printed": "before 3: 2e-13"}), expected, spread_of(expected, [moved]))
+    assert difference(got, expected, spread_of(expected, [expected]))
+
+
 def test_methods_and_functions_are_decorated_where_they_are_named() -> None:
     module = types.ModuleType("drawn_public")
     exec("def f(x): return x\nclass A:\n    @staticmethod\n    def g(x): return x\n    def h(self, x): return x\n", vars(module))

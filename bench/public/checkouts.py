@@ -100,6 +100,8 @@ def load(path: Path, root: Path, *, only_definitions: bool = False) -> types.Mod
 
 def _is_below(module: Any, root: Path) -> bool:
     file = getattr(module, "__file__", None)
+    if file is None and isinstance(module, types.ModuleType):  # a folder that is a package without a file
+        file = next(iter(getattr(module, "__path__", ())), None)
     return isinstance(file, str) and file.startswith(f"{root}/")
 
 

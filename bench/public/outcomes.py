@@ -92,7 +92,8 @@ def _differs(got: Any, expected: Any, spread: float) -> str | None:
     if type(got) is not type(expected):
         return f"{type(got).__name__} {got!r}"[:150] + f", plain {type(expected).__name__} {expected!r}"[:150]
     if isinstance(expected, str):
-        return None if _same_text(got, expected) else _texts(got, expected)
+        is_same = _NUMBER.split(got) == _NUMBER.split(expected) if spread else _same_text(got, expected)
+        return None if is_same else _texts(got, expected)
     if not isinstance(expected, (np.ndarray, np.generic, float, complex)):
         return None if got == expected else f"{got!r}, plain {expected!r}"
     one, other = np.asarray(got), np.asarray(expected)
@@ -151,8 +152,11 @@ def spread_of(expected: Leaves, moved: list[Leaves]) -> dict[str, float] | None:
                 return None
             if isinstance(value, (np.ndarray, np.generic, float, complex)):
                 away = distance(np.asarray(new), np.asarray(value))
+            elif isinstance(value, str):  # infinite: any number may stand in it
+                found[where] = max(found.get(where, 0.0), 0.0 if _same_text(new, value) else np.inf)
+                continue
             else:
-                away = 0.0 if new == value or isinstance(value, str) else np.inf
+                away = 0.0 if new == value else np.inf
             if away == np.inf:
                 return None
             found[where] = max(found.get(where, 0.0), away)
