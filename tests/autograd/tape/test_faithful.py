@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from optree import tree_leaves
 
 import jitml
 from jitml import DerivativeError, custom_jvp, custom_vjp, grad, jvp, value_and_grad, vjp, vmap
+from jitml.autograd.tape.tape import SlotKind, Tape
 
 pytestmark = pytest.mark.loose
 
@@ -207,6 +210,18 @@ def test_what_is_refused_is_not_lost_where_it_is_handled(f: Any, tape: Any) -> N
     with pytest.raises(DerivativeError, match=f"test_faithful.py:[0-9]+ in {f.__name__}"):
         tape(lambda: grad(f)(x3))
     np.testing.assert_array_equal(DATA, before)
+
+
+def test_threads_give_values_different_places() -> None:
+    made, kind = Tape(), SlotKind((), np.dtype(float), is_array=False)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            slots = [slot for part in pool.map(lambda _: [made.new(kind) for _ in range(5000)], range(4)) for slot in part]
+    finally:
+        sys.setswitchinterval(before)
+    assert len({*slots}) == len(slots) == len(made.kinds)
 
 
 def test_what_is_left_of_an_iterator_goes_on(tape: Any) -> None:

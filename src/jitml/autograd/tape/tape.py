@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from typing import Any
 from weakref import ref
 
@@ -130,7 +131,8 @@ class Tape:
     """
 
     entries: list[Entry] = field(default_factory=list)
-    kinds: list[SlotKind] = field(default_factory=list)
+    kinds: dict[int, SlotKind] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
     values: list[ref[Any]] = field(default_factory=list)
     keeps_all: bool = False
     depth: int = 0
@@ -140,8 +142,9 @@ class Tape:
     refusal: DerivativeError | None = None  # what has been refused: whoever handles it goes on as the function never does
 
     def new(self, kind: SlotKind) -> int:
-        self.kinds.append(kind)
-        return len(self.kinds) - 1
+        number = next(self.numbers)  # the function may have threads of its own
+        self.kinds[number] = kind
+        return number
 
     def remembered(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What an array from outside is now: its owner may write it at any time."""
