@@ -185,7 +185,7 @@ def test_processes_that_write_the_same_files_read_whole_ones(tmp_path: Path) -> 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other conventions")
 def test_the_folder_is_the_one_for_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "")
+    monkeypatch.setenv("HOME", "relative")
     assert user_cache_folder() is None
     monkeypatch.setenv("HOME", "/home/somebody")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")

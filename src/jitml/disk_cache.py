@@ -44,7 +44,7 @@ def user_cache_folder() -> Path | None:
         home = Path.home()
     except RuntimeError:
         return None
-    if not home.is_absolute():  # HOME is empty, say
+    if not home.is_absolute():  # HOME is a relative path
         return None
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "jitml" / "Cache"
