@@ -445,7 +445,8 @@ class Jit(FunctionAttributes):
 
     def __repr__(self) -> str:
         count = len(self.variants)
-        return f"<jit {name_of(self.function)}, {count} variant{'' if count == 1 else 's'}>"
+        plainly = ", runs as Python for now" if self._plainly is not None else ""
+        return f"<jit {name_of(self.function)}, {count} variant{'' if count == 1 else 's'}{plainly}>"
 
 
 def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:

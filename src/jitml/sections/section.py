@@ -91,13 +91,19 @@ class Section:
         self._held: tuple[int, ...] = ()
         self._holder: Callable[..., Any] = tuple
         self._refused, self._dropped = refused, dropped
-        self.state = "not run often enough"
+        self._state = ""
         self.contest = Contest()
         self.rent = Rent()
         self.calls = 0
         self._next_look = FIRST_LOOK
         self._lock = lock()
         self.cell = CellType(self._rent if CONFIG.trial else self._buy)
+
+    @property
+    def state(self) -> str:
+        """What has become of it, to be read."""
+        rent = self.rent
+        return self._state or f"{in_us(rent.spent)} as Python so far, to be compiled when it is {in_us(rent.price)}"
 
     @property
     def seconds(self) -> float:
@@ -125,7 +131,7 @@ class Section:
         answer = self._compile(args)
         if self.cell.cell_contents in (self._rent, self._buy):  # it has not been refused
             self._go_on(self._try if CONFIG.trial else self._on)
-            self.state = "on trial" if CONFIG.trial else "compiled"
+            self._state = "on trial" if CONFIG.trial else "compiled"
         return answer
 
     def _hold(self, args: Sequence[Any]) -> None:
@@ -239,7 +245,7 @@ class Section:
     def _decide(self) -> None:
         if self.contest.is_won is None:
             return
-        self.state = f"compiled: {self.contest}"
+        self._state = f"compiled: {self.contest}"
         if self.contest.is_won:
             self._go_on(self._on)
         else:
@@ -253,7 +259,7 @@ class Section:
             self._go_on(self._try)
 
     def _turn_off(self, state: str) -> None:
-        self.state = state
+        self._state = state
         self._go_on(None)
 
     def _refuse(self, error: BaseException) -> Callable[..., Any] | None:
