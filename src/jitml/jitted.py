@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from time import perf_counter
@@ -15,11 +16,12 @@ from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, ours
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
-from jitml.dispatch.renting import PURSE, PlainTurn, Rent, left_alone
+from jitml.dispatch.renting import PURSE, PlainTurn, Rent, Unpaid, left_alone
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.timing import resting
 from jitml.dispatch.variants import Tries, Variants
 from jitml.errors import (
+    Cause,
     CompilerError,
     FailedCheck,
     LoweringError,
@@ -100,13 +102,13 @@ class Jit(FunctionAttributes):
         self._is_renting = is_timed is None and CONFIG.trial
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
+        self._limits = NO_LIMITS if options.strict else LIMITS
         self._specializer = Specializer(
             function,
             self._variants,
             made,
             dynamic=options.dynamic,
             host_calls=options.host_calls,
-            limits=NO_LIMITS if options.strict else LIMITS,
         )
         self._statics = static_names(function, options)
         self._plainly: Callable[..., Any] | None = None  # what answers calls for a while
@@ -142,6 +144,9 @@ class Jit(FunctionAttributes):
             branch = failure
         except FailedCheck:
             pass
+        except Unpaid:
+            if not self._variants:
+                self._rent_out(args, kwargs)
         except SourceNotFound as error:
             self._is_unread, self._is_special, why = True, True, error.message
         except StarvedError as error:
@@ -267,20 +272,39 @@ class Jit(FunctionAttributes):
 
         def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
             require_compiler()
-            call, began, is_made = CallArguments(key, args, kwargs, leaves), perf_counter(), False
-            try:
-                made = contained(partial(self._specializer.make, call, self._compile, others, tries))
-                is_made = True
-                return made
-            finally:
-                is_guess = self._is_guess or bool(self._variants) or not is_made
-                self._rent.bought(perf_counter() - began, is_guess=is_guess)
+            call = CallArguments(key, args, kwargs, leaves)
+            return self._bought(partial(self._specializer.make, call, self._compile, others, tries))
 
         result = self._variants.make(key, leaves, make, Tries())
         if self.splits.wake():
             self._is_special = bool(self.splits)
         self._rest()
         return result
+
+    def _bought(self, make: Callable[[], Variant]) -> Variant:
+        """A variant. One that may be for nothing may cost about as much as plain Python has.
+
+        Raises:
+            Unpaid: it would cost more.
+        """
+        rent, is_guess = self._rent, self._is_guess or bool(self._variants)
+        most = rent.most if is_guess and CONFIG.trial and not self.options.strict else math.inf
+        self._specializer.limits = limits = self._limits.within(most)
+        is_made = is_unpaid = False
+        began = perf_counter()
+        try:
+            variant = contained(make)
+            is_made = True
+            return variant
+        except UnsupportedError as error:
+            is_unpaid = limits != self._limits and error.cause in (Cause.UNROLLED, Cause.SLOW)
+            if not is_unpaid:
+                raise
+            raise Unpaid from None
+        finally:
+            rent.bought(perf_counter() - began, is_guess=is_guess or not is_made, is_made=is_made)
+            if is_unpaid:
+                rent.price = 2 * most
 
     def _is_due(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether to compile another program; the first one at once, unless that is likely to be for nothing."""
@@ -290,10 +314,14 @@ class Jit(FunctionAttributes):
         is_guess = is_inside() or PURSE.is_empty or is_driver(self.function, args, kwargs)
         if self.options.strict or not is_guess or rent.is_due():
             return True
-        self._is_special = True
-        if not has_loop(self.function) or not self.splits.rented(rent, args, kwargs):
-            self._leave_alone(rent.paid)
+        self._rent_out(args, kwargs)
         return False
+
+    def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""
+        self._is_special = True
+        if not has_loop(self.function) or not self.splits.rented(self._rent, args, kwargs):
+            self._leave_alone(self._rent.paid)
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
         if not self._variants:  # later calls do not pay for it

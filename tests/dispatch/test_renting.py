@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.renting import FEW, PURSE, SHARE, USUAL, PlainTurn, Purse, Rent
+from jitml.dispatch.renting import FEW, PURSE, SHARE, STARTUP, USUAL, PlainTurn, Purse, Rent
 from jitml.sections.drivers import is_driver
 from sections.forced_breaks import trials
 
@@ -31,7 +31,7 @@ def test_a_purse_is_a_share_of_the_time_that_has_passed() -> None:
     clock = Clock()
     purse = Purse(clock)
     assert not purse.affords(0.1)
-    clock.now = 0.1 / SHARE + 1e-6
+    clock.now = (STARTUP + 0.1) / SHARE + 1e-6
     assert purse.affords(0.1)
     purse.spent = 0.05
     assert not purse.affords(0.1)
@@ -51,7 +51,7 @@ def test_rent_is_due_when_as_much_has_been_paid_as_a_compilation_takes() -> None
     rent.paid(USUAL)
     assert rent.is_due()
     assert not rent.is_due(2.0)
-    rent.bought(0.3, is_guess=False)
+    rent.bought(0.3, is_guess=False, is_made=True)
     rent.paid(0.2)
     assert not rent.is_due()
     rent.paid(0.2)
@@ -69,9 +69,10 @@ def test_what_is_small_is_known_after_a_few_turns() -> None:
 
 def test_guesses_alone_are_paid_for_out_of_the_purse() -> None:
     before = PURSE.spent
-    Rent().bought(1.0, is_guess=False)
+    Rent().bought(1.0, is_guess=False, is_made=True)
     assert PURSE.spent == before
-    Rent().bought(1.0, is_guess=True)
+    assert PURSE.startup == 0.0
+    Rent().bought(1.0, is_guess=True, is_made=False)
     assert PURSE.spent == before + 1.0
     PURSE.spent = before
 
@@ -158,3 +159,26 @@ def test_what_cannot_be_compiled_whole_stays_split_when_its_rent_was_due() -> No
     for calls in range(2, 6):
         assert jitted() == 40 * calls
     assert shown == [*range(40)] * 5
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_a_guess_may_cost_no_more_than_plain_python_has() -> None:
+    """Its price is known only when it has been traced for as long as it has run."""
+
+    def main() -> float:
+        total = 0.0
+        for n in range(30):
+            for m in range(30):
+                total += [n, m][n % 2] * np.sqrt(n + m)
+        return total
+
+    expected = main()
+    jitted = jitml.jit(main)
+    jitted()
+    prices = []
+    for _ in range(8):
+        jitted._rent.spent = jitted._rent.price
+        assert jitted() == expected
+        prices.append(jitted._rent.price)
+    assert any(4 * USUAL <= price < 4.5 * USUAL for price in prices)  # twice what it may have cost: twice what was paid

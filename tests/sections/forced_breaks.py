@@ -20,14 +20,14 @@ from jitml.sections.split import SplitFunction
 @contextmanager
 def trials(are_made: bool = True) -> Iterator[None]:
     """What is compiled is timed against plain Python, as it is for users whose process has run for long."""
-    before, spent = CONFIG.trial, PURSE.spent
+    before, spent, startup = CONFIG.trial, PURSE.spent, PURSE.startup
     object.__setattr__(CONFIG, "trial", are_made)
-    PURSE.spent = -1e6  # seconds
+    PURSE.spent, PURSE.startup = -1e6, 0.0  # seconds
     try:
         yield
     finally:
         object.__setattr__(CONFIG, "trial", before)
-        PURSE.spent = spent
+        PURSE.spent, PURSE.startup = spent, startup
 
 
 def no_trials() -> AbstractContextManager[None]:

@@ -15,6 +15,7 @@ from jitml.ir.execute.debug_nans import as_python
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
+STARTUP = 0.3  # seconds more for the first one, which brings the compiler
 SHARE = 0.1  # of the time that has passed, which may be spent on what may be for nothing
 SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
 _BRIEF, _STRIDE = 5e-5, 15  # seconds of a call after which so many are not timed
@@ -31,9 +32,10 @@ class Purse:
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock, self._began = clock, clock()
         self.spent = 0.0  # on all of them, and on what could not be compiled
+        self.startup = STARTUP  # until there has been one
 
     def affords(self, seconds: float) -> bool:
-        return self.spent + seconds <= SHARE * (self._clock() - self._began)
+        return self.spent + seconds + self.startup <= SHARE * (self._clock() - self._began)
 
     @property
     def is_empty(self) -> bool:
@@ -41,6 +43,10 @@ class Purse:
 
 
 PURSE = Purse()
+
+
+class Unpaid(Exception):
+    """A program is too dear for what plain Python has cost so far."""
 
 
 class PlainTurn:
@@ -89,17 +95,24 @@ class Rent:
             times: as dear as usual, since so many programs have been of no use to later calls.
         """
         price = self.price * times
-        return self.spent >= price and PURSE.affords(price)
+        return self.spent >= price + PURSE.startup and PURSE.affords(price)
+
+    @property
+    def most(self) -> float:
+        """Seconds that a compilation may take now."""
+        return max(USUAL, 2 * self.spent)
 
     @property
     def is_small(self) -> bool:
         """Whether what runs here is known to be too small to be worth anything."""
         return self.turns == FEW and self.spent < FEW * SMALL
 
-    def bought(self, seconds: float, *, is_guess: bool) -> None:
+    def bought(self, seconds: float, *, is_guess: bool, is_made: bool) -> None:
         """So long it has taken to compile, or to find out that it cannot be compiled."""
         if is_guess:
             PURSE.spent += seconds
+        if is_made:
+            PURSE.startup = 0.0
         self.compiling += seconds
         self.price, self.spent = min(max(seconds, USUAL), MOST), 0.0
 
@@ -137,4 +150,4 @@ def left_alone(
     return called
 
 
-__all__ = ["FEW", "PURSE", "USUAL", "PlainTurn", "Purse", "Rent", "left_alone"]
+__all__ = ["FEW", "PURSE", "USUAL", "PlainTurn", "Purse", "Rent", "Unpaid", "left_alone"]

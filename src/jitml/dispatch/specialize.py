@@ -109,7 +109,7 @@ class Specializer:
         limits: TraceLimits = NO_LIMITS,
     ) -> None:
         self._function, self._variants, self._made = function, variants, made
-        self._dynamic, self._host_calls, self._limits = dynamic, host_calls, limits
+        self._dynamic, self._host_calls, self.limits = dynamic, host_calls, limits
         self._closed: dict[Hashable, Closed] = {}
         self._exchanged: dict[Hashable, set[str]] = {}  # numbers and objects from outside that are others in each call
         self._fixed: dict[Hashable, set[str]] = {}  # those of them that have to be known
@@ -200,10 +200,10 @@ class Specializer:
                     *(self._function, call.args, call.kwargs, key),
                     host_calls=self._host_calls,
                     rooted=True,
-                    limits=self._limits,
+                    limits=self.limits,
                     exchanged=exchanged,
                 )
-            if (error := too_large(traced, self._limits)) is not None:
+            if (error := too_large(traced, self.limits)) is not None:
                 raise error
             return traced
         except (ShapeError, DTypeError, LentMemory) as error:

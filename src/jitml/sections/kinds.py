@@ -103,7 +103,7 @@ class Splits:
         """Whether a split answers calls of this kind until the rent of the whole is due."""
         split = self._add(args, kwargs)
         if split is not None:
-            split.rent = rent
+            split.rent, split.is_asleep = rent, False
         return split is not None
 
     def wake(self) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jitml.config import CONFIG
 from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.renting import FEW, PlainTurn, Rent
+from jitml.dispatch.renting import FEW, PlainTurn, Rent, Unpaid
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
@@ -129,7 +129,7 @@ class Section:
             if self.compiled is None:
                 self._hold(args)
         answer = self._compile(args)
-        if self.cell.cell_contents in (self._rent, self._buy):  # it has not been refused
+        if self._compiled().variants and self.cell.cell_contents in (self._rent, self._buy):  # it has not been refused
             self._go_on(self._try if CONFIG.trial else self._on)
             self._state = "on trial" if CONFIG.trial else "compiled"
         return answer
@@ -162,6 +162,8 @@ class Section:
             answer = self._compiled().answer(self._given(args), {})
         except FailedCheck:
             pass
+        except Unpaid:
+            return PlainTurn(self._rented)
         except (Untraced, JitmlError) as error:
             refusal = error
         if refusal is None:

@@ -9,12 +9,13 @@ so that a loop whose end is in sight may go on to it, if all of it is within the
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Hashable
 from time import thread_time
 
 from jitml.errors import Cause, Source, UnsupportedError, UserFrame
-from jitml.records import dataclass, field
+from jitml.records import dataclass, field, replace
 from jitml.trace.record.user_code import Instruction, frame_of, instructions, user_stack
 
 _MOST = 0.5  # of what is too much: the loop that has brought as much is to blame, and no statement
@@ -38,9 +39,17 @@ class TraceLimits:
     seconds: float | None = None
     tracing: float | None = None
 
+    def within(self, seconds: float) -> TraceLimits:
+        """Limits of a program that may take so long to trace, and so long to compile."""
+        return replace(self, seconds=_least(self.seconds, seconds), tracing=_least(self.tracing, seconds))
+
     @property
     def are_tight(self) -> bool:
         return self != NO_LIMITS
+
+
+def _least(limit: float | None, seconds: float) -> float | None:
+    return limit if seconds == math.inf or (limit is not None and limit <= seconds) else seconds
 
 
 NO_LIMITS = TraceLimits()
