@@ -18,7 +18,7 @@ from jitml.errors import (
     UnsupportedError,
 )
 from jitml.interrupts import uninterrupted
-from jitml.jitted import Jit, resumed
+from jitml.jitted import Jit
 from jitml.options import (
     Options,
     device_choice,
@@ -26,6 +26,7 @@ from jitml.options import (
     fastmath_flags,
     host_calls_allowed,
     name_of,
+    resumed,
     several,
     strictness,
     thread_count,

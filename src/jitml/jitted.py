@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
@@ -40,11 +39,7 @@ from jitml.forks import lock
 from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import as_python, runs_as_python
-from jitml.options import (
-    Options,
-    name_of,
-    static_names,
-)
+from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.records import replace
 from jitml.sections.callees import HotCallees
 from jitml.sections.drivers import has_loop, is_driver
@@ -54,7 +49,7 @@ from jitml.sections.requirements import LIMITS, require_no_calls
 from jitml.sections.section import MOST_VARIANTS
 from jitml.sections.split import SplitFunction
 from jitml.trace.asynchronous import is_aside
-from jitml.trace.environment.arguments import Static, require_countable
+from jitml.trace.environment.arguments import marked, require_countable
 from jitml.trace.environment.pickling import reduced
 from jitml.trace.environment.transformed import FunctionAttributes
 from jitml.trace.hooks.convert import convert
@@ -245,7 +240,7 @@ class Jit(FunctionAttributes):
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._statics:
-            args, kwargs = self._mark_static(args, kwargs)
+            args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
         key, leaves = _plain(args, kwargs) if kwargs else (len(args), args)
         result = self._variants.call(key, leaves)
         return result if result is not MISS else self._call_slowly(key, args, kwargs)
@@ -287,7 +282,8 @@ class Jit(FunctionAttributes):
         Raises:
             Unpaid: it would cost more.
         """
-        rent, is_guess = self._rent, self._is_guess or bool(self._variants)
+        rent = self._rent
+        is_guess = self._is_guess or bool(self._variants) or rent.spent > 0
         most = rent.most if is_guess and CONFIG.trial and not self.options.strict else math.inf
         self._specializer.limits = limits = self._limits.within(most)
         is_made = is_unpaid = False
@@ -424,7 +420,7 @@ class Jit(FunctionAttributes):
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
-            args, kwargs = self._mark_static(args, kwargs)
+            args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
         args, kwargs = ours(args, kwargs)
         leaves, spec = self._taken_apart(args, kwargs)
         if is_nested(spec):
@@ -452,22 +448,6 @@ class Jit(FunctionAttributes):
         self.splits.clear()
         self._is_unread, self._plainly, self._is_special = False, None, bool(self.splits)
 
-    def _mark_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        positions, names = self._statics or ((), ())
-        args = tuple(self._static(a, n) if n in positions else a for n, a in enumerate(args))
-        return args, {name: self._static(value, name) if name in names else value for name, value in kwargs.items()}
-
-    def _static(self, value: Any, place: int | str) -> Static:
-        try:
-            hash(value)
-        except TypeError:
-            name = place if isinstance(place, str) else [*inspect.signature(self.function).parameters][place]
-            raise TypeError(
-                f"{name} of {name_of(self.function)} is a static argument, and a {type(value).__qualname__} could change unseen: "
-                "it has no hash. Pass a tuple of numbers, say, or do not declare it static."
-            ) from None
-        return Static(value)
-
     def __reduce__(self) -> Any:
         return reduced(self, Jit, self.function, self.options)
 
@@ -482,20 +462,6 @@ def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Seq
     if not kwargs:
         return len(args), args
     return (len(args), *kwargs), (*args, *kwargs.values())
-
-
-def resumed(function: Callable[..., Any]) -> str:
-    """What a function is that goes on where it has stopped; empty for others."""
-    inspected: dict[str, Callable[[object], bool]] = {
-        "a generator": inspect.isgeneratorfunction,
-        "a coroutine": inspect.iscoroutinefunction,
-        "an async generator": inspect.isasyncgenfunction,
-    }
-    return next((what for what, holds in inspected.items() if holds(function)), "")
-
-
-def is_resumed(function: Callable[..., Any]) -> bool:
-    return bool(resumed(function))
 
 
 def _section(options: Options, function: FunctionType, is_exact: bool, rent: Rent) -> Jit:
@@ -517,4 +483,4 @@ def _callees(options: Options) -> HotCallees:
     return HotCallees(partial(_callee, options))
 
 
-__all__ = ["Jit", "resumed"]
+__all__ = ["Jit"]

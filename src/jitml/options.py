@@ -95,5 +95,19 @@ def host_calls_allowed(choice: str) -> bool:
     return choice == "allow"
 
 
+def resumed(function: Callable[..., Any]) -> str:
+    """What a function is that goes on where it has stopped; empty for others."""
+    inspected: dict[str, Callable[[object], bool]] = {
+        "a generator": inspect.isgeneratorfunction,
+        "a coroutine": inspect.iscoroutinefunction,
+        "an async generator": inspect.isasyncgenfunction,
+    }
+    return next((what for what, holds in inspected.items() if holds(function)), "")
+
+
+def is_resumed(function: Callable[..., Any]) -> bool:
+    return bool(resumed(function))
+
+
 def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", function))

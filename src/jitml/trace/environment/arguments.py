@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
 from types import FunctionType, MethodType
@@ -271,3 +271,36 @@ def check_containers(given: Any, got: Any, tracers: Sequence[Any], spec: optree.
             source=user_source(),
             remedy="Return the new container instead. Writing into an array it holds, as in params['w'] -= g, is fine.",
         )
+
+
+def marked(
+    function: Callable[..., Any],
+    called: str,
+    statics: tuple[Collection[int], Collection[str]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, static ones as such.
+
+    Args:
+        called: the function's name, to be told.
+        statics: positions and names of these.
+
+    Raises:
+        TypeError: one of them has no hash.
+    """
+    positions, names = statics
+    args = tuple(_static(function, called, x, n) if n in positions else x for n, x in enumerate(args))
+    return args, {name: _static(function, called, x, name) if name in names else x for name, x in kwargs.items()}
+
+
+def _static(function: Callable[..., Any], called: str, value: Any, place: int | str) -> Static:
+    try:
+        hash(value)
+    except TypeError:
+        name = place if isinstance(place, str) else [*inspect.signature(function).parameters][place]
+        raise TypeError(
+            f"{name} of {called} is a static argument, and a {type(value).__qualname__} could change unseen: "
+            "it has no hash. Pass a tuple of numbers, say, or do not declare it static."
+        ) from None
+    return Static(value)
