@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.errors import UncompiledWarning
+from jitml.errors import UncompiledWarning, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 
@@ -112,7 +112,17 @@ def _printed(x: Any, n: int) -> Any:
         print(error, repr(error), [error])
 
 
-@pytest.mark.parametrize("f", [_looked_up, _by_text, _deleted, _removed, _raised, _printed])
+TEXTS = [_looked_up, _by_text, _deleted, _removed, _raised, _printed]
+
+
+@pytest.mark.parametrize("f", TEXTS)
+def test_texts_of_computed_exceptions_are_refused(f: Callable[..., Any]) -> None:
+    with pytest.raises(UnsupportedError, match="Error is written into a text"):
+        jitml.jit(f, verify="never")(np.arange(3.0), 0)
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("f", TEXTS)
 def test_texts(f: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
     compiled = jitml.jit(f, verify="never")
     for n in (0, 1, 5):

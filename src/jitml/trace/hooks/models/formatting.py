@@ -13,6 +13,7 @@ from jitml.trace.environment.loads import with_items
 from jitml.trace.environment.tracked_copies import entries
 from jitml.trace.hooks.models.user_methods import users_method
 from jitml.trace.record.guards import IMMUTABLE
+from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import home_of, unsupported
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.text import TracedText, text
@@ -37,9 +38,10 @@ def written(x: Any, around: tuple[int, ...] = ()) -> Any:
     if not any(users_method(kind, name) for name in _WRITES):
         if kind in _CONTAINERS or (issubclass(kind, tuple) and hasattr(x, "_make")):
             return with_items(x, [(key, written(part, (*around, id(x)))) for key, part in entries(x)])
-        if isinstance(x, BaseException):
-            written(x.args, (*around, id(x)))
-        if isinstance(x, _CONSTANT) or home_of(kind).startswith("jitml."):
+        is_computed = isinstance(x, BaseException) and any(
+            is_traced(leaf) or type(leaf) is TracedText for leaf in flatten(x.args)[0]
+        )
+        if not is_computed and (isinstance(x, _CONSTANT) or home_of(kind).startswith("jitml.")):
             return x
     unsupported(f"a {kind.__qualname__} is written into a text", "Write the numbers, arrays and texts that it holds.")
 
