@@ -16,7 +16,7 @@ from jitml.errors import NoDeviceError
 
 def test_facts_are_told() -> None:
     facts = inventory.gpu_facts()
-    assert {"GPU packages", "GPU libraries", "GPU compiler", "disassembler", "GPU cache"} <= facts.keys()
+    assert {"GPU packages", "GPU libraries", "GPU compiler", "disassembler", "disk cache"} <= facts.keys()
     assert ("GPU 0" in facts) == (device_count() > 0)
     assert all("\n" not in fact for fact in facts.values())
     if not device_count():

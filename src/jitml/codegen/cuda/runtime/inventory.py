@@ -50,7 +50,7 @@ def print_facts() -> None:
     facts = {"GPU packages": _packages(), "GPU libraries": _libraries()}
     facts["GPU compiler"] = _told(lambda: f"NVRTC {'.'.join(map(str, nvrtc_version()))} for {', '.join(known_archs())}")
     facts["disassembler"] = _told(nvdisasm)
-    facts["GPU cache"] = _cache()
+    facts["disk cache"] = _cache()
     print(json.dumps(facts | _devices()))
 
 
