@@ -20,7 +20,7 @@ from jitml.trace.record.user_code import Instruction, frame_of, instructions, us
 
 _MOST = 0.5  # of what is too much: the loop that has brought as much is to blame, and no statement
 _MUCH = 0.25  # the same of a statement; where none has, they are cut in the middle
-IN_SIGHT = 3  # times the seconds of tracing
+IN_SIGHT = 2  # times the seconds of tracing
 
 
 @dataclass(frozen=True)
