@@ -9,6 +9,7 @@ CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is fast
 SLOW = 1.5  # times what plain Python takes: two turns are enough to know
 FIRST_LOOK = 1024  # calls after which both are timed again
 FAILED = 8  # answers in a row that plain Python had to give in place of compiled code (it warns, say): then that is of no use
+FAILED_AT_FIRST = 3  # the same of code that has never answered
 LOST = 3  # contests that are lost before compiled code which has won one is dropped
 
 
@@ -23,6 +24,7 @@ class Contest:
         self._plain = _Turns()
         self._lost = 0
         self._failed = 0
+        self._answered = False
         self._has_won = False
         self.is_won: bool | None = None
 
@@ -42,7 +44,8 @@ class Contest:
     @property
     def never_answers(self) -> bool:
         """Whether compiled code has lost because plain Python had to answer after it."""
-        return self._failed >= FAILED
+        has_answered = self._has_won or self._compiled.count or self._answered
+        return self._failed >= (FAILED if has_answered else FAILED_AT_FIRST)
 
     def compiled_took(self, seconds: float) -> None:
         self._failed = 0
@@ -57,6 +60,7 @@ class Contest:
 
     def compiled_answered(self) -> None:
         """The same, but that nobody has looked at the clock."""
+        self._answered = True
         if self._failed:
             self._failed = 0
 
