@@ -13,8 +13,8 @@ from tests.errors.test_messages import OURS
 from tests.numpy.test_host_calls import REFUSED as HOST_CALLS
 from tests.trace.environment.test_live_views import REFUSED as LIVE
 from tests.trace.environment.test_understood import REFUSED as UNDERSTOOD
-from tests.trace.host_calls.test_callbacks import REFUSED as CALLBACKS
-from tests.trace.host_calls.test_made_objects import REFUSED as MADE
+from tests.trace.host_calls.test_callbacks import PROGRAMS as CALLBACKS
+from tests.trace.host_calls.test_made_objects import PROGRAMS as MADE
 from tests.trace.host_calls.test_made_objects import X as POINTS
 
 import jitml
@@ -34,7 +34,7 @@ CASES: dict[str, Case] = {
     **{f"live: {what}": (f, _some) for what, f in LIVE.items()},
     **{f"understood: {what}": (f, lambda make=make: (make(), np.ones(3))) for what, (f, make, _) in UNDERSTOOD.items()},
     **{f"callbacks: {f.__name__}": (f, _some) for f in CALLBACKS},
-    **{f"made: {what}": (f, lambda: (POINTS,)) for what, (f, _) in MADE.items()},
+    **{f"made: {f.__name__}": (f, lambda: (POINTS,)) for f in MADE},
 }
 # What is traced is a transform of jitml's, and no function with statements.
 CASES = {what: case for what, case in CASES.items() if type(case[0]) is FunctionType}

@@ -25,7 +25,7 @@ from jitml.ir.execute.in_place import in_place
 from jitml.ir.execute.to_python import Run, straight
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
-from jitml.ir.ops.host import MADE, generator_at, postpone, postponing
+from jitml.ir.ops.host import generator_at, postpone, postponing
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
@@ -98,8 +98,7 @@ def _undone_if_it_fails(generators: Sequence[Any], run: Callable[..., T], *args:
         for g in generators
     ]
     try:
-        with MADE.keeping_objects():
-            result, effects = postponing(run, *args)
+        result, effects = postponing(run, *args)
     except Exception:
         for function in restore:
             function()

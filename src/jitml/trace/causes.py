@@ -47,8 +47,6 @@ _ROOMS = {
     "trace/host_calls": Cause.LIBRARY,
     "trace/host_calls/effects": Cause.EFFECT,
     "trace/host_calls/generators": Cause.RANDOM,
-    "trace/host_calls/objects": Cause.OBJECT,
-    "trace/host_calls/staleness": Cause.EFFECT,
     "trace/lists": Cause.CONTROL,
     "trace/lists/row_aliasing": Cause.ALIAS,
     "trace/lists/sequences": Cause.ITERATOR,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 from collections import Counter, deque
 from typing import Any
 
@@ -18,7 +17,6 @@ import optree
 
 from jitml.trace.effects.made_objects import Made, is_made_instance, made_of
 from jitml.trace.environment.sets import MadeSet
-from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.escape_analysis import require_untraced_rest
 from jitml.trace.record.pytree import NAMESPACE, children, is_record, unflatten
@@ -99,9 +97,6 @@ def _settled(trace: Trace, x: Any, known: Settled) -> Any:
         return made
     if type(x) in (set, frozenset):
         return MadeSet(type(x), [settled(trace, _key(trace, member), known) for member in x])
-    is_known = any(x is known for known in trace.outside.objects.values())
-    if type(x) is functools.partial and type(getattr(x.func, "__self__", None)) is TracedObject and not is_known:
-        unsupported("the function returns, or keeps, a method of an object that is taken at run time", "Return the object.")
     parts, spec = children(x)
     if not parts and spec.is_leaf():
         return made_of(trace, x, lambda part: settled(trace, part, known))

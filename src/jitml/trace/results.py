@@ -22,7 +22,6 @@ from jitml.ir.graph import Graph, Value
 from jitml.records import dataclass, field
 from jitml.trace.environment.understood import is_librarys_code
 from jitml.trace.host_calls.generators import TracedGenerator
-from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.record.escape_analysis import require_untraced
 from jitml.trace.record.guards import IMMUTABLE, Slot
 from jitml.trace.record.pytree import flatten
@@ -324,7 +323,7 @@ def _describe_object(recording: Trace, leaf: Any) -> Result:
     if isinstance(leaf, _CONSTANTS) or is_librarys_code(leaf):
         require_untraced(leaf, what)
         return FixedResult(leaf)
-    kind: Any = leaf.__class__ if type(leaf) is TracedObject else type(leaf)
+    kind: Any = type(leaf)
     raise UnsupportedError(
         f"{what} a {f'{kind.__module__}.'.removeprefix('builtins.')}{kind.__qualname__}, which cannot be compiled",
         source=user_source(),

@@ -34,11 +34,9 @@ from jitml.trace.environment.arguments import check_containers, enter_all, param
 from jitml.trace.environment.loads import require_all_different
 from jitml.trace.environment.overlap import enter_part, see_parts
 from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, find_line, unchanged
+from jitml.trace.environment.unseen_reads import require_unread
 from jitml.trace.hooks.convert import convert
-from jitml.trace.host_calls.callbacks import require_never_changed
-from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.host_calls.rules import HostCallRules
-from jitml.trace.host_calls.staleness import GivenCalls, require_as_given, require_unread
 from jitml.trace.lists.row_aliasing import require_apart
 from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.record.device_arrays import ProgramDevice
@@ -274,9 +272,7 @@ def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, resul
     outputs: list[Value] = []
     results = describe(recording, leaves, outputs, partial(returned.leaf, recording, specs, changes))
     host = recording.host
-    require_never_changed(recording)
     require_all_different(recording)
-    require_as_given(recording, recording.call[GivenCalls])
     mutated = [(slot, storage) for slot, _, storage in recording.call[LiftedArrays].written()]
     aliases: dict[int, int] = {}
     for slot, storage in mutated:
@@ -302,7 +298,7 @@ def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, resul
 
 def _is_concrete_array(x: Any) -> bool:
     kind: Any = type(x)
-    return (isinstance(x, np.ndarray) and not is_traced(x) and kind is not TracedObject) or kind is Array
+    return (isinstance(x, np.ndarray) and not is_traced(x)) or kind is Array
 
 
 def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]]) -> None:

@@ -28,8 +28,8 @@ def why_not(graph: Graph) -> str:
             return f"it calls {function.name}, which others see"
         if function.name.rpartition(".")[2] in _WRITERS:
             return f"it calls {function.name}, which writes a file"
-        is_objects = function.objects or function.makes or function.draws
-        if not is_objects and function.name.partition(".")[0].partition("(")[0] not in _COMPUTING:
+        is_draw = function.makes or function.draws
+        if not is_draw and function.name.partition(".")[0].partition("(")[0] not in _COMPUTING:
             return f"it calls {function.name}, which may do something that happens once"
     if {"call", "log"} & {*np.geterr().values()}:
         return "np.errstate tells a function of the user's about floating-point errors"

@@ -14,7 +14,12 @@ import jitml
 Array = np.ndarray[Any, Any]
 
 
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+OF_SCIPY = {"sobol", "halton", "sobol_forwards_in_branch"}  # whose objects are breaks
+
+
+@pytest.mark.parametrize(
+    "f", [pytest.param(f, id=f.__name__, marks=pytest.mark.loose if f.__name__ in OF_SCIPY else ()) for f in PROGRAMS]
+)
 def test_as_in_python(f: Callable[[Array], Any]) -> None:
     compiled = jitml.jit(f)
     for x in [np.array([-1.0, 2.0, 3.0, 4.0]), np.array([1.0, 2.0, 3.0, 4.0]), np.array([-1.0, 2.0, 3.0, 5.0])]:

@@ -206,11 +206,6 @@ def views(o: Any, x: Any) -> Any:
     return table.values(), table.keys(), types.MappingProxyType(table), table
 
 
-def of_a_library(o: Any, x: Any) -> Any:
-    tree = scipy.spatial.KDTree([[0.0, 1.0], [2.0, 0.0]])
-    return tree, [tree], scipy.stats.norm(2, 1), tree.n
-
-
 def queues(o: Any, x: Any) -> Any:
     waiting: Any = queue.Queue()
     waiting.put(x[0])
@@ -219,6 +214,11 @@ def queues(o: Any, x: Any) -> Any:
     by_size.put(2)
     by_size.put(1)
     return waiting, by_size
+
+
+def of_a_library(o: Any, x: Any) -> Any:
+    tree = scipy.spatial.KDTree([[0.0, 1.0], [2.0, 0.0]])
+    return tree, [tree], scipy.stats.norm(2, 1), tree.n
 
 
 SPECIAL = [of_itself, kept_functions]

@@ -177,7 +177,12 @@ def as_before() -> Any:
         sys.argv.pop()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+# Objects that are asked at each call are breaks.
+ASKED = {"a variable", "its method", "in a loop", "of another type", "a text", "what is weakly held", "what is gone"}
+LOOSE = pytest.mark.loose, pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LOOSE if name in ASKED else ()) for name in PROGRAMS])
 def test_what_it_shows_is_what_is_there(name: str) -> None:
     function, change = PROGRAMS[name]
     compiled = jitml.jit(function)
@@ -187,6 +192,8 @@ def test_what_it_shows_is_what_is_there(name: str) -> None:
     np.testing.assert_array_equal(compiled(X), function(X))
 
 
+@pytest.mark.loose
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
 @pytest.mark.parametrize("function", [counting, set_back, counting_in_a_loop, counting_by_numpys_numbers])
 def test_a_variable_is_set_once_in_each_call(function: Callable[..., Any]) -> None:
     def three_calls(f: Callable[..., Any]) -> list[Any]:
@@ -235,6 +242,8 @@ def set_and_read(x: Any) -> Any:
     return before, VARIABLE.get(), x
 
 
+@pytest.mark.loose
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
 def test_a_context_variable_is_set_and_read_in_order() -> None:
     compiled = jitml.jit(set_and_read, verify="never")
     for _ in range(2):
@@ -266,6 +275,7 @@ def store_in_the_first_of_a_chain(x: Any) -> Any:
     return x
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("f", [grow_what_is_held, write_what_is_held, read_what_is_held, store_in_the_first_of_a_chain])
 @pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")  # where it is written, Python does it
 def test_what_a_variable_holds_is_changed_or_refused(f: Callable[[Any], Any]) -> None:
@@ -303,7 +313,7 @@ def test_an_object_that_has_another_name_is_not_seen_by_both(f: Callable[..., An
         got = compiled(np.arange(3.0), mine, of_class(mine))
         np.testing.assert_equal(got, f(np.arange(3.0), numpys, of_class(numpys)))
         assert mine.v == numpys.v
-    with pytest.raises(UnsupportedError, match="also know by another name"):
+    with pytest.raises(UnsupportedError, match=r"view, a weakref\.ReferenceType, is asked for its __call__"):
         jitml.jit(f, strict=True)(np.arange(3.0), mine, weakref.ref(mine))
 
 

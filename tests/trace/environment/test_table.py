@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.integrate
-import scipy.interpolate
 import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
 import scipy.stats
 
 import jitml
@@ -52,8 +52,8 @@ def times(k: float) -> Callable[[Any], Any]:
     return lambda v: v * k
 
 
-def spline(k: float) -> Any:
-    return scipy.interpolate.CubicSpline(np.arange(4.0), [0, k, 0, 1])
+def sparse(k: float) -> Any:
+    return scipy.sparse.csr_array(np.diag([k, 2 * k]))
 
 
 EXAMPLES: dict[Way, Example] = {
@@ -94,9 +94,9 @@ EXAMPLES: dict[Way, Example] = {
         make=lambda k: np.polynomial.Polynomial([1.0, k]), read=lambda v, x: v(x), changed=lambda v, x: v.coef.fill(x[0] * 5),
         state=lambda v: v.coef.tolist(), copied=lambda v, x: copy.copy(v)(x), handed=lambda v, x: (v * 2)(x),
     ),
-    Way.RUN_TIME: Example(
-        make=spline, read=lambda v, x: v(x), changed=lambda v, x: v.extend(spline(2.0).c[:, :1], [4.0]), state=lambda v: v.x.size,
-        copied=lambda v, x: copy.copy(v)(x), handed=lambda v, x: scipy.integrate.quad(v, 0, 1)[0] * x,
+    Way.OPAQUE: Example(
+        make=sparse, read=lambda v, x: v.data * x, changed=lambda v, x: v.setdiag(x[0]), state=lambda v: v.data.tolist(),
+        copied=lambda v, x: copy.copy(v).data * x, handed=lambda v, x: scipy.sparse.linalg.norm(v) * x,
     ),
 }  # fmt: skip
 

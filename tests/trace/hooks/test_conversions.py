@@ -138,7 +138,6 @@ CASES: dict[str, Callable[..., Any]] = {
     "axes": lambda x: np.ones((2, 3, 4, 5)).sum(axis=(0, PLACE)),
     "roll": lambda x: np.roll(x, PLACE),
     "repeat": lambda x: x.repeat(PLACE),
-    "take": lambda x: x.take(PLACE),
     "hex": lambda x: x * int(hex(PLACE), 16),
     "bin": lambda x: x * len(bin(PLACE)),
     "chr": lambda x: x * ord(chr(PLACE)),
@@ -150,7 +149,6 @@ CASES: dict[str, Callable[..., Any]] = {
     "pack": lambda x: x * sum(struct.pack("i", PLACE)),
     "round": lambda x: x * round(1.23456, PLACE),
     "sqrt": lambda x: x * math.sqrt(MONEY),
-    "float": lambda x: x * np.float64(MONEY),
     "list": lambda x: np.array(list(SEVERAL)),
     "filter": lambda x: x * len(list(filter(None, [SEVERAL, 1]))),
     "Counter": lambda x: x * len(Counter(SEVERAL)),
@@ -163,6 +161,22 @@ CASES: dict[str, Callable[..., Any]] = {
     "times": lambda x: x[:2] * POINTS,
     "set": lambda x: (x.__setitem__(slice(0, 2), POINTS), x)[1],
 }
+
+
+BREAKS: list[Callable[[Any], Any]] = [
+    lambda x: x.take(PLACE) + 1,
+    lambda x: x.take([PLACE, 0]) + 1,
+    lambda x: x * np.float64(MONEY),
+]
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("function", BREAKS)
+def test_what_numpy_asks_of_an_object_is_a_break(function: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(function)
+    for at in (1, 2, 3, 2):
+        PLACE.at = MONEY.at = at
+        np.testing.assert_array_equal(compiled(np.arange(1.0, 6.0)), function(np.arange(1.0, 6.0)))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -198,8 +212,6 @@ class Numbers(list):  # type: ignore[type-arg]
 
 GENERATOR = np.random.default_rng(7)
 OF_ARGUMENTS: dict[str, Callable[..., Any]] = {
-    "take": lambda o, x: x.take(o),
-    "take several": lambda o, x: x.take([o, 0]),
     "repeat": lambda o, x: x.repeat(o),
     "item": lambda o, x: x.item(o),
     "clip": lambda o, x: x.clip(operator.index(o)),

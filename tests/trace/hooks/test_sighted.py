@@ -9,7 +9,6 @@ import gc
 import operator
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -106,20 +105,6 @@ class Told(metaclass=Printing):
 def test_what_prints_out_of_sight_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"print\(\) would run only once"):
         jitml.jit(lambda x: x * Told())(np.ones(2))
-
-
-def test_what_a_host_call_calls_back_runs_at_each_call() -> None:
-    from scipy.optimize import brentq
-
-    def f(t: float, costs: Any) -> Any:
-        return t - STATE.v / 2 + 0.0 * time.perf_counter()
-
-    @jitml.jit
-    def root(x: Any) -> Any:
-        return x * brentq(f, 0.0, 5.0, args=(COSTS,))
-
-    for STATE.v in (1, 2, 3):
-        np.testing.assert_allclose(root(np.ones(2)), STATE.v / 2 * np.ones(2))
 
 
 def test_a_profiler_written_in_c_goes_on_afterwards() -> None:

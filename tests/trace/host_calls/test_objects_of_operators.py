@@ -11,6 +11,8 @@ import scipy.sparse
 
 import jitml
 
+pytestmark = [pytest.mark.loose, pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")]
+
 
 def _product() -> Any:
     return scipy.sparse.eye(3, format="csr") * 5

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
-import scipy.stats
 
 import jitml
 
@@ -58,18 +56,6 @@ def default(x: Any) -> Any:
     if x.max() > 1:
         g = lambda v, k=x.sum(): v + k  # noqa: B008, E731
     return g(x)
-
-
-def librarys(x: Any) -> Any:
-    if x.max() > 1:
-        g = scipy.sparse.diags([float(x.max())] * 3).tocsc()
-    return g.toarray()
-
-
-def polynomial(x: Any) -> Any:
-    if x.max() > 1:
-        g = np.poly1d([1, int(x[0])])
-    return g(2)
 
 
 def iterator(x: Any) -> Any:
@@ -143,7 +129,7 @@ def branch_of_loop(x: Any) -> Any:
 
 
 FUNCTIONS = [
-    getter, partial_of_number, own_object, bound_method, default, librarys, polynomial, iterator, method_of_dict, exception,
+    getter, partial_of_number, own_object, bound_method, default, iterator, method_of_dict, exception,
     namespace, inner_class, in_containers, in_nested_branches, last_of_loop, last_of_while, branch_of_loop,
 ]  # fmt: skip
 
@@ -203,17 +189,6 @@ def test_a_list_from_outside_is_itself_after_a_branch_and_a_loop(f: Callable[...
     fast = jitml.jit(f, verify="never")
     for _ in range(2):
         assert fast(np.arange(3))[0] is HOLDER.kept
-
-
-def test_a_method_of_an_object_of_a_library_is_not_returned() -> None:
-    frozen = scipy.stats.norm(1.0)
-    for f in (lambda x: (x, frozen.cdf), lambda x: [{"a": frozen.cdf}, x]):
-        try:
-            found = jitml.jit(f, verify="never")(np.ones(2))
-        except jitml.UnsupportedError as error:
-            assert "a method of an object" in str(error)
-        else:
-            assert repr(found) == repr(f(np.ones(2)))
 
 
 def in_a_group(x: Any) -> Any:

@@ -1,9 +1,6 @@
-"""Hidden dependences: which integers hide what is differentiated?
+"""Hidden dependences: which integers hide what is differentiated?  Bits of varying floats.
 
-Bits of varying floats, and addresses of objects that host calls make of them.
-
-Integers have no tangents. What becomes a float again of these, as the `x` of an optimizer's result does, would have the slope 0
-without a word, and is refused.
+Integers have no tangents. What becomes a float again of these would have the slope 0 without a word, and is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ ON_HOST = (
     "Write it with functions that are compiled (docs/supported.md), give it a derivative by jitml.custom_jvp or"
     " custom_vjp, or stop_gradient its arguments. docs/derivatives.md lists functions that run in NumPy and have one."
 )
-_HOST = (ops.host_call, ops.draw)
 Flags = Sequence[tuple[bool, bool]]  # of values: whether they vary, and whether they hide what does
 
 
@@ -37,8 +33,6 @@ def note_hidden(node: Node, varying: Collection[Value], hidden: set[Value]) -> N
     """
     if node.bodies or node.op is ops.checkpoint:
         hidden.update(_hidden_by_graphs(node, varying, hidden))
-    elif node.op in _HOST:
-        _note_on_host(node, varying, hidden)
     elif node.op is ops.bits and node.inputs[0] in varying:
         hidden.update(node.outputs)
     elif hidden and not hidden.isdisjoint(node.inputs):
@@ -49,22 +43,6 @@ def note_hidden(node: Node, varying: Collection[Value], hidden: set[Value]) -> N
                 remedy="Compute it with functions of floats, or stop_gradient the array before its bits are taken.",
             )
         hidden.update(v for v in node.outputs if is_integer(v.dtype))
-
-
-def _note_on_host(node: Node, varying: Collection[Value], hidden: set[Value]) -> None:
-    """Of an object that is made of what varies, integers and truths may be asked, as the `simplices` of a triangulation are."""
-    function = node.params["function"]
-    is_of_objects = not hidden.isdisjoint(node.inputs)
-    if is_of_objects and any(is_inexact(v.dtype) for v in node.outputs):
-        raise DerivativeError(
-            f"{function.name} runs in NumPy and has no derivative; its object is made of what is differentiated",
-            source=node.source,
-            remedy=ON_HOST,
-        )
-    if is_of_objects or any(v in varying for v in node.inputs):
-        hidden.update(node.inputs[n] for n in function.objects)  # which may keep it from now on
-        if function.makes:
-            hidden.update(v for v in node.outputs if is_integer(v.dtype))
 
 
 def _hidden_by_graphs(node: Node, varying: Collection[Value], hidden: set[Value]) -> list[Value]:
@@ -104,5 +82,5 @@ def _inside(graph: Graph, first: int, flags: Flags) -> tuple[Flags, Flags]:
 
 
 def _may_hide(graph: Graph) -> bool:
-    """Whether a graph takes bits, or calls the host."""
-    return any(node.op is ops.bits or node.op in _HOST or any(map(_may_hide, node.graphs.values())) for node in graph.nodes)
+    """Whether a graph takes bits."""
+    return any(node.op is ops.bits or any(map(_may_hide, node.graphs.values())) for node in graph.nodes)

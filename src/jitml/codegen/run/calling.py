@@ -7,7 +7,6 @@ generators that are locked, floating-point errors, effects that wait until the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
@@ -83,8 +82,6 @@ class ProgramCall:
             self._run = Drawing(self._run, needs.generators, locks=not functions)
         if postpones:
             self._run = partial(_run_then_show, self._run)
-        if any(f.objects for f in functions):  # which may be context variables
-            self._run = partial(_run_or_restore, self._run)
 
     def __call__(self, *args: Any) -> list[Array]:
         try:
@@ -133,25 +130,3 @@ def _run_then_show(run: Callable[..., Any], *args: Any) -> Any:
         for effect in effects:
             postpone(effect)
     return result
-
-
-def _run_or_restore(run: Callable[..., Any], *args: Any) -> Any:
-    """Run a program; if it fails, context variables are as before, since the plain function sets them as well."""
-    before, failed = copy_context(), True
-    try:
-        result = run(*args)
-        failed = has_failed(result)
-        return result
-    finally:
-        if failed:
-            _restore(before)
-
-
-def _restore(before: Context) -> None:
-    for variable, value in copy_context().items():
-        try:
-            found = before[variable] if variable in before else Context().run(variable.get)
-        except LookupError:  # it has no default, and nothing can be unset
-            continue
-        if found is not value:
-            variable.set(found)

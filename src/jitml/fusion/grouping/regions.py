@@ -169,9 +169,9 @@ def carried_operands(node: Node) -> frozenset[Value]:
 
 
 def acts(node: Node) -> bool:
-    """Whether a node prints, draws or asks an object, inside of it, too: those that do run in the order of the graph."""
+    """Whether a node prints or draws, inside of it, too: those that do run in the order of the graph."""
     functions = (inner.params["function"] for inner in node.walk() if inner.op in (ops.host_call, ops.draw))
-    return any(f.postpones or f.draws or f.objects for f in functions)  # a context variable may be set in between
+    return any(f.postpones or f.draws for f in functions)
 
 
 def known_trips(node: Node, makers: Mapping[Value, Node]) -> int | None:

@@ -44,9 +44,8 @@ class HostFunction:
     results: tuple[Aval, ...]
     arguments: tuple[Any, ...] | None = field(default=None, repr=False, kw_only=True)
     draws: bool = False  # from the generator whose address is the first operand
-    makes: bool = False  # objects that live until the program ends, generators say
+    makes: bool = False  # a generator that lives until the program ends
     postpones: bool = False  # what others see, until the call has succeeded
-    objects: tuple[int, ...] = ()  # which operands are addresses of objects
     fills: bool = False  # takes `out=`, the arrays that are to hold its results
     serial: int = field(default_factory=lambda: next(_serial))
 
@@ -133,28 +132,10 @@ preserve(lambda: _POSTPONED.effects, _set_effects)
 
 
 class _MadeByThread(threading.local):
-    """What running programs have made, by thread: nothing else knows of it but by its address."""
+    """Generators that running programs have made, by thread: nothing else knows of them but by their addresses."""
 
     def __init__(self) -> None:
         self.generators: list[object] = []
-        self._objects: dict[int, object] = {}
-
-    def keep(self, x: object) -> int:
-        """An object's address, under which it is found until the block ends that keeps what is made."""
-        self._objects[id(x)] = x
-        return id(x)
-
-    def at(self, address: int) -> Any:
-        return self._objects[address]
-
-    @contextmanager
-    def keeping_objects(self) -> Iterator[None]:
-        before = set(self._objects)
-        try:
-            yield
-        finally:
-            for address in self._objects.keys() - before:
-                del self._objects[address]
 
 
 MADE = _MadeByThread()
@@ -166,8 +147,7 @@ def keeping_made() -> Iterator[None]:
     """What is made inside the block lives until its end."""
     mark = len(MADE.generators)
     try:
-        with MADE.keeping_objects():
-            yield
+        yield
     finally:
         del MADE.generators[mark:]
 

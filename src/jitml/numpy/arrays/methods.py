@@ -16,7 +16,6 @@ from jitml.numpy.arrays.reshaping import complete_shape, reshaped, same
 from jitml.numpy.support.arguments import astype as converted
 from jitml.numpy.support.arguments import not_compiled, one_element, reshape_value, value_of, without_imaginary
 from jitml.trace.host_calls.array_ownership import own_arrays
-from jitml.trace.host_calls.held_memory import read_only
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.recording import active_trace, unsupported
@@ -91,7 +90,9 @@ def _of_buffer(buffer: Any, dtype: np.dtype[Any], count: int, offset: int) -> An
         return box.pop()
     options = (place, HostConst(dtype), HostConst(count), HostConst(offset))
     slot = trace.host.compute(np.frombuffer, options, f"np.frombuffer({trace.host.name(place)})")
-    return read_only(lift(box[0], slot)[...])
+    result: TracedArray = lift(box[0], slot)[...]
+    result.writeable, result.storage.of_object = False, True  # what is written there would be lost
+    return result
 
 
 @implements(np.ndarray.copy)

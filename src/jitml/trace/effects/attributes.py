@@ -113,8 +113,7 @@ def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly:
     is_slot = isinstance(member, MemberDescriptorType)
     is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
     is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.outside.loaded
-    is_lent = what == "__del" and id(obj) in trace.outside.lent
-    if not is_plain or (is_described and not is_slot) or is_read or is_lent:
+    if not is_plain or (is_described and not is_slot) or is_read:
         refuse_write(hooks.trace, obj)
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from operator import getitem
 from typing import Any
 
-from jitml.errors import UnsupportedError, UserFrame
+from jitml.errors import JitmlError, UnsupportedError, UserFrame
 from jitml.records import dataclass
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import GONE
@@ -27,10 +27,10 @@ from jitml.trace.environment.loads import load, observe, observe_keys, require_u
 from jitml.trace.environment.outer_names import SetNames
 from jitml.trace.environment.sets import difference
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
-from jitml.trace.host_calls.held_memory import GivenObjects, Sealed, SealedCopies
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import flatten, is_own_kind, is_record
 from jitml.trace.record.recording import Trace, user_source
 from jitml.trace.record.state import TrackedContainer
@@ -40,6 +40,19 @@ from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.text import plain_key
 
 _INSTEAD = "Return the new value instead."
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A copy of a container that the function may not change: what is raised if it does, and the copy's leaves."""
+
+    error: JitmlError
+    copied: object
+    leaves: Sequence[object]
+
+
+class SealedCopies(list[Sealed], CallPart):
+    """Those of a call."""
 
 
 @dataclass(frozen=True)
@@ -127,17 +140,11 @@ def _name_of_item(container: Any, name: str, key: Any) -> str:
 
 
 def check_sealed(trace: Trace) -> None:
-    """The function got copies of containers, of the user's own kinds or of objects: what it did to them would be lost.
-
-    So would be what it did to an object by one name that it has by two.
-    """
+    """The function got copies of containers, of the user's own kinds: what it did to them would be lost."""
     for sealed in trace.call[SealedCopies]:
         after, _ = flatten(sealed.copied)
         if len(after) != len(sealed.leaves) or any(a is not b for a, b in zip(after, sealed.leaves)):
             raise sealed.error
-    for given in trace.call[GivenObjects]:
-        if any(type(x) is given.kind for x in trace.outside.objects.values()):
-            raise given.error
 
 
 def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:

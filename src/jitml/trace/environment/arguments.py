@@ -208,7 +208,7 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is
     if kind in (str, bytes, type(...)) or isinstance(leaf, (np.dtype, Enum, range, *IMMUTABLE)):
         require_value(recording, slot, leaf)
         return leaf
-    if kind in (bytearray, memoryview) or (makes_array(leaf) and way_of(leaf) not in (Way.RUN_TIME, Way.COMPARED)):
+    if kind in (bytearray, memoryview) or (makes_array(leaf) and way_of(leaf) not in (Way.OPAQUE, Way.COMPARED)):
         raise UnsupportedError(
             f"argument {name} is a {kind.__qualname__}, which is not supported",
             source=user_source(),

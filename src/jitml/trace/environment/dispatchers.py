@@ -1,6 +1,6 @@
 """Dispatchers and caches: what do functions give whose answers others decide?
 
-Dispatchers, caches, unknown libraries: the host program asks them.
+Dispatchers, caches, libraries that are traced through: the host program asks them.
 
 A dispatcher chooses by the class of its first argument, among functions that may be registered later. A cache answers with what
 it has kept, which is computed again once it is cleared; a library as somebody has set it up. These two are asked before the
@@ -21,15 +21,14 @@ from jitml.trace.environment.loads import is_number, number_stand_in, observe_ar
 from jitml.trace.environment.pending import require_shown
 from jitml.trace.environment.process_state import looks_at_process
 from jitml.trace.environment.understood import PLAIN, Way, is_iterator, way_of
-from jitml.trace.host_calls.callbacks import is_converted_inside
-from jitml.trace.host_calls.library_state import home_package, unchanging
-from jitml.trace.host_calls.objects import TracedObject, original_of
 from jitml.trace.record.guards import HostConst, Slot
-from jitml.trace.record.libraries import is_library
+from jitml.trace.record.libraries import is_library, is_traced_through
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.record.recording import Trace, outside_trace, unsupported
+from jitml.trace.record.user_code import is_converted_inside
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.opaque_objects import is_opaque, original_of
 from jitml.trace.values.registry import full_name, has_meaning, uncached
 
 _DISPATCHER: Any = functools.singledispatch(lambda x: x)
@@ -112,8 +111,8 @@ def _known(x: Any) -> Any:
 
 
 def is_foreign(function: Any) -> bool:
-    """Whether a function may look at what others change, or change that: one of a library of which nothing is known."""
-    return not isinstance(function, type) and (bool(home_package(function)) or looks_at_process(function))
+    """Whether a function may look at what others change: at the process, or at what a library has been told."""
+    return not isinstance(function, type) and (is_traced_through(uncached(function)) or looks_at_process(function))
 
 
 def of_library(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -149,7 +148,7 @@ def host_step(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[s
     text = f"{function.__name__}({', '.join('...' for _ in leaves)})"
     try:
         with outside_trace():
-            value = unchanging(function, functools.partial(call, *given))
+            value = call(*given)
     except JitmlError:
         raise
     except Exception as error:  # which the function may handle
@@ -166,7 +165,7 @@ def _operand(trace: Trace, x: Any) -> Slot | HostConst | None:
         return HostConst(x)
     if id(x) in trace.outside.places:
         return trace.outside.places[id(x)]
-    return HostConst(x) if type(x) is not TracedObject and not is_traced(x) and way_of(x) is Way.ITSELF else None
+    return HostConst(x) if not is_opaque(x) and not is_traced(x) and way_of(x) is Way.ITSELF else None
 
 
 class _StructuredCall:

@@ -15,9 +15,8 @@ import decimal
 import functools
 import gc
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from decimal import Decimal
-from itertools import islice
 from operator import getitem
 from types import MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
@@ -32,10 +31,7 @@ from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form, require_value
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, met, slots_of, watch_copy
 from jitml.trace.environment.understood import PLAIN, Way, is_iterator, is_view, way_of
-from jitml.trace.host_calls.addresses import OuterObject
-from jitml.trace.host_calls.call import call_on_host
 from jitml.trace.host_calls.generators import TracedGenerator, from_outside
-from jitml.trace.host_calls.objects import TracedObject, method_of, original_of
 from jitml.trace.record.containers import kind_of_container, to_count, to_list, to_load
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.object_state import HEAP_TYPE
@@ -45,6 +41,7 @@ from jitml.trace.record.state import LentObject
 from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import is_traced, lift, scalar
 from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.opaque_objects import is_opaque, opaque, original_of
 
 _MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
 _MOST_GUARDED = 256  # items of a list from outside: those of longer ones are read as they are used
@@ -80,11 +77,11 @@ def load(trace: Trace, function: Callable[..., Any], base: Slot | HostConst, key
 
 def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
-    if is_traced(value) or type(value) in (TracedGenerator, TracedObject):
+    if is_traced(value) or type(value) is TracedGenerator or is_opaque(value):
         return value
     way = way_of(value)
-    if way is Way.COMPARED and name in trace.call[Decisions].apart_from:
-        way = Way.RUN_TIME
+    if way is Way.PARTS and is_method_of_opaque(value):
+        way = Way.OPAQUE
     if way not in (Way.ARRAY, Way.GENERATOR, Way.VALUE):
         trace.call[Loads].met[id(value)] += 1
     match way:
@@ -104,7 +101,7 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         case Way.PARTS:  # one for each place, so that it is known as that when it is returned
             known = trace.outside.objects.get(slot)
             return known if type(known) is type(value) else observe_parts(trace, value, slot, name)
-        case Way.RUN_TIME:
+        case Way.OPAQUE:
             return lend(trace, value, slot, name)
     if is_record(value) and (known := met(trace, value)) is not None:  # among the arguments: its copy is changed
         trace.host.require_identity(known.find(), slot, True)
@@ -175,8 +172,6 @@ def _bound(method: Any, function: Any, owner: Any) -> Any:
         return method
     if owner is method.__self__:
         return method if function is None else MethodType(function, owner)
-    if type(owner) is TracedObject:
-        return method_of(owner, method.__name__)
     return getattr(owner, method.__name__) if function is None else MethodType(function, owner)
 
 
@@ -190,7 +185,7 @@ def _get_behind(view: Any, _: None) -> Any:
 
 
 def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
-    """An object that the program has as it is in each call: what is asked of it is asked then."""
+    """An object of a library's: the function sees which one it is in each call, and what it keeps in attributes."""
     if is_iterator(value):
         unsupported(
             f"{name} is a {type(value).__qualname__} from outside, which goes forward as it is read: by tracing once more",
@@ -201,11 +196,7 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.host.require_identity(known.slot, slot, True)
         return known.seen
     trace.host.require_type(slot, type(value))
-    address = TracedNumber(trace, trace.host.compute(id, (slot,), f"id({name})"), id(value))
-    items = functools.partial(_items_of, trace, value, slot, name)
-    length = functools.partial(_length_of, trace, value, slot, name)
-    attribute = functools.partial(_attribute_of, trace, slot, name)
-    seen = TracedObject(call_on_host, None, value, type(value), (), OuterObject(value, slot, address, items, length, attribute))
+    seen = opaque(value, slot)
     _compare(trace, seen, slot)
     trace.outside.lent[id(value)] = LentObject(slot, seen)
     trace.outside.places[id(value)] = trace.outside.places[id(seen)] = slot
@@ -214,29 +205,10 @@ def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     return seen
 
 
-def _items_of(trace: Trace, value: Any, slot: Slot, name: str) -> Iterator[Any]:
-    """What there is to go through in an object that is taken at run time, as a list that the host program makes."""
-    items = iter(value)
-    if items is value:
-        unsupported(f"{name} goes forward as it is read: by tracing once more", "Make it a list before.")
-    found = list(islice(items, _MOST_ITEMS + 1))
-    text = f"list({name})"
-    place = load(trace, _listed, slot, None, text)
-    require_keys(trace, found, place, text)
-    return iter([observe_changing(trace, x, load(trace, getitem, place, n, f"{text}[{n}]"), text) for n, x in enumerate(found)])
-
-
-def _attribute_of(trace: Trace, slot: Slot, name: str, attribute: str) -> Slot:
-    return load(trace, getattr, slot, attribute, f"{name}.{attribute}")
-
-
-def _length_of(trace: Trace, value: Any, slot: Slot, name: str) -> int:
-    trace.host.require(trace.host.compute(len, (slot,), f"len({name})"), len(value))
-    return len(value)
-
-
-def _listed(x: Any, _: None) -> list[Any]:
-    return list(x)
+def is_method_of_opaque(value: Any) -> bool:
+    """Whether this is a method of an object of a library's."""
+    owner = getattr(value, "__self__", None)
+    return owner is not None and way_of(owner) is Way.OPAQUE
 
 
 def is_number(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """Value classification: what does tracing understand of a value from outside?
 
-`way_of`: one table, by type; what is not in it is taken at run time.
+`way_of`: one table, by type; what is not in it is opaque.
 
 A value comes in as an argument, global, attribute, item, default, key or in a cell; whatever its role, the first row that covers
 its type says how it is guarded, read, changed, copied, handed to library code and returned. The last row covers all else.
@@ -43,7 +43,7 @@ from jitml.records import dataclass
 from jitml.trace.host_calls.generators import is_generator
 from jitml.trace.record.device_arrays import is_on_device
 from jitml.trace.record.guards import IMMUTABLE
-from jitml.trace.record.libraries import is_sparse
+from jitml.trace.record.libraries import is_distribution, is_sparse
 from jitml.trace.record.object_state import CONTAINERS, is_polynomial, is_visible, parts_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 
@@ -73,7 +73,7 @@ class Way(Enum):
     ITSELF = auto()
     ATTRIBUTES = auto()
     COMPARED = auto()
-    RUN_TIME = auto()
+    OPAQUE = auto()
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def is_view(x: Any) -> bool:
 
 def _is_code(x: Any) -> bool:
     kind: Any = type(x)
-    if x is np.ma.masked:
+    if x is np.ma.masked or is_distribution(x):
         return True
     if isinstance(x, _CODE) or kind.__name__ == "_ArrayFunctionDispatcher" or home_of(kind).startswith("jitml."):
         return True
@@ -183,10 +183,9 @@ TABLE = (
         "as a constant", "itself",
     ),
     UnderstoodRow(
-        Way.RUN_TIME, "everything else: objects of libraries, masked arrays, weak references, context variables", lambda x: True,
-        "by class", "at run time, of the object of this call; attributes and constant items before the program starts",
-        "attributes are set when the call has succeeded; what a method changes is refused", "at run time",
-        "the object of this call", "itself",
+        Way.OPAQUE, "everything else: objects of libraries, masked arrays, weak references, context variables", lambda x: True,
+        "by class", "attributes that it keeps, before the program starts; all else is refused",
+        "refused", "refused", "refused", "itself",
     ),
 )  # fmt: skip
 

@@ -44,9 +44,7 @@ PLACES = (
     ),
     ConstantPlace("trace/hooks/models/attributes.py", "loads attributes; members of classes by identity", _ALL),
     ConstantPlace("trace/hooks/models/modules.py", "loads what modules keep", _ALL),
-    ConstantPlace(
-        "trace/hooks/models/host_objects.py", "loads attributes and items of what is taken at run time", (Way.RUN_TIME,)
-    ),
+    ConstantPlace("trace/hooks/models/opaque.py", "loads attributes that objects of libraries keep", (Way.OPAQUE,)),
     ConstantPlace("trace/environment/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
     ConstantPlace(
         "trace/environment/process_state.py",
@@ -83,7 +81,7 @@ PLACES = (
     ConstantPlace(
         "trace/environment/dispatchers.py",
         "asks dispatchers, caches and unknown libraries before the program starts",
-        (Way.ITSELF, Way.RUN_TIME),
+        (Way.ITSELF, Way.OPAQUE),
     ),
     ConstantPlace("trace/hooks/models/user_methods.py", "guards whether an object has an attribute", (Way.ATTRIBUTES,)),
     ConstantPlace(
@@ -94,9 +92,9 @@ PLACES = (
     ConstantPlace(
         "trace/host_calls/call.py",
         "tries host calls out; numbers, text and None among their results are compared at run time",
-        (Way.RUN_TIME,),
+        (Way.OPAQUE,),
     ),
-    ConstantPlace("trace/host_calls/objects.py", "holds an object of a library that is a key: it is this one", (Way.RUN_TIME,)),
+    ConstantPlace("trace/values/opaque_objects.py", "holds an object of a library that is a key: it is this one", (Way.OPAQUE,)),
     ConstantPlace("trace/record/recording.py", "makes inputs of numbers", (Way.VALUE,)),
     ConstantPlace("trace/record/guards.py", "the host program itself: constants are operands of its steps", _ALL),
     ConstantPlace("trace/values/numbers.py", "guards a number by value where Python needs it", (Way.VALUE,)),
@@ -111,7 +109,7 @@ PLACES = (
     ConstantPlace("autograd/arguments/attributes.py", "loads attributes of objects that are differentiated", (Way.ATTRIBUTES,)),
     ConstantPlace("numpy/support/memory_order.py", "calls NumPy on small arrays that lie like the operands", (Way.ARRAY,)),
     ConstantPlace(
-        "numpy/arrays/methods.py", "has arrays on the memory of other objects made at each call", (Way.CONTENTS, Way.RUN_TIME)
+        "numpy/arrays/methods.py", "has arrays on the memory of other objects made at each call", (Way.CONTENTS, Way.OPAQUE)
     ),
     ConstantPlace("numpy/reductions/closeness.py", "guards whether arrays overlap", (Way.ARRAY,)),
 )

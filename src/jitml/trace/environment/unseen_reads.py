@@ -25,7 +25,6 @@ from jitml.trace.environment.loads import load, require_elements, require_keys
 from jitml.trace.environment.sourceless import instructions
 from jitml.trace.environment.tracked_copies import met
 from jitml.trace.environment.understood import PLAIN, Way, way_of
-from jitml.trace.host_calls.staleness import take_at_run_time
 from jitml.trace.record.containers import to_load
 from jitml.trace.record.device_arrays import is_on_device
 from jitml.trace.record.guards import Slot
@@ -213,9 +212,19 @@ def _require_unwritten(trace: Trace, value: np.ndarray[Any, Any], name: str) -> 
     """What code that is not converted sees of an array is what is there before the call."""
     for concrete, tracer in trace.call[LiftedArrays].inputs.values():
         if tracer.storage.mutated and np.may_share_memory(concrete, value):
-            take_at_run_time(trace, value)
             unsupported(
                 f"{name} is written, and then read by code that is not converted, which sees what it was before the call",
+                "Let the jitted function read it, or hand on what is needed of it.",
+            )
+
+
+def require_unread(trace: Trace) -> None:
+    """Refuse to write arrays that code which is not converted has read: in a loop it would see them as they become."""
+    written = [array for _, array, _ in trace.call[LiftedArrays].written()]
+    for known, name in trace.outside.raw if written else ():
+        if any(known is array for array in written):
+            unsupported(
+                f"{name} is written, and read by code that is not converted, which sees what it was before the call",
                 "Let the jitted function read it, or hand on what is needed of it.",
             )
 

@@ -195,7 +195,7 @@ class Callees(OutsideCalls):
         if makes_sparse(function):
             return functools.partial(self._making, function)
         if is_called(function):
-            return functools.partial(self._calling_on_host, function)
+            return functools.partial(self._leaving_to_python, function)
         module = _module(function)
         if module == "decimal":
             require_decimal_context(self.trace)

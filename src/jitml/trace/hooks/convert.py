@@ -25,10 +25,9 @@ from jitml.trace.environment.sourceless import given_numbers, is_formula, is_tru
 from jitml.trace.environment.transformed import FunctionLike
 from jitml.trace.environment.unseen_reads import outer_values
 from jitml.trace.hooks.calls import Hooks
-from jitml.trace.host_calls.callbacks import pair
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
-from jitml.trace.record.user_code import as_written
+from jitml.trace.record.user_code import as_written, note_inner
 from jitml.trace.regions.drivers import made
 from jitml.trace.rewrite.function import rewrite
 from jitml.trace.rewrite.generated_methods import keep_generated
@@ -143,7 +142,7 @@ def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
         converted = rewrite(found, code)
         _handlers[key], _codes[key] = handlers_in(found.node, found.file), converted
         _remember(converted)
-        pair(converted, code)
+        note_inner(converted)
 
 
 def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -> Callable[..., Any]:

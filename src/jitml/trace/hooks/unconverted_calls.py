@@ -33,7 +33,6 @@ from jitml.trace.hooks.profiling import Sighted
 from jitml.trace.hooks.python_functions import SPECIAL, asked_by, looked_at
 from jitml.trace.host_calls.array_ownership import own_arrays, with_lifted_items
 from jitml.trace.host_calls.call import ON_HOST, call_now, call_on_host
-from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.record.containers import contents, differ, refill
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_record
@@ -41,6 +40,7 @@ from jitml.trace.record.recording import Trace, home_of, is_users_class, unsuppo
 from jitml.trace.record.user_code import as_written
 from jitml.trace.regions.drivers import made
 from jitml.trace.values.boxing import is_traced, lift
+from jitml.trace.values.opaque_objects import is_opaque, refuse_opaque
 from jitml.trace.values.reachable import called_by
 from jitml.trace.values.registry import call, full_name, has_meaning, meaning_of
 from jitml.trace.values.text import plain_key
@@ -76,8 +76,8 @@ class OutsideCalls(Sighted):
 
     def _computing(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of NumPy's, which may ask special methods."""
-        if any(type(x) is TracedObject for x in flatten((args, kwargs))[0]):  # a masked array, say
-            return call_on_host(function, args, kwargs)
+        for x in filter(is_opaque, flatten((args, kwargs))[0]):  # a masked array, say
+            refuse_opaque(x, f"is given to {full_name(function)}")
         self.unseen_inside(*args, *kwargs.values())
         return call(function, *map(_dtype_known, args), **{name: _dtype_known(x) for name, x in kwargs.items()})
 
@@ -170,19 +170,17 @@ class OutsideCalls(Sighted):
         guard_librarys(self.trace, *_read_by(function, args, kwargs))
         return self._result(function, box, (*args, *kwargs.values()))
 
-    def _calling_on_host(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function of another library, or make an object of its."""
-        args, kwargs = tuple(map(self.gone_through, args)), {name: self.gone_through(x) for name, x in kwargs.items()}
-        if is_foreign(function) and (found := of_library(self.trace, function, args, kwargs)) is not NotImplemented:
-            return found
-        return call_on_host(function, args, kwargs)
+    def _leaving_to_python(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A call of another library, of which nobody knows what it looks at and changes."""
+        unsupported(
+            f"{full_name(function)} is of an installed library, which Python alone calls", "Call it outside.", Cause.LIBRARY
+        )
 
     def _making(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """An object of a class of NumPy's, which is the function's own unless the host makes it."""
         if cls is np.datetime64 and args and isinstance(args[0], str) and args[0] in ("now", "today"):
             self._refuse_once(cls)
-        found = self._calling_library(cls, *args, **kwargs)
-        return found if type(found) is TracedObject else own(self.trace, found)
+        return own(self.trace, self._calling_library(cls, *args, **kwargs))
 
     def _looks(self, function: Any) -> Callable[..., object] | None:
         """What guards all that a function which is not converted may read of the objects that it is given; None if nothing."""

@@ -8,19 +8,23 @@ they differ in a later call, another program is compiled, which leaves the sizes
 
 from __future__ import annotations
 
+import functools
 import itertools
+import pickle
+import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
+from enum import Enum
 from functools import partial
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 import optree
 
-from jitml.errors import FailedCheck, TraceError, UnknownNumberError, UnsupportedError
+from jitml.errors import Cause, FailedCheck, TraceError, UnsupportedError
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
@@ -29,36 +33,18 @@ from jitml.ir.op import Op
 from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
 from jitml.records import dataclass
-from jitml.trace.host_calls.addresses import ObjectAddress, Pointer, is_located
 from jitml.trace.host_calls.array_ownership import own_arrays
-from jitml.trace.host_calls.callbacks import (
-    WatchedCallback,
-    calls_back,
-    nothing_drawn,
-    own_objects,
-    require_nothing_pending,
-    with_plain_functions,
-)
-from jitml.trace.host_calls.library_state import unchanging
-from jitml.trace.host_calls.objects import (
-    METHODS_IN_PLACE,
-    AddressGiver,
-    OfObjects,
-    TracedObject,
-    handed,
-    holds_traced,
-    is_object,
-)
 from jitml.trace.host_calls.output_arguments import WritingCall, is_very, may_be_stored, says_that_it_writes
 from jitml.trace.host_calls.rules import WHY_NOT, HostCallRules, require_allowed
-from jitml.trace.host_calls.staleness import give
 from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete import address_of, examples_of, remember
-from jitml.trace.record.libraries import is_called, is_of_numpy, is_scipys, makes_sparse
-from jitml.trace.record.object_state import ObjectState, parts_of
-from jitml.trace.record.pytree import NAMESPACE, children, flatten, unflatten
+from jitml.trace.record.guards import IMMUTABLE
+from jitml.trace.record.libraries import is_distribution, is_library, is_of_numpy, is_scipys, makes_sparse
+from jitml.trace.record.object_state import parts_of
+from jitml.trace.record.pytree import children, flatten, unflatten
 from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported, user_source
-from jitml.trace.record.user_code import caller
+from jitml.trace.record.user_code import caller, is_converted_inside
+from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.exceptions import raise_in_this_call
 from jitml.trace.speculation.host_results import Kind, Returned, checked, returned
@@ -67,6 +53,7 @@ from jitml.trace.symbolic.broadcasting import Sizes, common_sizes
 from jitml.trace.symbolic.sizes import named, value_of_size
 from jitml.trace.values.boxing import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.opaque_objects import is_opaque, refuse_opaque
 from jitml.trace.values.ragged import window
 from jitml.trace.values.registry import call, call_for_each_type, full_name
 from jitml.trace.values.type_unions import in_doubt
@@ -75,7 +62,8 @@ Array = np.ndarray[Any, Any]
 
 # Called for what they do to files, or to their arguments.
 _WRITERS = {"save", "savetxt", "savez", "savez_compressed", "tofile"}
-_EFFECTS = METHODS_IN_PLACE | _WRITERS | {
+_EFFECTS = _WRITERS | {
+    "fill", "itemset", "partition", "put", "resize", "sort",
     "at", "byteswap", "copyto", "fill_diagonal", "place", "put_along_axis", "putmask", "setfield", "setflags",
 }  # fmt: skip
 # Compiled for every argument that makes sense: what they refuse is a size that nobody knows.
@@ -83,10 +71,9 @@ _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace
 # They look at where arrays lie, and the program puts them elsewhere.
 _PLACES = {"shares_memory", "may_share_memory"}
 ON_HOST = object()
-
-
-class _MakesObject(UnsupportedError):
-    """A function returns an object."""
+_CONSTANTS = (
+    bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...), type(None), *IMMUTABLE,
+)  # fmt: skip
 
 
 class _Writes(UnsupportedError):
@@ -123,40 +110,36 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     """
     name = full_name(function)
     require_allowed(name)
-    if not _is_known(function) and not isinstance(function, OfObjects):
+    if not _is_known(function):
         _refuse(name)
     if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
         return _call_where(function, args, dict(kwargs))
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
-    _require_nothing_traced_inside(name, (getattr(function, "__self__", None), *flatten((args, kwargs))[0]))
-    with _leaving_own(function, name):
-        result = _recorded(name, function, args, kwargs)
+    _require_data(name, function, flatten((args, kwargs))[0])
+    result = _recorded(name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
 
 
-def _require_nothing_traced_inside(name: str, things: Sequence[Any]) -> None:
-    """Refuse objects that the jitted function has made of traced values: what calls their methods wants numbers."""
-    for x in things:
-        is_own = is_object(x) and not is_traced(x) and not callable(x) and not home_of(type(x)).startswith("jitml.")
-        if is_own and any(map(is_traced, parts_of([x]))):
-            kind = type(x)
-            unsupported(
-                f"{name} is given a {kind.__module__}.{kind.__qualname__} that the jitted function has made of traced values",
-                "Hand on the arrays themselves.",
-            )
+def _require_data(name: str, function: Any, leaves: Sequence[Any]) -> None:
+    """Refuse functions of the user's, and objects, methods of which change what the program does not see."""
+    owner = getattr(function, "__self__", None)
+    is_free = owner is None or isinstance(owner, ModuleType | type | np.ufunc) or is_distribution(owner)
+    for x in leaves if is_free else (owner, *leaves):
+        if is_opaque(x):
+            refuse_opaque(x, f"is given to {name}")
+        if not _is_data(x):
+            what = f"{x.__name__}, a function" if hasattr(x, "__name__") else f"a {type(x).__qualname__}, an object"
+            unsupported(f"{name} is given {what} that Python alone can use", "Call it outside of the jitted function.")
 
 
-@contextmanager
-def _leaving_own(method: Any, name: str) -> Iterator[None]:
-    """A method of an object that there is once for all calls, for it was made of constants, leaves that as it is."""
-    owner = getattr(method, "__self__", None)
-    is_one = is_object(owner) and not isinstance(owner, ModuleType | type | np.ufunc) and not is_traced(owner)
-    state = ObjectState(owner) if is_one else None
-    yield
-    if state is not None and not state.is_of(owner):
-        unsupported(
-            f"{name} changes an object that is made while the function is traced, once", "Make it of what is given to it."
-        )
+def _is_data(x: Any) -> bool:
+    """Whether what a host call is given is data, or code of a library's that keeps nothing."""
+    if is_traced(x) or type(x) is np.ndarray or isinstance(x, _CONSTANTS):
+        return True
+    if isinstance(x, FunctionType):
+        return not _is_users_function(x) and not x.__closure__
+    is_code = isinstance(x, BuiltinFunctionType | np.ufunc) or type(x).__name__ == "_ArrayFunctionDispatcher"
+    return is_code and isinstance(getattr(x, "__self__", None), ModuleType | None)
 
 
 def _refuse(name: str) -> NoReturn:
@@ -166,23 +149,14 @@ def _refuse(name: str) -> NoReturn:
 def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     attempt = Attempt()
     leaves, _ = flatten((args, kwargs))
-    give(name, (function, *leaves))
-    if calls_back(leaves):
-        require_nothing_pending(name, [x for x in leaves if not is_traced(x)])
-        function, (args, kwargs) = WatchedCallback(function, name, own_objects(leaves)), with_plain_functions((args, kwargs))
     if says_that_it_writes(kwargs) and may_be_stored(leaves):
         return _written(name, function, args, kwargs)
-    if not any(type(leaf) is TracedObject for leaf in flatten((args, kwargs))[0]):
-        try:
-            return record(ops.host_call, name, function, args, kwargs)
-        except _MakesObject:
-            if not attempt.undo():
-                raise
-        except _Writes as error:
-            if isinstance(function, WritingCall | WatchedCallback) or not may_be_stored(leaves) or not attempt.undo():
-                unsupported(error.message, error.remedy)
-            return _written(name, function, args, kwargs)
-    return handed(partial(record, ops.host_call, name), call_on_host, function, args, kwargs)
+    try:
+        return record(ops.host_call, name, function, args, kwargs)
+    except _Writes as error:
+        if isinstance(function, WritingCall) or not may_be_stored(leaves) or not attempt.undo():
+            unsupported(error.message, error.remedy)
+        return _written(name, function, args, kwargs)
 
 
 def _written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -237,14 +211,7 @@ def record(
     run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
     orders = examples
     arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
-    makes = makes or any(issubclass(kind, ObjectAddress) for kind in foreseen.kinds)
-    given: Any = (args, kwargs)
-    leaves = optree.tree_leaves(given, is_leaf=is_located, namespace=NAMESPACE)
-    addresses = {read(x.address) for x in leaves if is_located(x)}
-    objects = tuple(n for n, v in enumerate(operands) if v in addresses)
-    values = op(
-        *operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, objects=objects, arguments=arguments)
-    )
+    values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, arguments=arguments))
     if foreseen.admits(seen):
         remember(values, foreseen.hand_over(examples))
     else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen
@@ -291,14 +258,16 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         _refuse(full_name(function))
     leaves, _ = flatten((args, kwargs))
     is_scipy = makes_sparse(function) or (is_scipys(function) and not is_of_numpy(function))
-    is_theirs = is_scipy and (any(map(is_traced, leaves)) or calls_back(leaves))
-    if (is_theirs and _is_known(function)) or any(type(leaf) is TracedObject for leaf in leaves) or holds_range((args, kwargs)):
+    is_theirs = is_scipy and (any(map(is_traced, leaves)) or any(map(_is_users_function, leaves)))
+    if (is_theirs and _is_known(function)) or any(map(is_opaque, leaves)) or holds_range((args, kwargs)):
         return ON_HOST
     attempt = Attempt()
     try:
         with nothing_drawn(full_name(function)):
             box = [function(*args, **kwargs)]
-        if not (_is_known(function) and holds_traced(box[0]) and attempt.undo()):
+        if is_scipy and (found := next((x for x in flatten(box[0])[0] if _is_object(x)), None)) is not None:
+            unsupported(_of_object(full_name(function), found), WHY_NOT, Cause.OBJECT)
+        if not (_is_known(function) and _holds_traced(box[0]) and attempt.undo()):
             if type(box[0]) is not np.ndarray:
                 return box.pop()
             own_arrays(box)
@@ -309,6 +278,41 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return ON_HOST
 
 
+def _is_object(x: Any) -> bool:
+    """Whether a result is nothing that a program computes with, and nothing that never changes."""
+    return type(x) is not np.ndarray and not isinstance(x, _CONSTANTS) and not is_traced(x)
+
+
+def _holds_traced(x: Any) -> bool:
+    """Whether an object of NumPy's or SciPy's has been made with tracers in it, which its own code cannot use."""
+    is_theirs = home_of(type(x)).partition(".")[0] in ("numpy", "scipy")
+    return is_theirs and _is_object(x) and any(map(is_traced, parts_of([x])))
+
+
+def _is_users_function(x: Any) -> bool:
+    """Whether what a library is given to call runs code of the user's, or was made of traced values."""
+    if type(x) is functools.partial:
+        return any(is_traced(part) or _is_users_function(part) for part in (x.func, *x.args, *x.keywords.values()))
+    plain = x.__func__ if type(x) is MethodType else x
+    if type(plain) is not FunctionType:
+        own = getattr(type(plain), "__call__", None)  # noqa: B004  # that of the class
+        return type(own) is FunctionType and not is_traced(x) and not is_library(own)
+    return is_converted_inside(plain) or HOOKS in plain.__code__.co_freevars or not is_library(plain)
+
+
+@contextmanager
+def nothing_drawn(name: str) -> Iterator[None]:
+    """While a function is tried out, nobody draws from the generators of `np.random` and `random`."""
+    legacy, pythons = before = np.random.get_state(legacy=False), random.getstate()
+    yield
+    if pickle.dumps((np.random.get_state(legacy=False), random.getstate())) != pickle.dumps(before):
+        np.random.set_state(legacy)
+        random.setstate(pythons)
+        unsupported(
+            f"{name} draws random numbers, or calls a function that does", "Draw them before, and hand them on.", Cause.RANDOM
+        )
+
+
 def _is_known(function: Any) -> bool:
     """Whether a function is a library's, and called for its result."""
     owner = getattr(function, "__self__", None)
@@ -316,7 +320,7 @@ def _is_known(function: Any) -> bool:
     module = "numpy" if isinstance(function, np.ufunc) else getattr(home, "__module__", None) or ""
     if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS | _PLACES) or module.startswith("scipy.io"):
         return False
-    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or is_called(function) or makes_sparse(function)
+    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or makes_sparse(function)
 
 
 def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_ArgumentForm, list[Value]]:
@@ -357,8 +361,6 @@ def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
     """A result as traced code shall see it."""
     if kind is np.generic:
         return scalar(value)
-    if issubclass(kind, ObjectAddress):
-        return Pointer(kind.kind, value)
     if kind is not np.ndarray:
         return TracedNumber.of_value(active_trace(), value)
     return fresh(value, layout)
@@ -390,7 +392,7 @@ def _try_out(
 
     try:
         try:
-            result = unchanging(function, partial(trials.run, unheard))
+            result = trials.run(unheard)
         except np.linalg.LinAlgError:
             # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
             given = before = list(map(_regular, given))
@@ -412,7 +414,7 @@ def _try_out(
         raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=WHY_NOT)
     for leaf in leaves:
         _check_result(name, leaf, given)
-    if not leaves and not isinstance(function, AddressGiver):
+    if not leaves:
         unsupported(f"{name} returns no array", WHY_NOT)
     return returned(result)
 
@@ -450,7 +452,7 @@ def _call(apply: Callable[..., Any], form: _ArgumentForm, arrays: Sequence[Array
 
 
 def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
-    if type(leaf) in (bool, int, float, complex) or isinstance(leaf, ObjectAddress):
+    if type(leaf) in (bool, int, float, complex):
         return
     if isinstance(leaf, np.generic) or type(leaf) is np.ndarray:
         if not is_supported(leaf.dtype):
@@ -458,9 +460,11 @@ def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
         if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in given):
             unsupported(f"{name} returns a view of its argument, which only compiled functions may", WHY_NOT)
         return
-    kind = _MakesObject if is_object(leaf) else UnsupportedError
-    message = f"{name} returns a {type(leaf).__module__}.{type(leaf).__qualname__}, which cannot be compiled"
-    refuse(kind(message, source=user_source(), remedy=WHY_NOT))
+    unsupported(_of_object(name, leaf), WHY_NOT, Cause.OBJECT)
+
+
+def _of_object(name: str, x: Any) -> str:
+    return f"{name} returns a {type(x).__module__}.{type(x).__qualname__}, which cannot be compiled"
 
 
 def call_instead(
@@ -469,9 +473,7 @@ def call_instead(
     """In place of a missing implementation, or of one that refuses these arguments; its refusal stands if this is no way out."""
     if refusal is None:
         return call_on_host(function, args, kwargs)
-    # What it would call is the user's: to know the sizes, and compile that, is better.
-    is_open = isinstance(refusal, UnknownNumberError) and calls_back(flatten((args, kwargs))[0])
-    if not active_trace().call[HostCallRules].allowed or not _is_known(function) or "out" in kwargs or is_open:
+    if not active_trace().call[HostCallRules].allowed or not _is_known(function) or "out" in kwargs:
         refuse(refusal)
     attempt = Attempt()
     try:

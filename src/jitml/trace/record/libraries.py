@@ -1,7 +1,8 @@
-"""The boundary to installed libraries: whose is a function or a class, and is it traced through, or called by the program?
+"""The boundary to installed libraries: whose is a function or a class, and is it traced through, called, or left to Python?
 
-What such code does inside is not looked at. Tracers that it lets through today it may ask for their numbers tomorrow, or keep;
-so it gets the arrays and objects of each call, as a host call, unless it is known to compute by what is dispatched to tracers.
+What such code does inside is not looked at. Tracers that it lets through today it may ask for their numbers tomorrow, or keep; so
+SciPy's functions get the arrays of each call, as host calls, and others are left to Python, unless they are known to compute by
+what is dispatched to tracers.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import enum
 import inspect
 import sys
 from functools import lru_cache
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from jitml.trace.record.recording import home_of, is_converted, is_users
@@ -65,16 +66,28 @@ def makes_sparse(cls: Any) -> bool:
     return is_sparse(cls) and all(is_scipys(maker) or maker is vars(object)["__new__"] for maker in makers)
 
 
+def is_distribution(x: Any) -> bool:
+    """Whether an object is one of `scipy.stats`, as `norm` is: functions by another name."""
+    module = sys.modules.get("scipy.stats")
+    return home_of(type(x)).startswith("scipy.stats.") and any(x is one for one in vars(module).values())
+
+
 def is_of_numpy(function: Any) -> bool:
     """Whether a function of SciPy's is traced through."""
     return getattr(function, "__name__", "") in _OF_NUMPY
 
 
-def is_called(function: Any) -> bool:
-    """Whether the program calls a function, or makes an object of a class, of an installed library.
+def is_traced_through(function: Any) -> bool:
+    """Whether a function is of a library whose functions run while the user's is traced."""
+    if isinstance(function, FunctionType):  # what `functools.wraps` has made says where that comes from which it wraps
+        home = function.__globals__.get("__name__") if is_library(function) else ""
+    else:
+        home = function.__module__ if isinstance(function, BuiltinFunctionType) else ""
+    return (home or "").partition(".")[0] in _TRACED_THROUGH - KNOWN_LIBRARIES
 
-    SciPy's are called now where nothing that they are given is traced; its objects are seen through more often.
-    """
+
+def is_called(function: Any) -> bool:
+    """Whether a function or a class is of an installed library of which nothing is known: calls are left to Python."""
     home = home_of_function(function)
     if home.partition(".")[0] in _NO_LIBRARIES or is_scipys(function) or not _is_installed(home):
         return False
@@ -92,4 +105,4 @@ def _is_installed(home: str) -> bool:
     return top not in _TRACED_THROUGH and module is not None and file is not None and not is_users(file)
 
 
-__all__ = ["home_of_function", "is_called", "is_of_numpy", "is_scipys", "is_sparse", "makes_sparse"]
+__all__ = ["home_of_function", "is_called", "is_distribution", "is_of_numpy", "is_scipys", "is_sparse", "makes_sparse"]

@@ -15,11 +15,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from jitml.errors import JitmlError, UserFrame
 from jitml.trace.record.recording import current_trace, home_of, is_converted, is_jitmls, is_users, user_source
+from jitml.trace.rewrite.code_names import codes_inside
 
 Instruction = tuple[CodeType, int]  # and its position
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
@@ -175,7 +176,20 @@ def base_name(name: str) -> str:
     return found[0] if found is not None else ""
 
 
+_inner: set[int] = set()  # ids of all code of functions that converted ones make
+
+
+def note_inner(converted: CodeType) -> None:
+    """Note the code inside a converted function, which lives as long as it does."""
+    _inner.update(map(id, codes_inside(converted)))
+
+
+def is_converted_inside(x: Any) -> bool:
+    """Whether this is a function that a converted one has made."""
+    return type(x) is FunctionType and id(x.__code__) in _inner
+
+
 __all__ = [
     "Call", "Instruction", "about", "as_written", "asking", "base_name", "begins_traces", "caller", "frame_of", "instructions",
-    "makes_text", "namespace", "stack_of", "user_stack",
+    "is_converted_inside", "makes_text", "namespace", "note_inner", "stack_of", "user_stack",
 ]  # fmt: skip

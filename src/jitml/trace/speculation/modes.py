@@ -151,7 +151,6 @@ class Decisions(CallPart):
         # As the host program names them: numbers from outside that the function replaces, and lists that it appends to; and of
         # these lists those of which more must be known.
         self.moving: set[str] = set()
-        self.apart_from: dict[str, set[str]] = {}  # names of objects, and where they have arrays that are written
         self.closed: set[str] = set()
         self.carried: dict[Site, frozenset[str]] = {}  # names that a loop has carried where it was recorded in this attempt
         # Memory of which overlapping parts are met one by one, and written: id of the array that owns it -> that array.

@@ -68,8 +68,6 @@ APART = (
     "arrays are returned that share memory, or do not: only the compiled program decides",
     "Copy one of them: x = x.copy().",
 )
-OVERWRITES = "that the jitted function has made writes into an array that it shares with the function"
-REMEDY_OF_OVERWRITING = "Make it of a copy, or take a copy of what it has: x.copy()."
 CHANGED_ITEM = "an item of a list that a loop appends to is changed in it, and has another name"
 
 
@@ -84,7 +82,7 @@ class Storage:
 
     __slots__ = (
         "__weakref__", "appended", "cases", "draws", "entry", "listed", "loads", "mutated", "of_object", "outdated",
-        "overwritten", "rewritten", "rivals", "serial", "slot", "strides", "trace", "value", "whole", "writes",
+        "rewritten", "rivals", "serial", "slot", "strides", "trace", "value", "whole", "writes",
     )  # fmt: skip
     count = itertools.count()
 
@@ -107,9 +105,6 @@ class Storage:
         self.whole: weakref.ref[Any] | None = None
         self.draws = False
         self.of_object = False
-        self.overwritten: Any = (
-            None  # what an object of a host call that has the memory, too, has for it, if it has written there
-        )
 
     @property
     def is_external(self) -> bool:
@@ -123,8 +118,6 @@ class Storage:
             raise leaked(self.trace.builder)
         if self.outdated is not None:
             self.outdated.refuse(CHANGED_ITEM, "Append a copy.")
-        if self.overwritten is not None:
-            unsupported(f"an object {OVERWRITES}, which is read here", REMEDY_OF_OVERWRITING)
         if trace is not self.trace:
             self._enter(trace)
         self.loads += 1

@@ -34,8 +34,7 @@ def host_call_rows(batch: Batch, *operands: Operand, function: HostFunction) -> 
 
     avals = tuple(aval.with_shape((size, *aval.shape)) for aval in function.results)
     arguments = None if masked else function.arguments
-    objects = tuple(n + masked for n in function.objects)
-    rows = HostFunction(function.name, call_each, avals, makes=function.makes, objects=objects, arguments=arguments)
+    rows = HostFunction(function.name, call_each, avals, makes=function.makes, arguments=arguments)
     values = [batch.front(x) if isinstance(x, Batched) else x for x in operands]
     results = ops.host_call(*([batch.active] if masked else []), *values, function=rows)
     return tuple(Batched(value, 0) for value in results)

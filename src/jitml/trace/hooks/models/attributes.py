@@ -23,7 +23,6 @@ from jitml.trace.environment.tracked_copies import entries, watch_no_more
 from jitml.trace.environment.unseen_reads import guard_librarys, is_librarys
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.user_methods import require_attribute, users_method
-from jitml.trace.host_calls.staleness import is_computed
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import is_record
@@ -96,7 +95,7 @@ def _as_seen(hooks: ModelHooks, x: Any, name: str, value: Any, descriptor: Any) 
             if name in getattr(x, "__dict__", ()):  # this very one, and no new one
                 hooks.trace.outside.objects[method] = value
         return value
-    if _is_written(descriptor) and is_librarys(x) and is_computed(x, name, value):
+    if _is_written(descriptor) and is_librarys(x) and not callable(value):
         guard_librarys(hooks.trace, x)
     if _is_written(descriptor) and is_librarys(value):  # it makes a new one each time
         guard_librarys(hooks.trace, x)

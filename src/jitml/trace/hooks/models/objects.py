@@ -24,10 +24,8 @@ from jitml.trace.environment.process_state import from_environ, in_environ
 from jitml.trace.hooks.models.attributes import attribute
 from jitml.trace.hooks.models.formatting import written
 from jitml.trace.hooks.models.model import Model, ModelHooks
-from jitml.trace.hooks.models.stores import Outside, Sparse, Storing, stores_itself
+from jitml.trace.hooks.models.stores import Outside, Storing, stores_itself
 from jitml.trace.hooks.models.user_methods import EQUALITY, kind_of, may_look, named, static, users_method
-from jitml.trace.host_calls.call import call_on_host
-from jitml.trace.record.libraries import is_scipys, is_sparse
 from jitml.trace.record.recording import home_of
 from jitml.trace.values.boxing import TracedArray, TracedScalar, is_traced, lift, read
 from jitml.trace.values.numbers import TracedNumber
@@ -54,7 +52,7 @@ class ObjectModel(Model):
             return Outside(hooks, x)
         if isinstance(x, list) or not home_of(type(x)).startswith("jitml."):  # x.flat[i] = v writes a traced array
             effect(x)
-        return Storing(hooks, x) if stores_itself(x) else Sparse(hooks, x) if is_sparse(type(x)) else x
+        return Storing(hooks, x) if stores_itself(x) else x
 
     # Items
 
@@ -73,12 +71,6 @@ class ObjectModel(Model):
         return lift(value) if type(value) is np.ndarray else value
 
     # Operators
-
-    def operate(self, hooks: ModelHooks, x: Any, method: str, other: Any) -> Any:
-        if is_traced(other) and hasattr(type(x), method) and is_scipys(type(x)):
-            # Sparse matrices and linear operators: SciPy's code wants numbers.
-            return call_on_host(getattr(x, method), (other,), {})
-        return NotImplemented
 
     def half(self, hooks: ModelHooks, x: Any, method: str, other: Any) -> Any:
         kind = type(x)

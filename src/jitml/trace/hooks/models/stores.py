@@ -15,9 +15,6 @@ import numpy as np
 from jitml.trace.effects.attributes import HookProtocol, delete, refuse_write, store
 from jitml.trace.environment.loads import require_member
 from jitml.trace.hooks.models.user_methods import users_method
-from jitml.trace.record.pytree import flatten
-from jitml.trace.record.recording import unsupported
-from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.tracers import TracedScalar
 
 
@@ -62,21 +59,6 @@ class Outside(Storing):
     def __delitem__(self, index: Any) -> None:
         hooks, obj = self._target
         refuse_write(hooks.trace, obj)
-
-
-class Sparse(Storing):
-    """Stands for a sparse matrix of the function's own: what is in it are numbers."""
-
-    __slots__ = ()
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        _, matrix = self._target
-        if any(map(is_traced, flatten((index, value))[0])):
-            unsupported(
-                f"an item of a {type(matrix).__name__} that the function has made is set, and where or to what is computed",
-                "Collect the items and make the matrix of them, as coo_matrix((values, (rows, columns))), or set an array's.",
-            )
-        matrix[index] = value
 
 
 def stores_itself(obj: Any) -> bool:

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.hooks.models.host_objects import HostObjectModel
 from jitml.trace.hooks.models.model import Model
 from jitml.trace.hooks.models.modules import ModuleModel
 from jitml.trace.hooks.models.objects import EnvironModel, IndexTrickModel, MethodModel, ObjectModel, SuperModel, TextModel
+from jitml.trace.hooks.models.opaque import OpaqueModel
 from jitml.trace.hooks.models.tracers import (
     ArrayModel,
     ConcreteArrayModel,
@@ -22,19 +22,19 @@ from jitml.trace.hooks.models.tracers import (
     StandInModel,
 )
 from jitml.trace.host_calls.generators import TracedGenerator
-from jitml.trace.host_calls.objects import TracedObject
 from jitml.trace.lists.sequences import Range
 from jitml.trace.values.boxing import TracedArray, TracedScalar
 from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.opaque_objects import OpaqueObject
 
 _OBJECTS: Final = ObjectModel()
+_OPAQUE: Final = OpaqueModel()
 _KINDS: dict[type, Model] = {
     TracedArray: ArrayModel(),
     TracedScalar: ScalarModel(),
     TracedNumber: PythonNumberModel(),
     Range: RangeModel(),
     np.ndarray: ConcreteArrayModel(),
-    TracedObject: HostObjectModel(),
     TracedGenerator: StandInModel(),
     OpenList: StandInModel(),
     ModuleType: ModuleModel(),
@@ -48,7 +48,7 @@ _KINDS: dict[type, Model] = {
 
 class _Table(dict[type, Model]):
     def __missing__(self, kind: type) -> Model:
-        return _OBJECTS
+        return _OPAQUE if issubclass(kind, OpaqueObject) else _OBJECTS
 
 
 MODELS: Final = _Table(_KINDS)
