@@ -556,3 +556,15 @@ def test_what_only_ends_a_loop_warns(f: Callable[[Array, Array], None], dtype: t
     for _ in range(2):
         want, got = (outcome(lambda x, g=g: g(x + 1, x), x, {}) for g in (f, jitted))  # type: ignore[misc]
         assert set(got[2]) == set(want[2]) != set()
+
+
+def test_sizes_that_are_left_open_are_not_blamed() -> None:
+    def scaled(x: Array) -> Array:
+        x[:2] *= np.exp(x[::2])[:2]
+        return x
+
+    jitted = jitml.jit(scaled)
+    for n in (4, 5, 6, 7):
+        want, got = (outcome(f, np.full(n, 1000.0), {}) for f in (scaled, jitted))
+        assert got[1:] == want[1:]
+        assert want[2]

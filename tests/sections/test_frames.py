@@ -317,3 +317,30 @@ def test_what_is_let_go_ends_when_it_does_in_python() -> None:
                 mine, pythons = list[str](), list[str]()
                 np.testing.assert_allclose(jitted(functions.X, mine), function(functions.X, pythons))
                 assert mine == pythons
+
+
+factor = 100.0
+
+
+def test_a_local_that_is_not_bound_is_no_global() -> None:
+    def before_it_is_bound(x: Any) -> Any:
+        functions.stop()
+        if x[0] > 0:
+            factor = 2.0
+        else:
+            x = np.sin(x) * factor + np.cos(x)
+        return np.sin(x) * factor
+
+    def in_a_loop(x: Any) -> Any:
+        for n in range(2):  # noqa: B007
+            functions.stop()
+            x = np.sin(x) * factor + np.cos(x)  # noqa: F823
+        if n > 3:
+            factor = 2.0  # noqa: F841
+        return x
+
+    for function in (before_it_is_bound, in_a_loop):
+        with no_trials():
+            jitted = jitml.jit(function)
+            for x in (functions.X, -functions.X - 1):
+                assert str(outcome(jitted, (x,))) == str(outcome(function, (x,)))

@@ -253,6 +253,8 @@ class FrameWriter:
         """The statements, with a section before them if that can be worth it."""
         if not statements or not _is_work(statements):
             return statements
+        if (loads(statements) & self.names) - around.ready - binds(statements):
+            return self._plain(statements, live, around)  # what no statement before binds would be a global in a section
         first, last = statements[0], statements[-1]
         result = last.value if isinstance(last, ast.Return) else None
         gives = sorted(binds(statements) & live.after & self.names) if result is None else []

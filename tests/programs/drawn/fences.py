@@ -20,11 +20,11 @@ def fenced(arguments: Sequence[Any], others: Sequence[Any] = (), *, behind: bool
     """The arguments, with every array and all its views moved to memory beside such a page; what is one object stays one.
 
     Args:
-        others: objects of the program; memory that they, or arguments of other kinds, hold stays where it is.
+        others: objects of the program; memory that they are or hold, or that arguments of other kinds do, stays where it is.
         behind: the page lies behind the array, else in front of it.
     """
     moved: dict[int, Array] = {}
-    holders = [x for x in (*arguments, *others) if type(x) is not np.ndarray]
+    holders = [*(x for x in arguments if type(x) is not np.ndarray), *others]
     held = {id(_owner(x)) for x in parts_of(holders, lambda f: (f.__closure__, f.__defaults__)) if isinstance(x, np.ndarray)}
     copies = {id(x): _move(x, moved, behind) for x in arguments if type(x) is np.ndarray and id(_owner(x)) not in held}
     return tuple(copies.get(id(x), x) for x in arguments)

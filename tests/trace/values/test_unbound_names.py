@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,44 @@ def test_an_unbound_name_is_pythons_error() -> None:
     with pytest.raises(UnboundLocalError, match="'v'"):
         compiled(x, 10)
     assert x[0] == 9
+
+
+def names_after_a_branch(x: Any) -> Any:
+    if x[0] > 0:
+        y = x + 1
+    else:
+        z = 2.0
+    return sorted(locals())
+
+
+def names_after_a_loop(x: Any) -> Any:
+    k = 0
+    while x[k] > 0 and k < 2:
+        k += 1
+        last = k
+    return "last" in locals(), sorted(dir())
+
+
+def names_after_a_search(x: Any) -> Any:
+    for v in x:
+        if v > 2:
+            hit = v  # noqa: F841
+    return vars().get("hit", -1.0)
+
+
+def names_inside(x: Any) -> Any:
+    def inner() -> Any:
+        if x[1] > 0:
+            y = 1
+        return sorted(locals())
+
+    return inner()
+
+
+@pytest.mark.parametrize("f", [names_after_a_branch, names_after_a_loop, names_after_a_search, names_inside])
+@pytest.mark.loose
+def test_names_that_may_be_bound_are_not_listed_as_unbound(f: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(f)
+    for x in (np.arange(1.0, 5.0), -np.arange(1.0, 5.0)):
+        for _ in range(2):
+            np.testing.assert_equal(compiled(x), f(x))

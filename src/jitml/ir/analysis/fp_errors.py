@@ -40,6 +40,7 @@ _RAISED: dict[str, int] = {
     **{op.name: error for error, op in RAISING.items()},
 }
 _OF_INTEGERS = frozenset(("remainder", "fmod", "floor_divide", *(op.name for op in RAISING.values())))
+_DIVISIONS = (ops.floor_divide, ops.remainder, ops.fmod)
 _MOVES = frozenset((
     *("select", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "neg", "abs", "copysign", "signbit", "sign"),
     *("maximum", "minimum", "fmax", "fmin", "floor", "ceil", "trunc", "rint", "stop_gradient", "check", "observe", "barrier"),
@@ -107,7 +108,10 @@ def is_heard(node: Node) -> bool:
 
 
 def is_harmless(node: Node, producers: Mapping[Value, Node]) -> bool:
-    """Whether a float result can only underflow, since one operand is a number of moderate size."""
+    """Whether a float result can only underflow, since one operand is a number of moderate size; or a division of integers."""
+    if node.op in _DIVISIONS and node.output.dtype.kind in "iu":
+        divisor = _number(node.inputs[1], producers)
+        return divisor is not None and divisor not in (0, -1)
     numbers = [_number(v, producers) for v in node.inputs]
     y = numbers[-1] if numbers else None
     match node.op:
@@ -129,11 +133,11 @@ def _is_lost_in_most(n: float, dtype: DType) -> bool:
 
 
 def _number(value: Value, producers: Mapping[Value, Node]) -> float | None:
-    """The number that is all of a float value, if it is known."""
+    """The number that is all of a float or integer value, if it is known."""
     maker = producers.get(value)
     while maker is not None and maker.op is ops.broadcast:
         maker = producers.get(maker.inputs[0])
-    return float(maker.params["value"]) if maker is not None and maker.op is ops.full and value.dtype.kind == "f" else None
+    return float(maker.params["value"]) if maker is not None and maker.op is ops.full and value.dtype.kind in "fiu" else None
 
 
 def ignored_by(nodes: Iterable[Node]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections import deque
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -39,7 +40,7 @@ from jitml.trace.values.registry import FUNCTIONS, has_meaning, of_its_type
 from jitml.trace.values.sums import added, settled
 from jitml.trace.values.text import percent
 from jitml.trace.values.type_unions import NONE, is_of, may_be_none
-from jitml.trace.values.unbound import bound
+from jitml.trace.values.unbound import bound, none_given_up
 
 
 class Hooks(Callees):
@@ -66,13 +67,15 @@ class Hooks(Callees):
         self.conv(items.append)(item)
         return items
 
-    def users(self, names: dict[str, Any]) -> dict[str, Any]:
+    def users(self, names: dict[str, Any], frames: int = 1) -> dict[str, Any]:
         """`locals()` without what conversion has added."""
+        code = sys._getframe(frames).f_code  # the hooks of functions inside are the outermost one's
+        none_given_up((*code.co_varnames, *code.co_cellvars), names)
         return {name: value for name, value in names.items() if not name.startswith(OURS)}
 
     def listing(self, function: Any, names: dict[str, Any]) -> Any:
         """What `dir()` and `vars()` call, which look at the frame that calls them."""
-        own = self.users(names)
+        own = self.users(names, 2)
         if function is dir:
             return lambda: sorted(own)
         return (lambda: own) if function is vars else self.conv(function)

@@ -27,7 +27,7 @@ from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.kinds import kind_of, same, take_apart, truth
 from jitml.trace.values.numbers import TracedNumber, of_size
 from jitml.trace.values.type_unions import doubt_of
-from jitml.trace.values.unbound import parts, unsure
+from jitml.trace.values.unbound import GivenUp, parts, unsure
 
 _INDEX = Aval((), I64)
 
@@ -170,6 +170,7 @@ class For(TracedLoop):
         surely = limits(self.rows.trip)[0] > 0
         known = {name: place for name, place in places.items() if place is not None}
         wanted = [name for name in known if surely or decisions().wants(name, self.site)]
+        active_trace().call[GivenUp].update(known.keys() - wanted)
         if wanted and not surely:
             last = of_size(named(ops.maximum(value_of_size(last.size), number(0)), 0, limits(last.size)[1]))
         leaves = take_apart(self.rows.at(last * self.period + self.first + self.period - 1)).leaves if wanted else ()

@@ -9,13 +9,14 @@ answers the call: plain Python knows what an unbound name is.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Value
-from jitml.trace.record.recording import Trace, active_trace
+from jitml.trace.record.parts import CallPart
+from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.rewrite.protocol import UNDEF
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.booleans import Truth
@@ -32,6 +33,20 @@ class Unsure:
         self.value = value
         self.bound = bound
         self.seen: list[Trace] = []  # where it has been checked
+
+
+class GivenUp(set[str], CallPart):
+    """Names that may be bound, and are taken not to be, since nobody has read one."""
+
+
+def none_given_up(names: Iterable[str], there: Mapping[str, Any]) -> None:
+    """Refuse to list names where only the compiled program knows which of them are bound."""
+    given_up = active_trace().call[GivenUp]
+    for name in names:
+        if (name not in there and name in given_up) or type(there.get(name)) is Unsure:
+            unsupported(
+                f"the names of locals are asked for, and whether {name} is one depends on data", f"Bind {name} before that."
+            )
 
 
 def parts(x: Any) -> tuple[Any, Truth]:
@@ -70,4 +85,4 @@ def placeholder(leaf: Any, kind: Kind | None, unseen: Set[Sym]) -> Any:
     return kind.show(ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype))
 
 
-__all__ = ["Unsure", "bound", "parts", "placeholder", "unsure"]
+__all__ = ["GivenUp", "Unsure", "bound", "none_given_up", "parts", "placeholder", "unsure"]
