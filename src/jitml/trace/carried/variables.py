@@ -45,7 +45,7 @@ from jitml.trace.values.kinds import (
 from jitml.trace.values.optional import Perhaps, chances, perhaps, what_is_there
 from jitml.trace.values.ragged import SIZE, handed
 from jitml.trace.values.type_unions import NONE, Doubt, Doubts, doubt, is_of, may_be_none, types_of
-from jitml.trace.values.unbound import GivenUp, Unsure, bound, parts, placeholder, unsure
+from jitml.trace.values.unbound import Unsure, bound, given_up, parts, placeholder, unsure
 
 Path = tuple[int, ...]
 
@@ -308,8 +308,7 @@ class Name:
         is_ragged, holds_made = bool(_inner_syms(ends, body)), body.has_made(ends.others)
         may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged or holds_made)
         if may_be_lost and not decisions().wants(self.name, site):
-            active_trace().call[GivenUp].add(self.name)
-            return CarriedOutcome([], lambda _: UNDEF)
+            return CarriedOutcome([], lambda _: given_up(self.name))
         if holds_made:
             memory.loop.demote(self._error("is an object that each iteration makes anew"), Mode.PLAIN)
         for leaf in ends.leaves:

@@ -41,7 +41,7 @@ from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.optional import chances, may_be_apart, perhaps
 from jitml.trace.values.ragged import SIZE, RaggedKind, ragged, widened
 from jitml.trace.values.type_unions import NONE, Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
-from jitml.trace.values.unbound import GivenUp, Unsure, parts, unsure
+from jitml.trace.values.unbound import Unsure, given_up, parts, unsure
 
 Finish = Callable[[], Any]  # makes what a name holds once the results are there
 
@@ -68,8 +68,7 @@ class Merge:
         if name.startswith(OURS):
             return self._bound(name, a, b)
         if (a is UNDEF or b is UNDEF) and Unsure not in (type(a), type(b)) and not decisions().wants(name, self.fork.site):
-            active_trace().call[GivenUp].add(name)
-            return lambda: UNDEF
+            return lambda: given_up(name)
         (a, in_then), (b, in_else) = parts(a), parts(b)
         made = self._bound(name, a, b)
         if in_then is in_else is True:

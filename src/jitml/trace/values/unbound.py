@@ -39,11 +39,17 @@ class GivenUp(set[str], CallPart):
     """Names that may be bound, and are taken not to be, since nobody has read one."""
 
 
+def given_up(name: str) -> Any:
+    """What a name holds that may be bound, where nobody has read it."""
+    active_trace().call[GivenUp].add(name)
+    return UNDEF
+
+
 def none_given_up(names: Iterable[str], there: Mapping[str, Any]) -> None:
     """Refuse to list names where only the compiled program knows which of them are bound."""
-    given_up = active_trace().call[GivenUp]
+    known = active_trace().call[GivenUp]
     for name in names:
-        if (name not in there and name in given_up) or type(there.get(name)) is Unsure:
+        if (name not in there and name in known) or type(there.get(name)) is Unsure:
             unsupported(
                 f"the names of locals are asked for, and whether {name} is one depends on data", f"Bind {name} before that."
             )
@@ -85,4 +91,4 @@ def placeholder(leaf: Any, kind: Kind | None, unseen: Set[Sym]) -> Any:
     return kind.show(ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype))
 
 
-__all__ = ["GivenUp", "Unsure", "bound", "none_given_up", "parts", "placeholder", "unsure"]
+__all__ = ["GivenUp", "Unsure", "bound", "given_up", "none_given_up", "parts", "placeholder", "unsure"]
