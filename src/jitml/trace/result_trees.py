@@ -15,6 +15,7 @@ from typing import Any
 
 import optree
 
+from jitml.trace.effects.attributes import is_open
 from jitml.trace.effects.made_objects import Made, is_made_instance, made_of
 from jitml.trace.environment.sets import MadeSet
 from jitml.trace.lists.traced_list import TracedList
@@ -85,6 +86,10 @@ def _as_it_is(_: list[Any]) -> None:
 
 
 def _settled(trace: Trace, x: Any, known: Settled) -> Any:
+    if is_open(x):  # an attribute's of an object that the function has made
+        if any(kind.form == "array" for kind in getattr(x.tail, "kinds", ())):
+            x.close()  # who else has the arrays is asked of lists
+        return settled(trace, x.tail, known)
     if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
         items = [(_key(trace, key), settled(trace, item, known)) for key, item in x.items()]
         if type(x) is Counter:

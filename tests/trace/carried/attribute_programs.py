@@ -377,6 +377,60 @@ def linked() -> Any:
     return (Model(next=Model(w=np.ones(3), next=Model(next=None))),)
 
 
+def fills_a_list(m: Any) -> Any:
+    m.log = [1.0]
+    for i in range(40):
+        m.b = m.b * 0.9 + i
+        m.log.append(m.b)
+        if len(m.log) > 3 and abs(m.log[-1] - m.log[-2]) < 0.5:
+            break
+    return np.mean(m.log), m.log[-1], len(m.log)
+
+
+def fills_lists_now_and_then(m: Any) -> None:
+    m.log = []
+    m.other = []
+    m.b = np.float64(0.5)
+    for i in range(20):
+        for j in range(3):
+            m.b = np.sin(m.b + i)
+            m.log.append((i + j, m.b))
+        if m.b > 0:
+            m.other.append(i)
+    m.log.append((0, 0.0))
+    m.other.pop()
+
+
+def fills_a_list_and_raises(m: Any) -> None:
+    m.log = []
+    for i in range(40):
+        m.log.append(X[i, 0])
+
+
+def fills_a_list_of_its_own(n: int) -> Any:
+    own = Model()
+    own.log = []
+    for i in range(n):
+        own.b = own.b * 0.5 + i
+        own.log.append(own.b)
+    return own, own.log, max(own.log)
+
+
+def fills_a_list_with_a_name(m: Any) -> Any:
+    m.log = named = []
+    for i in range(40):
+        m.log.append(np.sin(i))
+    return named
+
+
+def fills_a_list_that_is_held(m: Any) -> Any:
+    m.log = []
+    held = copy.copy(m)
+    for i in range(40):
+        m.log.append(np.sin(i))
+    return held
+
+
 def model(**attributes: Any) -> Any:
     return lambda: (Model(**copy.deepcopy(attributes)),)
 
@@ -416,6 +470,10 @@ WHOLE: list[tuple[Any, Any]] = [
     (inside, model()),
     (an_array_in_two, model()),
     (views, model()),
+    (fills_a_list, model(b=0.0)),
+    (fills_lists_now_and_then, model()),
+    (fills_a_list_and_raises, model()),
+    (fills_a_list_of_its_own, lambda: (40,)),
 ]
 ANY: list[tuple[Any, Any]] = [
     (goes_on, model(b=-1.5)),
@@ -433,4 +491,6 @@ ANY: list[tuple[Any, Any]] = [
     (one_list_in_two, model()),
     (copies, model()),
     (chain, linked),
+    (fills_a_list_with_a_name, model()),
+    (fills_a_list_that_is_held, model()),
 ]

@@ -18,7 +18,7 @@ from jitml.trace.carried.list_buffers import Probe
 from jitml.trace.carried.lists import ListName
 from jitml.trace.carried.memory import CarriedMemory, Demotable
 from jitml.trace.carried.mutable import Mutable, Tail, mutable
-from jitml.trace.carried.outer_lists import OpenList, undecided
+from jitml.trace.carried.outer_lists import ListsAlone, OpenList, undecided
 from jitml.trace.carried.variables import Name
 from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
@@ -57,16 +57,16 @@ class _Changed:
 
 
 def open_list(obj: Any, before: list[Any]) -> None:
-    """Trace anew if this is a list from outside, which has more than before: then a loop can carry what it adds."""
+    """Trace anew if this is a list from outside, or an attribute's own, with more than before: a loop can carry what it adds."""
     if type(obj) is not list or any(item is not old for item, old in zip(obj, before)):
         return
     root, known = active_trace().root, decisions()
     watched = root.copies.watched.get(id(obj))
-    if watched is None or type(watched.original) is not list or watched.name in known.closed or watched.name in known.moving:
-        return
+    name = watched.name if watched is not None and type(watched.original) is list else ""
+    name = name or root.call[ListsAlone].get(id(obj), (obj, ""))[1]
     regions = root.call[OpenRegions]
-    if regions and regions[0].may_append:
-        known.moving.add(watched.name)
+    if name and name not in known.closed | known.moving and regions and regions[0].may_append:
+        known.moving.add(name)
         known.again()
 
 

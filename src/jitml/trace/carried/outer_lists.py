@@ -6,7 +6,8 @@ A list is seen so in the second attempt at tracing, when the first has shown tha
 the function does with it, but to ask for its length and for single items, brings back the copy, with all that is guarded.
 
 An argument, of which all is known, is seen so where a loop appends to it: what loops add is carried in `tail`, as the items of a
-list are that only one name holds (`lists.py`), and everyone who has the object sees it.
+list are that only one name holds (`lists.py`), and everyone who has the object sees it. So is a list of the function's own that
+nothing but an attribute holds (`self.losses = []`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any, NoReturn
 from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.guards import Slot
-from jitml.trace.record.recording import Trace, active_trace, unsupported
+from jitml.trace.record.parts import CallPart
+from jitml.trace.record.recording import Trace, active_trace, unsupported, user_source
 from jitml.trace.speculation.modes import OpenRegions, decisions
 from jitml.trace.values.numbers import TracedNumber, combine
 
@@ -32,18 +34,22 @@ class OpenList:
     Args:
         slot: what the host program calls it; None for an argument, which has as many items in each call.
         item: the item of the list at an index, as the function shall see it.
+        own: of a list that the function has made, what is in it.
     """
 
-    __slots__ = ("done", "item", "name", "slot", "tail", "trace", "value")
+    __slots__ = ("done", "is_own", "item", "name", "slot", "tail", "trace", "value")
 
-    def __init__(self, trace: Trace, slot: Slot | None, name: str, value: list[Any], item: Item) -> None:
+    def __init__(
+        self, trace: Trace, slot: Slot | None, name: str, value: list[Any], item: Item, own: list[Any] | None = None
+    ) -> None:
         self.trace = trace
         self.slot = slot
         self.name = name
         self.value = value
         self.item = item
         self.done: list[TracedList] = []  # what loops have added
-        self.tail: Any = []  # what has been added since; in a loop that appends a Probe or a Growing, after it a Stack
+        self.is_own = own is not None
+        self.tail: Any = own or []  # what has been added since; in a loop that appends a Probe or a Growing, after it a Stack
         if slot is not None:
             trace.host.require_type(slot, list)
 
@@ -70,6 +76,8 @@ class OpenList:
 
     def begin(self) -> Any:
         """What a loop that is about to append begins with."""
+        if type(self.tail) is TracedList and self.is_own:
+            return self.tail if type(self.tail.rows) is int else self.close()
         if type(self.tail) is TracedList:
             self.done.append(self.tail)
             self.tail = []
@@ -138,6 +146,23 @@ class OpenList:
         if hasattr(list, name):
             self.close()
         raise AttributeError(f"'list' object has no attribute {name!r}")
+
+
+class ListsAlone(dict[int, tuple[object, str]], CallPart):
+    """Lists that the function has made for attributes, by id, and what they are called."""
+
+
+def only(items: list[Any], attribute: str) -> Any:
+    """A list that has just been made, and is about to be an attribute; open, if loops are known to append to it."""
+    trace = active_trace()
+    if trace is not trace.root or trace.call[OpenRegions]:
+        return items
+    source, known = user_source(), decisions()
+    name = f"{attribute} of line {source.line if source is not None else 0}"
+    if name in known.moving and name not in known.closed:
+        return OpenList(trace, None, name, [], items.__getitem__, items)
+    trace.call[ListsAlone][id(items)] = items, name
+    return items
 
 
 def undecided(obj: Any) -> NoReturn:

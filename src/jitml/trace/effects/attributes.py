@@ -15,15 +15,18 @@ from typing import Any, NoReturn, Protocol
 
 from jitml.trace.carried.containers import effect, kept
 from jitml.trace.carried.mutable import OuterName
-from jitml.trace.carried.outer_lists import undecided
+from jitml.trace.carried.outer_lists import OpenList, undecided
 from jitml.trace.environment.loads import load, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.environment.unseen_reads import UnseenReads, is_read_unseen
+from jitml.trace.host_calls.array_ownership import ALONE, references
+from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, is_users_class, unsupported
 from jitml.trace.record.user_code import user_stack
 from jitml.trace.rewrite.protocol import UNDEF
+from jitml.trace.speculation.modes import OpenRegions
 from jitml.trace.values.boxing import TracedArray
 
 GONE = object()  # stands for an attribute that was deleted
@@ -201,6 +204,24 @@ def require_not_made_up(trace: Trace, obj: Any, name: str, member: Any) -> None:
     maker = inspect.getattr_static(type(obj), "__getattr__", None) if member is None else getattr(type(member), "__get__", None)
     if maker is not None and name in getattr(obj, "__dict__", ()):
         _finds_own(trace, obj, name)
+
+
+def held_value(space: dict[Any, Any], key: Any, *, is_end: bool = False) -> Any:
+    """What an attribute is; the list that loops have filled, once they are over and nothing else holds what stands for it."""
+    held = space[key]
+    if not is_open(held) or active_trace().call[OpenRegions] or not (is_end or type(held.tail) is TracedList):
+        return held
+    box, space[key] = [held], None
+    del held
+    if references(box) > ALONE:
+        box[0].close()
+    space[key] = box[0].tail
+    return space[key]
+
+
+def is_open(x: Any) -> bool:
+    """Whether it stands for a list of the function's own."""
+    return type(x) is OpenList and x.is_own
 
 
 def is_gone(trace: Trace, obj: Any, name: str) -> bool:

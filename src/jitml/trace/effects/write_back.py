@@ -20,7 +20,7 @@ from typing import Any
 from jitml.errors import JitmlError, UnsupportedError, UserFrame
 from jitml.records import dataclass
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.effects.attributes import GONE
+from jitml.trace.effects.attributes import GONE, held_value
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
 from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
@@ -172,8 +172,8 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
     require_alone(trace, changed)
     guarded, in_classes = trace.call[Loads].guarded, trace.changes.in_classes
     stored: dict[int, dict[str, Any]] = {}
-    for (owner, name), value in trace.changes.stored.items():
-        stored.setdefault(owner, {})[name] = value
+    for owner, name in trace.changes.stored:
+        stored.setdefault(owner, {})[name] = held_value(trace.changes.stored, (owner, name), is_end=True)
     for owner, named in stored.items():
         slot = trace.outside.places[owner]
         if owner in trace.changes.spaces:

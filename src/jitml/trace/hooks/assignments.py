@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.carried.containers import effect
+from jitml.trace.carried.outer_lists import only
 from jitml.trace.environment.outer_names import OuterNames
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.modules import is_changeable
@@ -27,6 +28,7 @@ class Assignments(ModelHooks):
 
     __slots__ = ()
     effect = staticmethod(effect)
+    only = staticmethod(only)
     shared_write = staticmethod(shared_write)
     slice = staticmethod(slice)
 

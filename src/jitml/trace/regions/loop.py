@@ -279,6 +279,7 @@ class TracedLoop(RecordedRegion):
         for storage, value in zip(storages, values):
             storage.store(value)
         self.contents.finish(self.held)
+        self.ways = []
         self.body.close()
         self.is_done = True
         self.names = []

@@ -4,6 +4,7 @@ f(a, *b, k=c)    __jm.conv(f)(a, *b, k=c)      calls: helpers are converted too,
     W                __jm.name(W, "W")             a name that is not the function's own: global or closure
     obj.w, obj[i]    __jm.attr(obj, "w"), __jm.item(obj, i)
     obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
+    obj.w = []       __jm.own(obj).w = __jm.only(__jm.made([]), "w")        a list that nothing else holds
     x in xs          __jm.is_in(x, xs)
     x is y           __jm.is_one(x, y)
     a, b = xs        a, b = __jm.gone_through(xs)           so are *xs, and what a comprehension iterates over
@@ -228,7 +229,10 @@ class Expressions(ast.NodeTransformer):
             self._read_by("sure", node.value)
         elif all(isinstance(target, ast.Name) and target.id in self.unsure for target in targets):
             self._read_by("bound", node.value)
+        alone = isinstance(node.value, ast.List) and len(targets) == 1
         statement = self.generic_visit(node)
+        if alone and isinstance(target := targets[0], ast.Attribute):
+            node.value = self._hook("only", node.value, node.value, ast.Constant(target.attr))
         if any(isinstance(target, (ast.Tuple, ast.List)) for target in targets) and not isinstance(node.value, ast.Tuple):
             node.value = self._hook("gone_through", node.value, node.value)
         return self._guarded(targets, statement)

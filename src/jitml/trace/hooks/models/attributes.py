@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.effects.attributes import cached, holder_of, is_gone, of_class, refuse_write, require_not_made_up
+from jitml.trace.effects.attributes import (
+    cached,
+    held_value,
+    holder_of,
+    is_gone,
+    is_open,
+    of_class,
+    refuse_write,
+    require_not_made_up,
+)
 from jitml.trace.effects.inheritance import NOTHING, from_class
 from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.class_guards import require_class
@@ -51,7 +60,7 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
     if isinstance(x, tuple) and name in getattr(kind, "_fields", ()):
         return hooks.item(x, kind._fields.index(name))  # whose items have been seen when the tuple was
     if (id(x), name) in trace.changes.stored:
-        return of_class(hooks, x, name) if is_gone(trace, x, name) else trace.changes.stored[id(x), name]
+        return of_class(hooks, x, name) if is_gone(trace, x, name) else held_value(trace.changes.stored, (id(x), name))
     if (holder := holder_of(trace, x, name)) is not None:
         return trace.changes.stored[id(holder), name]
     fallback = users_method(kind, "__getattr__") if descriptor is None else None
@@ -65,6 +74,9 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
         if (slot := place_of(trace, x)) is not None:
             require_attribute(trace, x, name, slot, False)
         raise
+    if is_open(value) and name in getattr(x, "__dict__", ()):
+        del value  # which would be held twice
+        return held_value(vars(x), name)
     return _as_seen(hooks, x, name, value, descriptor)
 
 
