@@ -18,7 +18,7 @@ TURNS = 1 if FULL else 9  # every so many rows are looked at
 # Nothing tells of them what is on the tape: refused there.
 REFUSED = {"np.c_", "np.r_", "np.mgrid", "np.frombuffer", "np.multiply.at", "np.divide.at", "np.maximum.at", "np.minimum.at"}
 # Which way they go depends on the numbers, or they depend on what is traced beside them.
-WITHOUT_RULE = {"np.arange", "np.nanpercentile"}
+WITHOUT_RULE = {"np.arange", "np.nanpercentile", "np.nanquantile"}
 
 
 def complexes(x: Any) -> Any:
