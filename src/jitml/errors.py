@@ -172,6 +172,10 @@ class FailedCheck(JitmlError):
     """
 
 
+class RaisingBranch(FailedCheck):
+    """A call takes a branch that raised an exception when it was traced, which its message says."""
+
+
 class WrongPath(FailedCheck):
     """A compiled program assumes of a condition, or of a number that Python needed, what does not hold in this call.
 
@@ -183,10 +187,6 @@ class WrongPath(FailedCheck):
         """The number of the assumption, and the outcome in this call."""
         _, number, _, outcome, *_ = self.message.split()
         return int(number), int(outcome)
-
-
-class RaisingBranch(WrongPath):
-    """A call takes a branch that raised an exception when it was traced, which its message says; the function may handle it."""
 
 
 class OtherSizes(WrongPath, ValueError):

@@ -26,7 +26,6 @@ from jitml.errors import (
     LoweringError,
     ManyPrograms,
     NoDeviceError,
-    RaisingBranch,
     ScheduleError,
     Source,
     SourceNotFound,
@@ -131,12 +130,10 @@ class Jit(FunctionAttributes):
                     self._ended(result, turn)
             if result is not MISS:
                 return result
-        branch, why, broken, refusal = None, "", None, None
+        why, broken, refusal = "", None, None
         try:
             result = self._call_compiled(args, kwargs)
             return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
-        except RaisingBranch as failure:
-            branch = failure
         except FailedCheck:
             pass
         except Unpaid:
@@ -168,8 +165,6 @@ class Jit(FunctionAttributes):
         if self._is_unread:
             warn(f"{name_of(self.function)} runs as plain Python from now on: {why}", UncompiledWarning, stacklevel=2)
             return self.function(*args, **kwargs)
-        if branch is not None:
-            return self._replay(branch, args, kwargs)
         result = self.function(*args, **kwargs)
         if broken is not None:  # tracing has raised what the function does not
             self._is_special = True
@@ -226,17 +221,6 @@ class Jit(FunctionAttributes):
         if why := self.splits.complaint():
             said = f"{name_of(self.function)} takes most of its time as plain Python: {why}. jitml.explain shows all of it"
             warn(said, UncompiledWarning, stacklevel=frames_of_ours() + 1)
-
-    def _replay(self, failure: RaisingBranch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Let plain Python answer a call that takes a branch which raises.
-
-        Should it return, the function handles the exception, and the next such call has that path compiled.
-        """
-        result = self.function(*args, **kwargs)
-        if why := self._specializer.handles(failure):
-            said = f"{name_of(self.function)} ran as plain Python in this call: {failure.message}; it was not compiled: {why}"
-            warn(said, UncompiledWarning, stacklevel=3)
-        return result
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._statics:

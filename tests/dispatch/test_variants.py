@@ -10,7 +10,7 @@ import pytest
 
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.variants import MOST_VARIANTS, Specialization, Tries, Variants
-from jitml.errors import FailedCheck, MoreIterations, RaisingBranch, UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, MoreIterations, UnsupportedError, WrongPath
 from jitml.trace.trace import Traced
 
 Enter = Callable[[Sequence[Any]], Any]
@@ -64,13 +64,6 @@ def test_a_wrong_guess_gives_its_place_to_the_next() -> None:
     assert [*variants] == [better, old]
 
 
-def test_one_that_leaves_out_a_branch_that_raises_stays_for_other_calls() -> None:
-    variants = Variants[Specialization]()
-    left_out, handling = raises(RaisingBranch("a branch")), answers(int, "handled")
-    assert made(variants, left_out, handling) == "handled"
-    assert [*variants] == [handling, left_out]
-
-
 def test_a_variant_that_has_failed_a_call_is_not_entered_again() -> None:
     variants, entered = Variants[Specialization](), list[str]()
 
@@ -115,7 +108,7 @@ def test_failures_are_counted_by_the_variant_they_belong_to() -> None:
             counted.append(failure.message)
 
     counted: list[str] = []
-    branch = RaisingBranch("a branch")
+    branch = WrongPath("0: a branch")
 
     def enter(leaves: Sequence[Any]) -> Any:
         raise branch if type(leaves[0]) is int else FailedCheck("an index")
@@ -126,11 +119,11 @@ def test_failures_are_counted_by_the_variant_they_belong_to() -> None:
         return Counting(enter, NO_PROGRAM)
 
     variants = Variants[Counting]()
-    with pytest.raises(RaisingBranch):
+    with pytest.raises(WrongPath):
         variants.make("key", [1], make, Tries())
     with pytest.raises(FailedCheck, match="an index"):
         variants.call("key", [""])
-    assert counted == ["a branch", "an index"]
+    assert counted == ["0: a branch", "an index"]
 
 
 def test_the_oldest_is_forgotten() -> None:

@@ -139,7 +139,11 @@ def run(
         failure = error
     if not handlers or CONFIG.strict:
         replay(f, args if positional is None else positional, kwargs, handlers)
-    raise _handled(failure, handlers) if handlers else failure  # of the derivative alone
+    if handlers:
+        raise _handled(failure, handlers)
+    if isinstance(failure, RaisingBranch):  # though the function raises nothing: it is traced differently
+        raise HandledError(failure.message) from failure
+    raise failure  # of the derivative alone
 
 
 class HandledError(UnsupportedError):
@@ -266,11 +270,6 @@ def _traced_for(
             traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True, handlers=handlers)
     except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
         raise failure.__cause__ or failure from None
-    except UnsupportedError as error:
-        raised = next((failure for failure in tries.failed.values() if isinstance(failure, RaisingBranch)), None)
-        if raised is None or isinstance(error, RowsDiffer):
-            raise
-        raise raised from error
     if traced.device is not None:
         return TransformVariant(bind(traced, compiled_for_device(traced)), traced, program)
     execute = executed_once_watched(traced, getattr(program, "residuals", range(0))) if is_debugging() else executed(traced)

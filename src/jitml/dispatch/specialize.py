@@ -20,7 +20,6 @@ from jitml.errors import (
     FailedCheck,
     JitmlError,
     LentMemory,
-    RaisingBranch,
     ShapeError,
     VerificationError,
 )
@@ -113,18 +112,12 @@ class Specializer:
         self._closed: dict[Hashable, Closed] = {}
         self._exchanged: dict[Hashable, set[str]] = {}  # numbers and objects from outside that are others in each call
         self._fixed: dict[Hashable, set[str]] = {}  # those of them that have to be known
-        self._handled: dict[str, str] = {}  # branches that raise, where the function returned: why they cannot be compiled
 
     def forget(self) -> None:
         """Forget what was learned of earlier calls."""
         self._closed.clear()
         self._exchanged.clear()
         self._fixed.clear()
-        self._handled.clear()
-
-    def handles(self, failure: RaisingBranch) -> str:
-        """Remember that the function handles an exception; answers why the branch cannot be compiled, if that is known."""
-        return self._handled.setdefault(failure.message, "")
 
     def make(self, call: CallArguments, compiled: Compiled, others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
         """A variant for a call.
@@ -132,22 +125,8 @@ class Specializer:
         Args:
             compiled: makes machine code of what was traced.
             others: those of the same argument structure, most recent first.
-
-        Raises:
-            RaisingBranch: one that the call takes; it is not compiled before plain Python has shown that the function handles it.
         """
-        raised = [failure for failure in tries.failed.values() if isinstance(failure, RaisingBranch)]
-        for failure in raised:
-            if self._handled.get(failure.message) != "":
-                raise failure
-        try:
-            return self._make_for(tries.paths(), call, compiled, others)
-        except (JitmlError, Untraced) as error:
-            if not raised:
-                raise
-            why = error.message if isinstance(error, JitmlError) else f"tracing it raised {error.__cause__!r}"
-            self._handled[raised[-1].message] = why
-            raise raised[-1] from None
+        return self._make_for(tries.paths(), call, compiled, others)
 
     def _make_for(self, paths: Sequence[Path], call: CallArguments, compiled: Compiled, others: tuple[Variant, ...]) -> Variant:
         """A variant for one of these paths; sizes that change are left open, if that can be compiled."""

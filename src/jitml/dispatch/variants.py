@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 from jitml.dispatch.entry import MISS
-from jitml.errors import FailedCheck, MoreIterations, RaisingBranch, UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, MoreIterations, UnsupportedError, WrongPath
 from jitml.forks import lock
 from jitml.interrupts import is_own_thread
 from jitml.ir.capacity import learn
@@ -135,7 +135,7 @@ class Variants(Generic[P]):
                 raise _changed()
 
     def _made(self, key: Hashable, make: Make[P], tries: Tries[P], guess: P | None) -> P:
-        """A new variant, in the place of one that has failed; one that left out a branch that raises is good for other calls."""
+        """A new variant, in the place of one that has failed."""
         try:
             made = make(self._without(key, guess), tries)
         except WrongPath as failure:
@@ -143,7 +143,7 @@ class Variants(Generic[P]):
                 if known is failure:
                     variant.replayed(failure)
             raise
-        if guess is not None and not isinstance(tries.failed[guess], RaisingBranch):
+        if guess is not None:
             self._forget(key, guess)
         with self._lock:
             groups = {k: v for k, v in self._groups.items() if k != key}

@@ -89,8 +89,6 @@ class Path:
     """All that a program assumes, in the order of the trace, and which places are decided so.
 
     recursive: of these, those that are at every depth of a recursion.
-    raising: where a branch raises and is left out, by what its check says.
-    handled: where it decides in place of checks of earlier programs, because the function handles the exception.
     reason: why it is compiled, if other programs did not fit the call.
     """
 
@@ -98,8 +96,6 @@ class Path:
     modes: Mapping[Site, Mode] = field(default_factory=dict)
     peeled: Mapping[tuple[Site, int], frozenset[Site]] = field(default_factory=dict)
     recursive: frozenset[Site] = frozenset()
-    raising: Mapping[str, frozenset[Site]] = field(default_factory=dict)
-    handled: frozenset[Site] = frozenset()
     reason: str = ""
 
     def turned(self, failure: WrongPath, *, exactly: bool = False) -> Path:
@@ -117,13 +113,6 @@ class Path:
         turned = replace(wrong, outcome=outcome)
         return replace(self, assumptions=(*before, turned), reason=f"another path: {turned}")
 
-    def handling(self, failure: RaisingBranch) -> Path:
-        """The path of a call that takes a branch which was left out."""
-        places = self.raising[failure.message]
-        modes = {**self.modes, **dict.fromkeys(places, Mode.PLAIN)}
-        reason = f"an exception that the function handles: {failure.message}"
-        return Path((), modes, self.peeled, self.recursive, handled=self.handled | places, reason=reason)
-
 
 _NOTHING_KNOWN = Path()
 
@@ -136,8 +125,6 @@ class Decided(CallPart):
     """
 
     def __init__(self, path: Path = _NOTHING_KNOWN) -> None:
-        self.handled = path.handled
-        self.raising: dict[str, frozenset[Site]] = {}
         self.foreseen = {(a.site, a.occurrence): a.outcome for a in path.assumptions}
         self.assumptions: list[Assumption] = []
         self.outcomes: dict[Value, int] = {}
@@ -186,10 +173,6 @@ class Decided(CallPart):
             outcome = self._opened[place].widened(outcome)
         self._open_extents |= outcome.open_extents(seen)
         return self._add(Assumption(place, occurrence, outcome, "result", user_source()))
-
-    def leave_out(self, message: str, place: Site) -> None:
-        """A check with this message stands for a branch that raises."""
-        self.raising[message] = self.raising.get(message, frozenset()) | {place}
 
     def _foresee(self, place: Site) -> tuple[int, Any]:
         occurrence = self._passed.get(place, 0)
@@ -364,13 +347,12 @@ def path_of(recording: Trace) -> Path:
     decided, known = recording.call[Decided], recording.call[Decisions]
     modes = {place: mode for place, mode in known.modes.items() if mode is not Mode.ROLLED}
     recursive = frozenset(known.recursive)
-    return Path(tuple(decided.assumptions), modes, known.peeled, recursive, decided.raising, decided.handled)
+    return Path(tuple(decided.assumptions), modes, known.peeled, recursive)
 
 
 def require_not(test: Value, raised: str, place: Site, source: Source | None) -> None:
     """A branch that is taken where `test` holds raises, and is left out: where a call takes it, Python says what happens."""
     message = f"a branch at {source} was taken that, traced, ends with {raised}"
-    active_trace().call[Decided].leave_out(message, place)
     ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=_escaped(message))
 
 
@@ -379,17 +361,9 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
 
     Raises:
         UnsupportedError: there are too many of them, or they contradict each other.
-        OtherResult, OtherSizes, RaisingBranch: the same, but all that is wrong is the result of a host call, or sizes, or that an
-            exception is handled, which plain Python can do with.
+        OtherResult, OtherSizes: the same, but all that is wrong is the result of a host call, or sizes, which plain Python can do
+            with.
     """
-    for path, failure in failed:
-        if isinstance(failure, RaisingBranch):
-            handling = path.handling(failure)
-            if not any(handling.handled <= other.handled for other, _ in failed):
-                if len(failed) >= CONFIG.max_paths:
-                    raise failure
-                return [handling]
-    failed = _alike(failed)
     path, failure = max(failed, key=lambda pair: pair[1].fact[0])
     found = [path.turned(failure)]
     if isinstance(failure, OtherResult):
@@ -416,14 +390,6 @@ def _too_many(
     error = UnsupportedError(text, source=last.source, remedy=f"{remedy} {_LIMIT}", cause=cause)
     error.stack = last.stack
     return error
-
-
-def _alike(failed: list[tuple[Path, WrongPath]]) -> list[tuple[Path, WrongPath]]:
-    """Those of them that decide where this call raises, and nowhere else if possible."""
-    raised = {place for path, failure in failed if isinstance(failure, RaisingBranch) for place in path.raising[failure.message]}
-    others = [pair for pair in failed if not isinstance(pair[1], RaisingBranch)]
-    handled = max((path.handled for path, _ in others), key=lambda handled: (len(handled & raised), -len(handled)))
-    return [pair for pair in others if pair[0].handled == handled]
 
 
 def _begins_with(path: Path, beginning: Path) -> bool:
