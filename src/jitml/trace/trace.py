@@ -186,7 +186,7 @@ def _attempt(
     names = leaf_names(spec, parameters(function, args))
     recording = Trace()
     recording.call[HostCallRules] = HostCallRules(allowed=host_calls)
-    recording.inputs.opened, recording.errors.kinds = key.opened, {**np.geterr()}  # type: ignore[dict-item]  # all of them are texts
+    recording.inputs.opened = key.opened
     recording.call[Decisions], recording.call[Decided] = known, Decided(key.path)
     recording.call[LiftedArrays].enter_part = partial(enter_part, recording, known.in_parts, {}) if known.in_parts else None
     if handlers is not None:

@@ -729,7 +729,7 @@ def object_in_the_body(x):
 def copied_then_changed(x):
     import copy
 
-    a = queue.Queue() if False else array.array("d", [1.0])
+    a = [1.0]
     b = copy.copy(a)
     for i in range(3):
         b.append(2.0)

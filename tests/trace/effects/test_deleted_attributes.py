@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -185,12 +184,6 @@ def what_is_missing(o: Any, x: Any) -> Any:
     except AttributeError:
         x = x + 100
     return x
-
-
-@row(Model)
-def copied_meanwhile(o: Any, x: Any) -> Any:
-    del o.cache
-    return sorted(copy.copy(o).__dict__), x
 
 
 @row(Slotted)

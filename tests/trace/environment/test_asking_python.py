@@ -78,6 +78,7 @@ def agree(f: Callable[[Any], Any], change: Callable[[int], None], values: tuple[
         assert repr(fast(X)) == repr(f(X))
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("number", range(len(MODULES)))
 def test_modules(number: int) -> None:
     def change(value: int) -> None:

@@ -17,9 +17,8 @@ from typing import Any
 
 from jitml.errors import JitmlError
 from jitml.interrupts import pass_on
-from jitml.trace.environment.loads import is_number, number_stand_in, observe_argument, observe_changing
+from jitml.trace.environment.loads import observe_argument, observe_changing
 from jitml.trace.environment.pending import require_shown
-from jitml.trace.environment.process_state import looks_at_process
 from jitml.trace.environment.understood import PLAIN, Way, is_iterator, way_of
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library, is_traced_through
@@ -111,8 +110,8 @@ def _known(x: Any) -> Any:
 
 
 def is_foreign(function: Any) -> bool:
-    """Whether a function may look at what others change: at the process, or at what a library has been told."""
-    return not isinstance(function, type) and (is_traced_through(uncached(function)) or looks_at_process(function))
+    """Whether a function may look at what others change: at what a library has been told."""
+    return not isinstance(function, type) and is_traced_through(uncached(function))
 
 
 def of_library(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -121,8 +120,6 @@ def of_library(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[
     if found is None or is_iterator(found[0]):
         return NotImplemented
     value, slot = found
-    if looks_at_process(function) and is_number(value):  # which may be another one right away
-        return number_stand_in(trace, value, slot, trace.host.name(slot))
     if value is None:
         unsupported(
             f"{full_name(function)} returns nothing, and would do what it does while the function is traced",

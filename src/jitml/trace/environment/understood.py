@@ -173,7 +173,7 @@ TABLE = (
         Way.ATTRIBUTES, "objects of the user's classes and of Python's", _has_attributes,
         "by identity, arguments by class; attributes as they are loaded", "attribute by attribute",
         "attributes are set when the call has succeeded",
-        "attribute by attribute",
+        "refused, unless they have a `__copy__`",
         "if all of its state is in attributes: that is compared at each call; else refused", "itself",
     ),
     UnderstoodRow(

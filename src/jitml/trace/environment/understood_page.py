@@ -47,11 +47,6 @@ PLACES = (
     ConstantPlace("trace/hooks/models/opaque.py", "loads attributes that objects of libraries keep", (Way.OPAQUE,)),
     ConstantPlace("trace/environment/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
     ConstantPlace(
-        "trace/environment/process_state.py",
-        "asks NumPy's settings and the environment before the program starts",
-        (Way.VALUE, Way.ITEMS),
-    ),
-    ConstantPlace(
         "trace/effects/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)
     ),
     ConstantPlace(
@@ -66,7 +61,6 @@ PLACES = (
         "trace/environment/equality_guards.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)
     ),
     ConstantPlace("trace/record/loaded_modules.py", "asks which modules there are", (Way.ITSELF,)),
-    ConstantPlace("trace/hooks/copying.py", "loads what `copy.copy` reads: attributes, and which there are", (Way.ATTRIBUTES,)),
     ConstantPlace(
         "trace/environment/unseen_reads.py",
         "compares what code that is not converted reads",

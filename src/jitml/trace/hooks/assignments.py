@@ -17,7 +17,7 @@ from jitml.trace.environment.outer_names import OuterNames
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.modules import is_changeable
 from jitml.trace.hooks.models.stores import sets_itself, takes_items
-from jitml.trace.record.loaded_modules import modules_of
+from jitml.trace.record.loaded_modules import require_module
 from jitml.trace.regions.drivers import made, shared_write
 from jitml.trace.values.boxing import TracedArray, is_traced, lift
 from jitml.trace.values.registry import call
@@ -45,7 +45,7 @@ class Assignments(ModelHooks):
     def module(self, value: Any, name: str) -> Any:
         """`import name` has given this."""
         if type(value) is ModuleType and sys.modules.get(name) is value and is_changeable(value):
-            _ = modules_of(self.trace)[name]  # so that another one in its place is seen
+            require_module(self.trace, name)
         return value
 
     def aug_attr(self, obj: Any, name: str, operation: str) -> Callable[[Any], None]:

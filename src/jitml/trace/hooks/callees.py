@@ -34,7 +34,7 @@ from jitml.trace.environment.dispatchers import (
     of_cache,
 )
 from jitml.trace.environment.loads import require_decimal_context
-from jitml.trace.environment.process_state import asked
+from jitml.trace.environment.process_state import asks_process
 from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
 from jitml.trace.hooks.impure import MUTATORS, is_one_of
 from jitml.trace.hooks.models.formatting import written, written_text
@@ -104,6 +104,11 @@ class Callees(OutsideCalls):
         if function is np.errstate:
             return ErrorState
         return getattr(self, _HOOKS[function]) if function in _HOOKS else None
+
+    def _of_the_process(self, function: Any) -> None:
+        """What gives something else at each call."""
+        if asks_process(function):
+            self._refuse_once(function)
 
     def _in_the_registry(self, function: Any) -> Any:
         """What is compiled."""
@@ -371,7 +376,7 @@ class Callees(OutsideCalls):
 
 RULES: tuple[Callable[[Callees, Any], Any], ...] = (
     Callees._with_a_hook,
-    lambda hooks, function: asked(hooks.trace, function),  # for state of the process
+    Callees._of_the_process,
     Callees._in_the_registry,
     Callees._wrapper,
     Callees._users_function,

@@ -49,8 +49,6 @@ class ErrorState(ContextDecorator):
         self.numpys.__enter__()
         errors = active_trace().errors
         self.before = ignored, demanded = errors.state
-        self.reactions = errors.reactions
-        errors.reactions = errors.reactions | {name: reaction for name, reaction in self.kinds.items() if reaction is not None}
         for name, reaction in self.kinds.items():
             if reaction is not None:
                 bit = CATEGORIES[name]
@@ -60,7 +58,7 @@ class ErrorState(ContextDecorator):
     def __exit__(self, *error: Any) -> None:
         self.numpys.__exit__(*error)
         errors = active_trace().errors
-        errors.state, errors.reactions = self.before, self.reactions
+        errors.state = self.before
 
 
 def require_left(root: Trace) -> None:

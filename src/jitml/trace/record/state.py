@@ -70,13 +70,10 @@ class RecordedErrors:
     """What becomes of errors.
 
     state: floating-point errors, as bits, that `np.errstate` inside the function ignores, and those that it does not.
-    kinds: `np.geterr()` of this call; `reactions` is what `np.errstate` inside the function says instead.
     is_transformed: whether what is recorded belongs to a transform, which ignores floating-point errors.
     """
 
     state: tuple[int, int] = (0, 0)
-    kinds: dict[str, str] = field(default_factory=dict)
-    reactions: dict[str, str] = field(default_factory=dict)
     is_transformed: bool = False
 
 

@@ -20,7 +20,7 @@ from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source
 from jitml.ir.analysis.fp_errors import CATEGORIES
 from jitml.records import dataclass, field
 from jitml.trace.record.guards import HostConst
-from jitml.trace.record.loaded_modules import modules_of
+from jitml.trace.record.loaded_modules import require_module
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
 from jitml.trace.rewrite.source import FunctionNode
@@ -142,8 +142,8 @@ def require_numpys_own(error: BaseException) -> None:
 
 def _require_not_imported(root: Trace, name: str) -> None:
     """A module is not there, or has no other names than now."""
-    if name in (modules := modules_of(root)):
-        names = tuple(vars(modules[name]))
+    if require_module(root, name):
+        names = tuple(vars(sys.modules[name]))
         root.host.require(root.host.compute(_names_of, (HostConst(sys.modules[name]),), f"names of {name}"), names)
 
 

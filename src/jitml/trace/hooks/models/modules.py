@@ -14,8 +14,8 @@ from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.objects import ObjectModel
 from jitml.trace.host_calls.effects import STREAMS
 from jitml.trace.record.guards import HostConst
-from jitml.trace.record.loaded_modules import found_in, modules_of
-from jitml.trace.record.recording import is_users
+from jitml.trace.record.loaded_modules import found_in
+from jitml.trace.record.recording import is_users, unsupported
 from jitml.trace.values.boxing import lift
 
 _CONSTANT = {"numpy", "scipy", "math", "cmath", "jitml"}  # modules that nobody changes
@@ -32,7 +32,7 @@ class ModuleModel(ObjectModel):
         if not is_changeable(x):
             home = x.__name__.partition(".")[0]
             if value is sys.modules:
-                return modules_of(trace)
+                unsupported("sys.modules is looked into in the jitted function", "Import what is needed.")
             if home in _CONSTANT or way_of(value) is Way.ITSELF:
                 return lift(value) if type(value) is np.ndarray else value
         text = f"{x.__name__}.{name}"

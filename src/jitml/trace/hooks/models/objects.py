@@ -20,13 +20,12 @@ from jitml.trace.carried.containers import effect, gone_through
 from jitml.trace.effects.attributes import refuse_write, require_outermost
 from jitml.trace.effects.inheritance import by_super
 from jitml.trace.environment.loads import place_of
-from jitml.trace.environment.process_state import from_environ, in_environ
 from jitml.trace.hooks.models.attributes import attribute
 from jitml.trace.hooks.models.formatting import written
 from jitml.trace.hooks.models.model import Model, ModelHooks
 from jitml.trace.hooks.models.stores import Outside, Storing, stores_itself
 from jitml.trace.hooks.models.user_methods import EQUALITY, kind_of, may_look, named, static, users_method
-from jitml.trace.record.recording import home_of
+from jitml.trace.record.recording import home_of, refuse_environ
 from jitml.trace.values.boxing import TracedArray, TracedScalar, is_traced, lift, read
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import FUNCTIONS, call
@@ -193,13 +192,13 @@ class TextModel(ObjectModel):
 
 
 class EnvironModel(ObjectModel):
-    """`os.environ`, which is asked at each call."""
+    """`os.environ`, which may be another at each call."""
 
     def item(self, hooks: ModelHooks, x: Any, index: Any) -> Any:
-        return from_environ(hooks.trace, index)
+        refuse_environ()
 
     def contains(self, hooks: ModelHooks, x: Any, item: Any) -> Any:
-        return in_environ(hooks.trace, item)
+        refuse_environ()
 
 
 class IndexTrickModel(ObjectModel):
