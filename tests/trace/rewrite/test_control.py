@@ -20,14 +20,23 @@ from jitml.trace.hooks.convert import convert
 from jitml.trace.record.recording import Trace, activate
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Decisions
+from jitml.trace.values.registry import REGISTRY
 
 XS = [3, 1, 4, 1, 5, 9, 2, 6]
 INPUTS = [([*XS], n) for n in range(7)] + [([], 2), ([7], 4), ([0, 2], 0)]
 
 
+class AllPlain(Decisions):
+    """Plain Python runs every construct."""
+
+    def is_plain(self, site: Any) -> bool:
+        return True
+
+
 def converted(function: Any, *args: Any) -> Any:
+    REGISTRY.register_imported()
     with activate(Trace()) as trace:
-        trace.call[Decisions].all_plain = True
+        trace.call[Decisions] = AllPlain()
         return convert(function)(*args)
 
 
@@ -164,7 +173,7 @@ def test_concrete_loops_stay_cheap() -> None:
 
     xs = list(range(20000))
     with activate(Trace()) as trace:
-        trace.call[Decisions].all_plain = True
+        trace.call[Decisions] = AllPlain()
         function = convert(total)
         sys.setprofile(note)
         try:
