@@ -15,7 +15,7 @@ from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, ours
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
-from jitml.dispatch.renting import PURSE, PlainTurn, Rent, Unpaid, left_alone
+from jitml.dispatch.renting import PURSE, Misses, PlainTurn, Rent, Unpaid, left_alone
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.timing import resting
 from jitml.dispatch.variants import Tries, Variants
@@ -92,6 +92,7 @@ class Jit(FunctionAttributes):
         keep(function)
         self._variants = Variants[Variant](making=lock())
         self._rent = rent or Rent()
+        self._misses = Misses(self._rent)
         self._is_guess = rent is not None  # whether compiling it may be for nothing
         self._is_renting = is_timed is None and CONFIG.trial
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
@@ -247,6 +248,8 @@ class Jit(FunctionAttributes):
             if not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
                 raise ManyPrograms(MOST_VARIANTS, *self._why_not(leaves, key))
             if not self._is_due(args, kwargs):
+                if self._variants and self._misses.are_many():
+                    self._leave_alone(self._misses.paid)
                 return PlainTurn(self._rent.paid)
 
         def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.renting import FEW, PURSE, SHARE, STARTUP, USUAL, PlainTurn, Purse, Rent
+from jitml.dispatch.renting import FEW, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
 from jitml.sections.drivers import is_driver
 from jitml.trace.speculation.price import ProgramSize
 from sections.forced_breaks import trials
@@ -103,6 +103,33 @@ def test_drivers_have_no_numbers() -> None:
     assert not is_driver(loops, (), {"n": 3})
     assert not is_driver(loops, (Model([np.ones(3)]),), {})
     assert not is_driver(len, (), {})
+
+
+def test_variants_are_asked_again_after_a_while_and_later_each_time() -> None:
+    misses = Misses(Rent())
+    for pause in (0.01, 0.02, 0.04):
+        assert [misses.are_many() for _ in range(8)] == [False] * 7 + [True]
+        assert not misses.paid(0.9 * pause)
+        assert misses.paid(0.2 * pause)
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_calls_that_no_variant_is_for_are_left_alone() -> None:
+    asked = []
+
+    def total(x: object, y: object) -> object:
+        return x + y  # type: ignore[operator]
+
+    jitted = jitml.jit(total)
+    x = np.ones(3)
+    np.testing.assert_array_equal(jitted(x, x), x + x)
+    slowly = jitted._call_slowly
+    jitted._call_slowly = lambda *call: asked.append(call) or slowly(*call)  # type: ignore[method-assign,func-returns-value]
+    for _ in range(100):
+        assert jitted(1, 2) == 3
+    assert len(asked) == 8
+    assert jitted(x, 1.0)[0] == 2.0
 
 
 @pytest.mark.loose

@@ -18,6 +18,8 @@ MOST = 1.0  # seconds: the first compilation in a process takes longer than othe
 STARTUP = 0.3  # seconds more for the first one, which brings the compiler
 SHARE = 0.1  # of the time that has passed, which may be spent on what may be for nothing
 SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
+_MANY = 8  # misses
+_PAUSE = 0.01  # seconds for which variants are not asked at first
 _BRIEF, _STRIDE = 5e-5, 15  # seconds of a call after which so many are not timed
 FEW = 50  # turns after which it is known to be small
 
@@ -117,6 +119,32 @@ class Rent:
         self.price, self.spent = min(max(seconds, USUAL), MOST), 0.0
 
 
+class Misses:
+    """Calls for which a function has no variant: each takes long to find that out, so after a few it is left alone for a while.
+
+    Args:
+        rent: of the next variant.
+    """
+
+    def __init__(self, rent: Rent) -> None:
+        self._rent = rent
+        self._count, self._pause, self._spent = 0, _PAUSE, 0.0
+
+    def are_many(self) -> bool:
+        """Whether there are, with one more."""
+        self._count += 1
+        return self._count >= _MANY
+
+    def paid(self, seconds: float) -> bool:
+        """The function as it was written has run for so long; whether its variants are to be asked again."""
+        self._spent += seconds
+        if self._rent.paid(seconds) or self._spent >= self._pause:
+            self._pause = min(2 * self._pause, USUAL)
+            self._count, self._spent = 0, 0.0
+            return True
+        return False
+
+
 def left_alone(
     function: Callable[..., Any], paid: Callable[[float], bool], ended: Callable[[], None], *, is_alone: bool = False
 ) -> Callable[..., Any]:
@@ -150,4 +178,4 @@ def left_alone(
     return called
 
 
-__all__ = ["FEW", "PURSE", "USUAL", "PlainTurn", "Purse", "Rent", "Unpaid", "left_alone"]
+__all__ = ["FEW", "PURSE", "USUAL", "Misses", "PlainTurn", "Purse", "Rent", "Unpaid", "left_alone"]
