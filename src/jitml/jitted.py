@@ -190,7 +190,9 @@ class Jit(FunctionAttributes):
 
     def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A turn of plain Python."""
+        args, kwargs = ours(args, kwargs)
         if not self._variants:  # what it is to be compiled for is not known yet
+            self._rent_out(args, kwargs)
             return self(*args, **kwargs)
         with as_python():  # functions inside are not to be compiled for it
             turn.begin()
@@ -295,10 +297,7 @@ class Jit(FunctionAttributes):
         if programs := len(self.variants):
             return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
         is_guess = is_inside() or PURSE.is_empty or is_driver(self.function, args, kwargs)
-        if self.options.strict or not is_guess or rent.is_due():
-            return True
-        self._rent_out(args, kwargs)
-        return False
+        return self.options.strict or not is_guess or rent.is_due()
 
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""

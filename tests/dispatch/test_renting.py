@@ -211,3 +211,21 @@ def test_a_guess_may_cost_no_more_than_plain_python_has(monkeypatch: pytest.Monk
     jitted._rent.spent = jitted._rent.price
     assert jitted() == expected
     assert jitted.variants
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("is_named", [False, True])
+def test_what_has_static_arguments_is_rented(is_named: bool) -> None:
+    def total(x: np.ndarray, count: int) -> float:
+        found = 0.0
+        for n in range(count):
+            found += np.sum(x) * n
+        return found
+
+    jitted = jitml.jit(total, static_argnames=("count",))
+    x = np.ones(20_000)
+    with trials():
+        PURSE.spent = 1e6
+        for count in (3, 4, 3, 4):
+            assert (jitted(x, count=count) if is_named else jitted(x, count)) == total(x, count)
+        assert not jitted.variants
