@@ -205,7 +205,7 @@ class Jit(FunctionAttributes):
         if (found := resting(self.variants)) is not None:
             self._leave_alone(found.paid, is_alone=found.is_tiny)
 
-    def _leave_alone(self, paid: Callable[[float], bool], *, is_alone: bool = False) -> None:
+    def _leave_alone(self, paid: Callable[[float, int], bool], *, is_alone: bool = False) -> None:
         """Have the plain function answer, until enough has been paid."""
         self._plainly = left_alone(self.function, paid, self._go_on, is_alone=is_alone)
         self._is_special = True

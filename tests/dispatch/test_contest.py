@@ -93,6 +93,9 @@ def test_a_rest_is_over_after_calls_or_seconds_or_where_the_work_is_another() ->
     rest = Rest(1e-3, 5e-3, 100)
     assert [rest.is_over(3e-3) for _ in range(2)] == [False, True]
     assert Rest(1e-3, 1.0, 100).is_over(0.1)
+    rest = Rest(1e-5, 1.0, 100)
+    assert [rest.is_over(1e-3) for _ in range(3)] == [False, False, True]  # one long call may be the machine's
+    assert Rest(1e-3, 1.0, 32).is_over(1e-3, 32)
 
 
 @pytest.mark.usefixtures("trials")

@@ -84,10 +84,10 @@ class Rent:
     def __init__(self) -> None:
         self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
 
-    def paid(self, seconds: float) -> bool:
-        """Plain Python has run for so long; whether it is due."""
-        self.spent += seconds
-        self.turns += 1
+    def paid(self, seconds: float, calls: int = 1) -> bool:
+        """Plain Python has run so often for so long; whether it is due."""
+        self.spent += seconds * calls
+        self.turns += calls
         return self.is_due()
 
     def is_due(self, times: float = 1.0) -> bool:
@@ -135,10 +135,10 @@ class Misses:
         self._count += 1
         return self._count >= _MANY
 
-    def paid(self, seconds: float) -> bool:
-        """The function as it was written has run for so long; whether its variants are to be asked again."""
-        self._spent += seconds
-        if self._rent.paid(seconds) or self._spent >= self._pause:
+    def paid(self, seconds: float, calls: int = 1) -> bool:
+        """The function as it was written has run so often for so long; whether its variants are to be asked again."""
+        self._spent += seconds * calls
+        if self._rent.paid(seconds, calls) or self._spent >= self._pause:
             self._pause = min(2 * self._pause, USUAL)
             self._count, self._spent = 0, 0.0
             return True
@@ -146,12 +146,12 @@ class Misses:
 
 
 def left_alone(
-    function: Callable[..., Any], paid: Callable[[float], bool], ended: Callable[[], None], *, is_alone: bool = False
+    function: Callable[..., Any], paid: Callable[[float, int], bool], ended: Callable[[], None], *, is_alone: bool = False
 ) -> Callable[..., Any]:
     """A function that runs as it was written; of its calls some are timed, more of long ones.
 
     Args:
-        paid: is told of the seconds that calls have taken; whether that is enough.
+        paid: is told of the seconds that a call has taken, and how many it stands for; whether that is enough.
         ended: is called then.
         is_alone: whether jitted functions that it calls run as Python where it is timed.
     """
@@ -170,7 +170,7 @@ def left_alone(
                 return function(*args, **kwargs)
         finally:
             seconds = perf_counter() - began - (PURSE.spent - before)
-            is_over = paid(seconds * (stride + 1))
+            is_over = paid(seconds, stride + 1)
             stride = left = _STRIDE if seconds < _BRIEF else 0
             if is_over:
                 ended()

@@ -6,6 +6,7 @@ Until that is known, its calls are answered by both in turns; `jit` runs the pla
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
@@ -20,8 +21,10 @@ CLOSE = 1.25  # times what compiled code takes: what is not slower by as much is
 _MORE = 4  # times what plain Python took when it won: then the work is another, and so may be the winner
 _WORTH = 1e-4  # seconds of plain Python for which that is asked
 _DISPATCH = 1.5e-6  # seconds more that it takes to find the variant of a call than to call the plain function
+_OTHERS, _LONG = 3, 0.01  # calls for which that is so, or seconds of one; of fewer the machine may be the reason
 TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
 _PAID = 0.02  # seconds of such calls that are worth a contest
+_LOOKS = 100  # times what one look at the arguments takes: a contest has as many calls that are watched as makes it a twentieth
 _PAUSE = 0.1  # seconds of calls after which it is seen again who is faster
 
 
@@ -36,13 +39,14 @@ class Rest:
 
     def __init__(self, plain: float, seconds: float, calls: int) -> None:
         self.plain, self._most_seconds, self._most_calls = plain, seconds, calls
-        self._seconds, self._calls = 0.0, 0
+        self._seconds, self._calls, self._others = 0.0, 0, 0
 
-    def is_over(self, seconds: float) -> bool:
-        """Whether it is time to see again which is faster, after a call that took so long."""
-        self._calls += 1
-        self._seconds += seconds
-        is_other = seconds > max(_MORE * self.plain, _WORTH)
+    def is_over(self, seconds: float, calls: int = 1) -> bool:
+        """Whether it is time to see again which is faster, after calls that took so long each."""
+        self._calls += calls
+        self._seconds += seconds * calls
+        self._others += seconds > max(_MORE * self.plain, _WORTH)
+        is_other = self._others >= _OTHERS or (seconds > _LONG and seconds > _MORE * self.plain)
         return is_other or self._calls >= self._most_calls or self._seconds >= self._most_seconds
 
     def longer(self, plain: float) -> Rest:
@@ -97,7 +101,7 @@ class Timed:
     def took(self, compiled: float, plain: float) -> None:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
         if plain < TINY:
-            self.rest = Rest(plain, _PAID, FIRST_LOOK)
+            self.rest = Rest(plain, max(_PAID, _LOOKS * self._spent()), sys.maxsize)
         elif plain < compiled * CLOSE:
             self.rest = Rest(plain, _PAUSE, FIRST_LOOK)
         elif plain > 2 * compiled:
@@ -110,9 +114,9 @@ class Timed:
         self.enter, self._is_settled = enter, is_last
         self._decide()
 
-    def plain_answered(self, seconds: float) -> bool:
-        """After a call in a rest: whether that is over."""
-        if self.rest is None or not self.rest.is_over(seconds):
+    def plain_answered(self, seconds: float, calls: int = 1) -> bool:
+        """After calls in a rest: whether that is over."""
+        if self.rest is None or not self.rest.is_over(seconds, calls):
             return False
         self.rest = None
         self.contest.again()
@@ -142,9 +146,9 @@ class Resting:
         self._timed = timed
         self.is_tiny = all(t.rest is not None and t.rest.plain < TINY for t in timed)  # nor are functions that it calls
 
-    def paid(self, seconds: float) -> bool:
-        """Whether it is over, after calls that took so long."""
-        return sum(timed.plain_answered(seconds) for timed in self._timed) > 0
+    def paid(self, seconds: float, calls: int = 1) -> bool:
+        """Whether it is over, after calls that took so long each."""
+        return sum(timed.plain_answered(seconds, calls) for timed in self._timed) > 0
 
 
 def resting(variants: Sequence[Variant]) -> Resting | None:

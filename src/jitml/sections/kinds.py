@@ -118,11 +118,11 @@ class Splits:
         """Whether no split has anything that is compiled, or will be soon."""
         return CONFIG.trial and all(split.is_plain for split in self)
 
-    def paid(self, seconds: float) -> bool:
-        """The function as it was written has run for so long; whether sections may be compiled again."""
+    def paid(self, seconds: float, calls: int = 1) -> bool:
+        """The function as it was written has run so often for so long; whether sections may be compiled again."""
         splits = [*self]
         for split in splits:
-            split.paid(seconds / len(splits))
+            split.paid(seconds * calls / len(splits))
         return PURSE.affords(USUAL)
 
     def drop(self, split: SplitFunction) -> None:

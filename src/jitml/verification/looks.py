@@ -64,14 +64,15 @@ class Watching:
 
     Args:
         seen: what there was in the first call (`looks.py`).
+        seconds: that looking has taken; so far that of this call.
     """
 
-    def __init__(self, seen: Mapping[str, Hashable]) -> None:
+    def __init__(self, seen: Mapping[str, Hashable], seconds: float) -> None:
         self.seen = seen
         self.known: set[str] = set()  # what has been another one, and the answer was checked
         self.answers: list[str] = []
         self.calls, self.is_slow = 1, False
-        self.seconds = 0.0  # that looking has taken
+        self.seconds = seconds
 
     @property
     def is_over(self) -> bool:

@@ -146,6 +146,7 @@ class Verification:
             if self.tries < _MOST_TRIES:
                 return self.enter(leaves)
             reason = "other threads run the program at the same time"
+        began = thread_time()
         try:
             state = None if reason else self._saved(leaves, args, kwargs)
         except (Unsaved, MemoryError) as error:
@@ -155,13 +156,14 @@ class Verification:
             return self.enter(leaves)
         assert state is not None
         seen = told_by(state, _named(self.function, args, kwargs)) if self.every == _FIRST else {}
+        looking = thread_time() - began
         began = perf_counter()
         result, raised = self._compiled(leaves)
         self.seconds = perf_counter() - began
         if result is MISS:
             return MISS
         if self.watching is None:
-            self.watching = Watching(seen)
+            self.watching = Watching(seen, looking)
         got = CallOutcome(raised, result, state.changes())
         if strays := [state.name_of(state.constants[n]) for n in got.now if n in state.constants]:
             self.settle(
