@@ -293,7 +293,7 @@ def argument_that_is_returned(x):
 @program
 def written_under_a_condition(a, x):
     c = np.asfortranarray(a)
-    if x[0] > 0:
+    if abs(x[0]) > 0:
         linalg.inv(c, overwrite_a=True)
     return c
 

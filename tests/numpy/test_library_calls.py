@@ -30,7 +30,7 @@ def arrays(seed: int) -> dict[str, Array]:
     }  # fmt: skip
 
 
-# Rows that make an object, or let a library call a function of theirs: these are breaks.
+# Rows that make an object, let a library call a function of theirs, or write into what they are given: these are breaks.
 BREAKS = {
     "spatial.cKDTree",
     "spatial.ConvexHull",
@@ -58,6 +58,14 @@ BREAKS = {
     "interpolate.RegularGridInterpolator",
     "interpolate.RBFInterpolator",
     "argument that is returned",
+    "overwritten matrix",
+    "overwritten argument",
+    "overwritten and read",
+    "output of a filter",
+    "output in place",
+    "output into rows",
+    "written by blas",
+    "written under a condition",
     "fitted without looking at the result",
     "fitted part by part",
     "pipeline",

@@ -13,7 +13,7 @@ import itertools
 import pickle
 import random
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from enum import Enum
@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
-from jitml.errors import Cause, FailedCheck, TraceError, UnsupportedError
+from jitml.errors import Cause, TraceError, UnsupportedError
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
@@ -34,7 +34,6 @@ from jitml.ir.ops.host import HostFunction, unpadded
 from jitml.ir.types import is_supported
 from jitml.records import dataclass
 from jitml.trace.host_calls.array_ownership import own_arrays
-from jitml.trace.host_calls.output_arguments import WritingCall, is_very, may_be_stored, says_that_it_writes
 from jitml.trace.host_calls.rules import WHY_NOT, HostCallRules, require_allowed
 from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete import address_of, examples_of, remember
@@ -42,7 +41,7 @@ from jitml.trace.record.guards import IMMUTABLE
 from jitml.trace.record.libraries import is_distribution, is_library, is_of_numpy, is_scipys, makes_sparse
 from jitml.trace.record.object_state import parts_of
 from jitml.trace.record.pytree import children, flatten, unflatten
-from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported, user_source
+from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported
 from jitml.trace.record.user_code import caller, is_converted_inside
 from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.speculation import paths
@@ -70,14 +69,11 @@ _EFFECTS = _WRITERS | {
 _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}
 # They look at where arrays lie, and the program puts them elsewhere.
 _PLACES = {"shares_memory", "may_share_memory"}
+_OUTPUTS = ("distances", "out", "output")
 ON_HOST = object()
 _CONSTANTS = (
     bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...), type(None), *IMMUTABLE,
 )  # fmt: skip
-
-
-class _Writes(UnsupportedError):
-    """A function writes into its arguments."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
         return _call_where(function, args, dict(kwargs))
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
     _require_data(name, function, flatten((args, kwargs))[0])
-    result = _recorded(name, function, args, kwargs)
+    result = record(ops.host_call, name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
 
 
@@ -144,26 +140,6 @@ def _is_data(x: Any) -> bool:
 
 def _refuse(name: str) -> NoReturn:
     unsupported(f"{name} is not supported in jitted code", WHY_NOT)
-
-
-def _recorded(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    attempt = Attempt()
-    leaves, _ = flatten((args, kwargs))
-    if says_that_it_writes(kwargs) and may_be_stored(leaves):
-        return _written(name, function, args, kwargs)
-    try:
-        return record(ops.host_call, name, function, args, kwargs)
-    except _Writes as error:
-        if isinstance(function, WritingCall) or not may_be_stored(leaves) or not attempt.undo():
-            unsupported(error.message, error.remedy)
-        return _written(name, function, args, kwargs)
-
-
-def _written(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same of a function that writes into its arguments."""
-    leaves, _ = flatten((args, kwargs))
-    writing = WritingCall(function, name, leaves)
-    return writing.store(_recorded(name, writing, (args, kwargs), {}), leaves)
 
 
 def _call_where(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -326,8 +302,7 @@ def _is_known(function: Any) -> bool:
 def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_ArgumentForm, list[Value]]:
     """The form of the arguments, and the values among them."""
     leaves, spec = flatten((args, kwargs))
-    if "out" in kwargs or any(word.startswith("overwrite_") and kwargs[word] is not False for word in kwargs):
-        unsupported(f"{name} with out= or overwrite_...= is not supported in jitted code", "Assign its result: x[...] = f(...).")
+    _require_no_output(name, kwargs)
     kinds: list[Kind | None] = []
     operands: list[Value] = []
     layouts: list[Ints] = []
@@ -341,6 +316,15 @@ def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     operands += [value_of_size(n) for shape in shapes for n in shape if isinstance(n, Dim)]
     fixed = tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves))
     return _ArgumentForm(spec, tuple(kinds), fixed, shapes, tuple(layouts)), operands
+
+
+def _require_no_output(name: str, kwargs: Mapping[str, Any]) -> None:
+    """Refuse keywords that ask a function to write into what it is given."""
+    written = [x for word in _OUTPUTS for x in flatten(kwargs.get(word))[0]]
+    overwritten = any(word.startswith("overwrite_") and kwargs[word] is not False for word in kwargs)
+    if overwritten or any(_kind(x) is not None for x in written):
+        given = "output=, out= or overwrite_...="
+        unsupported(f"{name} with {given} is not supported in jitted code", "Assign its result: x[...] = f(...).")
 
 
 def _kind(leaf: Any) -> Kind | None:
@@ -399,19 +383,14 @@ def _try_out(
             result = trials.run(unheard)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
-    except FailedCheck as error:
-        unsupported(error.message, "Let it return what is to be kept.")
     except Exception as error:
         pass_on(error)
         raise_in_this_call(error)
     if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
-        message = f"{name} writes into its argument, which is not supported in jitted code"
-        raise _Writes(message, source=user_source(), remedy=WHY_NOT)
+        unsupported(f"{name} writes into its argument, which is not supported in jitted code", WHY_NOT)
     if _containers(plain) & _containers(result):  # the program makes them for each call, and they are not the user's
         unsupported(f"{name} returns a container that it was given", "Use the one that is at hand.")
     leaves, _ = flatten(result)
-    if any(type(leaf) is np.ndarray and is_very(leaf, x) for leaf in leaves for x in given):
-        raise _Writes(f"{name} returns its argument, which is not supported here", source=user_source(), remedy=WHY_NOT)
     for leaf in leaves:
         _check_result(name, leaf, given)
     if not leaves:
@@ -458,7 +437,7 @@ def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
         if not is_supported(leaf.dtype):
             unsupported(f"{name} returns {leaf.dtype}, which jitml does not compile", "Leave this part outside jit.")
         if type(leaf) is np.ndarray and any(np.may_share_memory(leaf, x) for x in given):
-            unsupported(f"{name} returns a view of its argument, which only compiled functions may", WHY_NOT)
+            unsupported(f"{name} returns its argument, or a view of it, which only compiled functions may", WHY_NOT)
         return
     unsupported(_of_object(name, leaf), WHY_NOT, Cause.OBJECT)
 
