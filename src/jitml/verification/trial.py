@@ -114,7 +114,8 @@ class Trial:
         began = perf_counter()
         try:
             result = call()
-            self.plain_seconds = perf_counter() - began
+            if self.calls == 1:  # others may be of the program's interpreter
+                self.plain_seconds = perf_counter() - began
         except (RecursionError, MemoryError):
             raise
         except Exception as raised:
