@@ -26,8 +26,9 @@ JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a
                     a sixteenth of the memory that this process may have, at most 1 GiB.
 JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is stopped,
                     and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
-JITML_TRIAL         `0`: sections are compiled at once and stay, however fast they are; else they are timed against plain
-                    Python, and the slower one is dropped. For tests and benchmarks.
+JITML_TRIAL         `0`: what can be compiled is, at once, and stays, however fast it is; else what may be for nothing runs as
+                    Python at first, and what has been compiled is timed against plain Python, and the slower one is
+                    dropped (docs/sections.md). For tests and benchmarks.
 JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), `cuda` (an NVIDIA GPU: arrays are copied
                     there and back at each call), or `interpreter` (Python and NumPy: slow; it tells what is wrong before
                     machine code is made). The last two hear of no floating-point errors.

@@ -15,7 +15,7 @@ from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, ours
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
-from jitml.dispatch.renting import PURSE, Misses, PlainTurn, Rent, Unpaid, left_alone
+from jitml.dispatch.renting import PURSE, LeftAlone, Misses, PlainTurn, Rent, Unpaid
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.timing import resting
 from jitml.dispatch.variants import Tries, Variants
@@ -106,7 +106,7 @@ class Jit(FunctionAttributes):
             host_calls=options.host_calls,
         )
         self._statics = static_names(function, options)
-        self._plainly: Callable[..., Any] | None = None  # what answers calls for a while
+        self._alone: LeftAlone | None = None  # while the plain function answers calls
         self._is_unread = False  # whether it, or what it calls, has no source
         self.splits = Splits(function, partial(_section, options), _callees(options), is_whole=not is_resumed(function))
         self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
@@ -118,8 +118,14 @@ class Jit(FunctionAttributes):
             with outside_trace():
                 return self(*args, **kwargs)
         if self._is_special or runs_as_python():
-            if (plainly := self._plainly) is not None:
-                return plainly(*args, **kwargs)
+            if (alone := self._alone) is not None:
+                if not alone.is_timed():
+                    return self.function(*args, **kwargs)
+                begun = alone.begin()
+                try:
+                    return self.function(*args, **kwargs)
+                finally:
+                    alone.end(begun)
             if self._is_unread or runs_as_python():
                 return self.function(*args, **kwargs)
             result = self._call_specially(args, kwargs)
@@ -207,11 +213,11 @@ class Jit(FunctionAttributes):
 
     def _leave_alone(self, paid: Callable[[float, int], bool], *, is_alone: bool = False) -> None:
         """Have the plain function answer, until enough has been paid."""
-        self._plainly = left_alone(self.function, paid, self._go_on, is_alone=is_alone)
+        self._alone = LeftAlone(paid, self._go_on, is_alone=is_alone)
         self._is_special = True
 
     def _go_on(self) -> None:
-        self._plainly, self._is_special = None, bool(self.splits)
+        self._alone, self._is_special = None, bool(self.splits)
 
     def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
         """A call of the split function has ended."""
@@ -219,7 +225,7 @@ class Jit(FunctionAttributes):
         if split.rent is not None and split.rent.spent < SHORT:
             self.splits.drop(split)
             self._leave_alone(split.rent.paid)
-        elif self._plainly is None and not self._variants and self.splits.is_plain:
+        elif self._alone is None and not self._variants and self.splits.is_plain:
             self._leave_alone(self.splits.paid)
         if why := self.splits.complaint():
             said = f"{name_of(self.function)} takes most of its time as plain Python: {why}. jitml.explain shows all of it"
@@ -432,14 +438,14 @@ class Jit(FunctionAttributes):
         self._variants.clear()
         self._specializer.forget()
         self.splits.clear()
-        self._is_unread, self._plainly, self._is_special = False, None, bool(self.splits)
+        self._is_unread, self._alone, self._is_special = False, None, bool(self.splits)
 
     def __reduce__(self) -> Any:
         return reduced(self, Jit, self.function, self.options)
 
     def __repr__(self) -> str:
         count = len(self.variants)
-        plainly = ", runs as Python for now" if self._plainly is not None else ""
+        plainly = ", runs as Python for now" if self._alone is not None else ""
         return f"<jit {name_of(self.function)}, {count} variant{'' if count == 1 else 's'}{plainly}>"
 
 

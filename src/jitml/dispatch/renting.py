@@ -8,10 +8,10 @@ passed: a process that ends soon compiles few of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Token
 from time import perf_counter
-from typing import Any
 
-from jitml.ir.execute.debug_nans import as_python
+from jitml.ir.execute.debug_nans import begin_python, end_python
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
@@ -145,37 +145,43 @@ class Misses:
         return False
 
 
-def left_alone(
-    function: Callable[..., Any], paid: Callable[[float, int], bool], ended: Callable[[], None], *, is_alone: bool = False
-) -> Callable[..., Any]:
-    """A function that runs as it was written; of its calls some are timed, more of long ones.
+class LeftAlone:
+    """What counts the calls of a function that runs as it was written; some of them are timed, more of long ones.
+
+    Who calls it asks, and does not call through this one: each frame between the calls of a function that recurs would bring it
+    nearer to Python's limit.
 
     Args:
         paid: is told of the seconds that a call has taken, and how many it stands for; whether that is enough.
         ended: is called then.
         is_alone: whether jitted functions that it calls run as Python where it is timed.
     """
-    stride = left = 0
 
-    def called(*args: Any, **kwargs: Any) -> Any:
-        nonlocal stride, left
-        if left:
-            left -= 1
-            return function(*args, **kwargs)
-        before, began = PURSE.spent, perf_counter()
-        try:
-            if not is_alone:
-                return function(*args, **kwargs)
-            with as_python():
-                return function(*args, **kwargs)
-        finally:
-            seconds = perf_counter() - began - (PURSE.spent - before)
-            is_over = paid(seconds, stride + 1)
-            stride = left = _STRIDE if seconds < _BRIEF else 0
-            if is_over:
-                ended()
+    __slots__ = ("_ended", "_is_alone", "_left", "_paid", "_stride")
 
-    return called
+    def __init__(self, paid: Callable[[float, int], bool], ended: Callable[[], None], *, is_alone: bool = False) -> None:
+        self._paid, self._ended, self._is_alone = paid, ended, is_alone
+        self._stride = self._left = 0
+
+    def is_timed(self) -> bool:
+        """Whether the next call is: then `begin` and `end` are to be called."""
+        if self._left > 0:
+            self._left -= 1
+            return False
+        return True
+
+    def begin(self) -> tuple[float, float, Token[bool] | None]:
+        return PURSE.spent, perf_counter(), begin_python() if self._is_alone else None
+
+    def end(self, begun: tuple[float, float, Token[bool] | None]) -> None:
+        before, began, token = begun
+        if token is not None:
+            end_python(token)
+        seconds = perf_counter() - began - (PURSE.spent - before)
+        is_over = self._paid(seconds, self._stride + 1)
+        self._stride = self._left = _STRIDE if seconds < _BRIEF else 0
+        if is_over:
+            self._ended()
 
 
-__all__ = ["FEW", "PURSE", "USUAL", "Misses", "PlainTurn", "Purse", "Rent", "Unpaid", "left_alone"]
+__all__ = ["FEW", "PURSE", "USUAL", "LeftAlone", "Misses", "PlainTurn", "Purse", "Rent", "Unpaid"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any
 from weakref import ref
 
@@ -76,11 +76,20 @@ def is_debugging() -> bool:
 @contextmanager
 def as_python() -> Iterator[None]:
     """Jitted functions run as plain Python inside the block."""
-    token = _as_python.set(True)
+    token = begin_python()
     try:
         yield
     finally:
-        unset(_as_python, token)
+        end_python(token)
+
+
+def begin_python() -> Token[bool]:
+    """Jitted functions run as plain Python from here, until `end_python` is called."""
+    return _as_python.set(True)
+
+
+def end_python(token: Token[bool]) -> None:
+    unset(_as_python, token)
 
 
 runs_as_python: Callable[[], bool] = _as_python.get
