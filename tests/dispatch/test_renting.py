@@ -222,9 +222,9 @@ def test_what_has_static_arguments_is_rented(is_named: bool) -> None:
             found += np.sum(x) * n
         return found
 
-    jitted = jitml.jit(total, static_argnames=("count",))
     x = np.ones(20_000)
     with trials():
+        jitted = jitml.jit(total, static_argnames=("count",))
         PURSE.spent = 1e6
         for count in (3, 4, 3, 4):
             assert (jitted(x, count=count) if is_named else jitted(x, count)) == total(x, count)
