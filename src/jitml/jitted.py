@@ -224,7 +224,8 @@ class Jit(FunctionAttributes):
         self.splits.end(turn)
         if split.rent is not None and split.rent.spent < SHORT:
             self.splits.drop(split)
-            self._leave_alone(split.rent.paid)
+            if not self._variants:  # else calls of this kind are misses
+                self._leave_alone(split.rent.paid)
         elif self._alone is None and not self._variants and self.splits.is_plain:
             self._leave_alone(self.splits.paid)
         if why := self.splits.complaint():
@@ -236,7 +237,11 @@ class Jit(FunctionAttributes):
             args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
         key, leaves = _plain(args, kwargs) if kwargs else (len(args), args)
         result = self._variants.call(key, leaves)
-        return result if result is not MISS else self._call_slowly(key, args, kwargs)
+        if result is MISS:
+            return self._call_slowly(key, args, kwargs)
+        if self._misses.in_a_row:
+            self._misses.in_a_row = 0
+        return result
 
     def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if any(map(is_foreign, (*args, *kwargs.values()))):
@@ -250,6 +255,7 @@ class Jit(FunctionAttributes):
             leaves.append((args, kwargs))
             result = self._variants.call(key, leaves)
             if result is not MISS:
+                self._misses.in_a_row = 0
                 return result
 
         if self._is_renting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -134,6 +134,30 @@ def test_calls_that_no_variant_is_for_are_left_alone() -> None:
 
 @pytest.mark.loose
 @pytest.mark.usefixtures("full_purse")
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_few_misses_among_many_hits_leave_compiled_code_in_use(is_nested: bool) -> None:
+    def total(x: list[float], y: float) -> float:
+        found = 0.0
+        for n in range(2000):
+            found = found + x[0] * n + y
+        return found
+
+    jitted = jitml.jit(total if is_nested else lambda x, y: total([x], y))
+    hit, miss = (([1.0], 2.0), ([1], 2.0)) if is_nested else ((1.0, 2.0), (1, 2.0))
+    jitted(*hit)
+    (variant,) = jitted.variants
+    variant.enter = getattr(variant.enter, "enter", variant.enter)  # it has won
+    for _ in range(20):
+        assert jitted(*miss) == total([1], 2.0)
+        assert jitted(*hit) == total([1.0], 2.0)
+        assert jitted._alone is None
+    for _ in range(8):
+        jitted(*miss)
+    assert jitted._alone is not None
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
 def test_a_driver_is_compiled_when_its_rent_is_due() -> None:
     def main() -> float:
         total = 0.0
@@ -229,3 +253,30 @@ def test_what_has_static_arguments_is_rented(is_named: bool) -> None:
         for count in (3, 4, 3, 4):
             assert (jitted(x, count=count) if is_named else jitted(x, count)) == total(x, count)
         assert not jitted.variants
+
+
+@pytest.mark.loose
+def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_compiled() -> None:
+    def total(names: Sequence[str]) -> float:
+        found = 0.0
+        for name in names:
+            found += len(name)
+        return found
+
+    many, few = ["a"] * 100_000, ("b", "cd")
+    with trials():
+        jitted = jitml.jit(total)
+        PURSE.spent = 1e6
+        for names in (many, tuple(many)):
+            jitted(names)
+            jitted._go_on()
+        assert len([*jitted.splits]) == 2
+        PURSE.spent, jitted._rent.spent = -1e6, 2 * USUAL
+        jitted(["a"])
+        assert len(jitted.variants) == 1
+        jitted._go_on()
+        jitted(few)
+        jitted._rent.spent = 0.0
+        assert jitted(few) == 3.0
+        assert jitted._alone is None
+        assert jitted(["a"]) == 1.0

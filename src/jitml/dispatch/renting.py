@@ -124,23 +124,26 @@ class Misses:
 
     Args:
         rent: of the next variant.
+
+    Attributes:
+        in_a_row: so many, since a variant has answered.
     """
 
     def __init__(self, rent: Rent) -> None:
         self._rent = rent
-        self._count, self._pause, self._spent = 0, _PAUSE, 0.0
+        self.in_a_row, self._pause, self._spent = 0, _PAUSE, 0.0
 
     def are_many(self) -> bool:
         """Whether there are, with one more."""
-        self._count += 1
-        return self._count >= _MANY
+        self.in_a_row += 1
+        return self.in_a_row >= _MANY
 
     def paid(self, seconds: float, calls: int = 1) -> bool:
         """The function as it was written has run so often for so long; whether its variants are to be asked again."""
         self._spent += seconds * calls
         if self._rent.paid(seconds, calls) or self._spent >= self._pause:
             self._pause = min(2 * self._pause, USUAL)
-            self._count, self._spent = 0, 0.0
+            self.in_a_row, self._spent = 0, 0.0
             return True
         return False
 

@@ -104,6 +104,8 @@ class SplitFunction:
 
     def paid(self, seconds: float) -> None:
         """The function as it was written has run for so long: its sections would have had their shares."""
+        if self.rent is not None:
+            self.rent.paid(seconds)
         rents = [section.rent for section in self.sections if section.cell.cell_contents is not None]
         spent = sum(rent.spent for rent in rents)
         for rent in rents:
