@@ -34,7 +34,6 @@ from jitml.trace.environment.arguments import check_containers, enter_all, param
 from jitml.trace.environment.loads import require_all_different
 from jitml.trace.environment.overlap import enter_part, see_parts
 from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, find_line, unchanged
-from jitml.trace.environment.unseen_reads import require_unread
 from jitml.trace.hooks.convert import convert
 from jitml.trace.host_calls.rules import HostCallRules
 from jitml.trace.lists.row_aliasing import require_apart
@@ -257,7 +256,6 @@ def _explained(recording: Trace) -> Iterator[None]:
 
 
 def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, result: Any, returned: ReturnStatement) -> Traced:
-    require_unread(recording)
     changes, changed = changes_of(recording)
     require_apart((result, changed), partial(parts_of_made, recording))
     whole = with_rows_themselves((result, changed) if changes else result)

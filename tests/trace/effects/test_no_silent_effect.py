@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import signal
 import sys
 import threading
@@ -60,19 +61,22 @@ def test_as_in_python_or_refused(make: Callable[[], Any], shape: Callable[..., A
 
 
 class Sized:
-    """It is sorted by what is traced; that is how Python calls a method out of sight."""
+    """C code asks it for an item; that is how Python calls a method out of sight."""
 
     def __init__(self, act: Callable[[Sized], None]) -> None:
         self.act, self.found = act, []  # type: ignore[var-annotated]
         self.length = 0
 
-    def __lt__(self, other: Sized) -> bool:
+    def __getitem__(self, index: int) -> int:
         self.act(self)
-        return False
+        return index
+
+
+SECOND: Any = operator.itemgetter(2)
 
 
 def length(obj: Sized) -> int:
-    return len(sorted([obj, obj])) + 1
+    return SECOND(obj) + 1
 
 
 def from_another_thread(obj: Sized) -> None:
@@ -160,6 +164,7 @@ def test_what_only_seems_to_be_a_new_deque() -> None:
     assert kept == KEPT
 
 
+@pytest.mark.loose
 def test_a_cache_is_refused_until_it_is_filled() -> None:
     def fill(obj: Sized) -> None:
         obj.length = obj.length or 3

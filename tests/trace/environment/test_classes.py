@@ -118,10 +118,11 @@ class Other:
     v = 9.0
 
 
-TEXTS = ("a text", "in braces", "by a template", "shown")
+# What Python alone can say: texts, and what special methods of objects from outside read where no converted code calls them.
+LEFT = ("a text", "in braces", "by a template", "shown", "found", "matched", "hashed", "sorted")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.loose] * (name in TEXTS)) for name in CASES])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.loose] * (name in LEFT)) for name in CASES])
 def test_a_method_replaced(name: str) -> None:
     function, attribute, other = CASES[name]
     A = make()
@@ -367,6 +368,7 @@ def test_a_protocol_of_attributes() -> None:
     assert compiled(1.0) == function(1.0)
 
 
+@pytest.mark.loose
 def test_a_pattern_of_an_attribute_that_comes_later() -> None:
     a, A = make()(), make()
 

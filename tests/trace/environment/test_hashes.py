@@ -12,6 +12,8 @@ import pytest
 
 import jitml
 
+pytestmark = [pytest.mark.loose, pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")]
+
 
 @dataclasses.dataclass(frozen=True)
 class Frozen:

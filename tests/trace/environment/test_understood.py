@@ -97,6 +97,7 @@ BREAKS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
     "given to a library": (lambda s, x: scipy.sparse.linalg.spsolve(s, x) * 2, lambda k: sparse(k).tocsc()),
     "factors": (lambda s, x: s.solve(x), lambda k: scipy.sparse.linalg.splu(sparse(k).tocsc())),
     "a linear operator": (lambda s, x: s.matvec(x), lambda k: scipy.sparse.linalg.LinearOperator((3, 3), matvec=times(k))),
+    "a polynomial of old": (applied, lambda k: np.poly1d([1, k])),
     "a curve": (applied, curve),
     "its slope": (lambda g, x: g.derivative()(x) + g(x, 1), curve),
     "a curve that others call": (lambda g, x: scipy.integrate.quad(g, 0, 1)[0] * x, curve),
@@ -108,7 +109,6 @@ BREAKS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
 }
 EACH: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
     "a polynomial": (applied, lambda k: np.polynomial.Polynomial([1, k])),
-    "a polynomial of old": (applied, lambda k: np.poly1d([1, k])),
     "a partial of NumPy's": (applied, lambda k: functools.partial(np.multiply, k)),
     "a partial by name": (applied, lambda k: functools.partial(np.clip, a_min=0, a_max=k / 2)),
     "a partial of a jitted function": (applied, lambda k: functools.partial(jitml.jit(operator.mul), k)),
@@ -152,6 +152,7 @@ def test_whether_two_are_one_is_seen() -> None:
         np.testing.assert_array_equal(compiled(s, t, X), X * (2 if s is t else 3))
 
 
+@pytest.mark.loose
 def test_an_object_is_a_key() -> None:
     first, second = curve(1.0), curve(2.0)
     table = {first: 2.0, second: 3.0}

@@ -73,7 +73,7 @@ BOX = SimpleNamespace(held=None)
 
 
 @pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.loose] * (kind == "doubling")) for kind in KINDS])
 @pytest.mark.parametrize("is_argument", [True, False])
 def test_it_is_read_as_python_reads_it(is_argument: bool, kind: str, use: str) -> None:
     function, make = USES[use], KINDS[kind]

@@ -52,6 +52,7 @@ def _rate(**options: float) -> float:
     return options["rate"]
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(
     "function",
     [
@@ -68,6 +69,7 @@ def test_mappings_that_are_no_dicts(function: Any, monkeypatch: pytest.MonkeyPat
         assert (compiled(x) == rate).all()
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("function", [lambda x: x * float(dict(os.environ)["RATE"]), lambda x: x * float({**os.environ}["RATE"])])
 def test_the_environment_as_a_dict(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, x = jitml.jit(function, verify="never"), np.ones(2)

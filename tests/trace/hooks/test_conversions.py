@@ -179,6 +179,7 @@ def test_what_numpy_asks_of_an_object_is_a_break(function: Callable[[Any], Any])
         np.testing.assert_array_equal(compiled(np.arange(1.0, 6.0)), function(np.arange(1.0, 6.0)))
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("name", CASES)
 def test_what_an_object_answers_is_asked_at_each_call(name: str) -> None:
     function = CASES[name]
@@ -234,6 +235,7 @@ OF_SEQUENCES: dict[str, Callable[..., Any]] = {
 MAKERS: dict[str, Callable[[int], Any]] = {"an integer": Place, "both": Sizes, "a list": lambda at: Numbers([at, 3])}
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("name", [*OF_ARGUMENTS, *OF_SEQUENCES])
 def test_what_an_argument_answers_is_asked_at_each_call(name: str, kind: str) -> None:

@@ -416,7 +416,7 @@ def stored(v: Any, x: Any) -> Any:
     return len(found) * x
 
 
-# What only code that is not converted does: compiled for what it has read, and refused if that is new.
+# What only code that is not converted does: left to Python.
 UNSEEN: dict[str, tuple[type, Callable[[Any, Any], Any]]] = {
     "pickle": (Record, lambda v, x: pickle.loads(pickle.dumps(v)).w * x),
     "sorted": (Vector, lambda v, x: x if sorted([v, Vector(np.array([2.0]))])[0] is v else -x),
@@ -502,6 +502,7 @@ def test_what_special_methods_read_after_a_write(name: str) -> None:
         assert got == want
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("change", [rebound, changed_in_place], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", UNSEEN)
 def test_what_is_read_out_of_sight(name: str, change: Callable[[Any, int], None]) -> None:
@@ -509,10 +510,11 @@ def test_what_is_read_out_of_sight(name: str, change: Callable[[Any, int], None]
         assert got == want
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("name", UNSEEN)
-def test_what_is_read_out_of_sight_after_a_write_is_refused(name: str) -> None:
+def test_what_is_read_out_of_sight_after_a_write(name: str) -> None:
     for got, want in compare(*UNSEEN[name], changed_in_place, writes=True)[1]:
-        assert got == want or "is written, and then read by code that is not converted" in str(got)
+        assert got == want
 
 
 def test_arrays_that_are_not_read_may_change_and_be_large() -> None:
@@ -540,24 +542,21 @@ def test_arrays_that_are_not_read_may_change_and_be_large() -> None:
     assert len(compiled.variants) == 1
 
 
-def test_a_large_array_that_is_read_out_of_sight_is_refused() -> None:
-    record = Record(np.zeros(1 << 18))
-    with pytest.raises(jitml.UnsupportedError, match=r"record\.w is read by code that is not converted, and has 2097152 bytes"):
-        jitml.jit(lambda x: pickle.loads(pickle.dumps(record)).w[0] + x)(1.0)
-
-
+@pytest.mark.loose
 def test_a_write_in_a_loop_that_reads_out_of_sight() -> None:
-    v = Vector(np.array([1.0, 5.0]))
+    mine, theirs = Vector(np.array([1.0, 5.0])), Vector(np.array([1.0, 5.0]))
 
-    def step(x: Any) -> Any:
+    def step(v: Any, x: Any) -> Any:
         total = x
         for i in range(5):
             total = total + pickle.loads(pickle.dumps(v)).w[0]
             v.w[0] = total + i
         return total
 
-    with pytest.raises(jitml.UnsupportedError, match="is written, and then read by code that is not converted"):
-        jitml.jit(step)(1.0)
+    compiled = jitml.jit(step)
+    for _ in range(3):
+        assert compiled(mine, 1.0) == step(theirs, 1.0)
+        assert mine.w.tolist() == theirs.w.tolist()
 
 
 def test_whether_an_attribute_is_there() -> None:
@@ -648,6 +647,7 @@ def test_methods_of_containers_leave_what_is_in_objects_alone() -> None:
     assert len(compiled.variants) == 1
 
 
+@pytest.mark.loose
 def test_what_is_read_out_of_sight_by_name() -> None:
     sign, scales = np.array([1.0]), {"all": 1.0}
 

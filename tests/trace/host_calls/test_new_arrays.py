@@ -111,10 +111,10 @@ def only_read(x: Any) -> Any:
     return scipy.linalg.hilbert(3) @ x, scipy.linalg.hilbert(2)
 
 
-LOOSE = [pytest.param(f, marks=pytest.mark.loose) for f in (in_a_dict, copied, shared)]
+LOOSE = [pytest.param(f, marks=pytest.mark.loose) for f in (in_a_dict, unpickled, copied, shared)]
 
 
-@pytest.mark.parametrize("f", [called, in_a_loop, under_a_condition, in_a_tuple, unpickled, only_read, *LOOSE])
+@pytest.mark.parametrize("f", [called, in_a_loop, under_a_condition, in_a_tuple, only_read, *LOOSE])
 def test_new_at_each_call(f: Callable[[Any], Any]) -> None:
     found = []
     for function in (f, jitml.jit(f, verify="never")):
@@ -191,7 +191,7 @@ def _of_one_from_outside(x: Any) -> Any:
     return a, a * x, BUFFER[0]
 
 
-@pytest.mark.parametrize("f", [_of_a_buffer, _of_one_twice, _of_one_from_outside])
+@pytest.mark.parametrize("f", [_of_a_buffer, _of_one_twice, pytest.param(_of_one_from_outside, marks=pytest.mark.loose)])
 def test_memory_of_buffers(f: Callable[[Any], Any]) -> None:
     results = []
     for function in (f, jitml.jit(f, verify="never")):

@@ -18,7 +18,6 @@ from jitml.trace.carried.mutable import OuterName
 from jitml.trace.carried.outer_lists import OpenList, undecided
 from jitml.trace.environment.loads import load, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import Loads
-from jitml.trace.environment.unseen_reads import UnseenReads, is_read_unseen
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.guards import HostConst
@@ -115,7 +114,7 @@ def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly:
     is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
     is_slot = isinstance(member, MemberDescriptorType)
     is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
-    is_read = is_read_unseen(trace, slot, name) or (getattr, slot, False, "__dict__") in trace.outside.loaded
+    is_read = (getattr, slot, False, "__dict__") in trace.outside.loaded
     if not is_plain or (is_described and not is_slot) or is_read:
         refuse_write(hooks.trace, obj)
 
@@ -126,8 +125,7 @@ def _require_plain_in_class(hooks: HookProtocol, cls: type, name: str, value: An
     slot, member = trace.outside.places[id(cls)], inspect.getattr_static(cls, name, None)
     is_plain = inspect.getattr_static(kind, "__setattr__") is vars(type)["__setattr__"] and is_users_class(cls)
     is_special = name[:2] == "__" == name[-2:] or hasattr(type(member), "__get__") or hasattr(type(value), "__get__")
-    is_read = any(names is None or name in names for _, names in trace.call[UnseenReads].frozen)
-    is_read = is_read or (getattr, slot, False, "__dict__") in trace.outside.loaded
+    is_read = (getattr, slot, False, "__dict__") in trace.outside.loaded
     if not is_plain or is_special or is_read or inspect.getattr_static(kind, name, None) is not None:
         refuse_write(hooks.trace, cls)
 

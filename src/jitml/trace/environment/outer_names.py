@@ -12,13 +12,8 @@ from typing import Any, NoReturn
 
 from jitml.trace.carried.mutable import OuterName
 from jitml.trace.record.guards import HostConst
-from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.record.user_code import user_stack
-
-
-class NamesUnseen(set[str], CallPart):
-    """Names that code that is not converted loads."""
 
 
 class OuterNames:
@@ -33,7 +28,7 @@ class OuterNames:
     def __setattr__(self, name: str, value: Any) -> None:
         hooks, trace = self._hooks, self._hooks.trace
         owner = owner_of(hooks.function, name)
-        if owner is None or not _is_bound(owner, name) or name in trace.call[NamesUnseen] or trace.functions.sourceless:
+        if owner is None or not _is_bound(owner, name) or trace.functions.sourceless:
             refuse(name)
         if active_trace().root is not active_trace() and not active_trace().is_body:
             refuse(name)

@@ -174,13 +174,13 @@ TABLE = (
         "by identity, arguments by class; attributes as they are loaded", "attribute by attribute",
         "attributes are set when the call has succeeded",
         "refused, unless they have a `__copy__`",
-        "if all of its state is in attributes: that is compared at each call; else refused", "itself",
+        "refused", "itself",
     ),
     UnderstoodRow(
         Way.COMPARED, "polynomials of NumPy's",
         is_polynomial,
-        "by identity, and all that they hold by value", "as a constant", "arrays that they hold, in place", "as a constant",
-        "as a constant", "itself",
+        "by identity, and all that they hold by value", "as a constant", "arrays that they hold, in place", "refused",
+        "refused", "itself",
     ),
     UnderstoodRow(
         Way.OPAQUE, "everything else: objects of libraries, masked arrays, weak references, context variables", lambda x: True,

@@ -63,7 +63,7 @@ PLACES = (
     ConstantPlace("trace/record/loaded_modules.py", "asks which modules there are", (Way.ITSELF,)),
     ConstantPlace(
         "trace/environment/unseen_reads.py",
-        "compares what code that is not converted reads",
+        "requires that what code that is not converted reads never changes",
         (Way.ATTRIBUTES, Way.COMPARED, Way.ITEMS),
     ),
     ConstantPlace(

@@ -25,7 +25,7 @@ import numpy as np
 from jitml.errors import Cause
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import require_own
-from jitml.trace.environment.unseen_reads import guard_state
+from jitml.trace.environment.unseen_reads import require_constant
 from jitml.trace.hooks.control_flow import Steering
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
@@ -122,7 +122,7 @@ class Impure(Steering):
             self._refuse_once(function)
         is_librarys = home_of(type(owner)).partition(".")[0] in sys.stdlib_module_names and not isinstance(owner, CONTAINERS)
         if slot is not None and not is_users and is_librarys:
-            guard_state(self.trace, owner, slot)  # so that nobody goes on with a program that has changed it once
+            require_constant(self.trace, owner, slot)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,25 +1,23 @@
 """User code that runs out of sight: Python tells of every function that code which is not converted calls meanwhile.
 
 `sorted(xs, key=model.cost)`, a metaclass's `__call__`, `Enum._missing_`: nobody can list all the ways in which a library gets
-to call the user's functions. So Python is asked (`sys.setprofile`) while such code runs. What a function that was entered may
-read is guarded, as `user_methods.py` guards what special methods read; what it does that should happen at every call is refused.
+to call the user's functions. So Python is asked (`sys.setprofile`) while such code runs. A function that was entered and may read
+what is outside, or does what should happen at every call, is refused.
 """
 
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 from _lsprof import Profiler
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
-from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any
-from weakref import WeakSet
 
+from jitml.errors import Cause
 from jitml.interrupts import preserve
-from jitml.trace.environment.unseen_reads import guard_state
+from jitml.trace.environment.unseen_reads import globals_in
 from jitml.trace.hooks.context_managers import Manager, managed
 from jitml.trace.hooks.impure import Impure, is_one_of
 from jitml.trace.record.object_state import HEAP_TYPE
@@ -53,64 +51,17 @@ def _require_profiler(profile: Any) -> Profiler:
 preserve(sys.getprofile, _set_profile)
 
 
-class Sighting:
-    """Code of the user's that has been entered, with the first arguments and what it closes over then, and its functions.
-
-    function: the first of this code that has been left.
-    others: further ones, but for those that have gone: nobody calls them again.
-    """
-
-    __slots__ = ("code", "function", "others", "scope", "values")
-
-    def __init__(self, frame: FrameType) -> None:
-        self.code, self.scope, self.values = frame.f_code, frame.f_globals, dict(frame.f_locals)
-        self.function: FunctionType | None = None
-        self.others: WeakSet[FunctionType] = WeakSet()
-
-    def left(self, function: FunctionType) -> None:
-        if self.function is None:
-            self.function = function
-        elif function is not self.function:
-            self.others.add(function)
-
-    def functions(self) -> list[FunctionType]:
-        """None for the body of a class, which loads otherwise."""
-        if not self.code.co_flags & CO_OPTIMIZED:
-            return []
-        function = self.function or self._searched()
-        return [] if function is None else [function, *self.others]
-
-    def _searched(self) -> FunctionType | None:
-        """The function of a generator that has not ended; nobody finds it after a `gc.freeze`, unless by its name."""
-        named = self.scope.get(self.code.co_name)
-        if type(named) is FunctionType and named.__code__ is self.code:
-            return named
-        found = (x for x in gc.get_referrers(self.code) if type(x) is FunctionType and x.__code__ is self.code)
-        return next((x for x in found if x.__globals__ is self.scope and self._closes_over_the_same(x)), None)
-
-    def _closes_over_the_same(self, function: FunctionType) -> bool:
-        for name, cell in zip(self.code.co_freevars, function.__closure__ or ()):
-            with suppress(ValueError):  # it is not bound
-                if cell.cell_contents is not self.values.get(name):
-                    return False
-        return True
-
-
 class Entered:
-    """What is entered while a function runs: the user's functions, and functions written in C that those call.
-
-    Python tells of a function's frame alone. One that has been left, and is held, holds the function itself.
+    """What is entered while a function runs: code of the user's, and functions written in C that it calls.
 
     Args:
-        places: of objects from outside, by id: code is noted once for each of those that it is given.
+        places: of objects from outside, by id.
     """
 
     def __init__(self, places: Container[int]) -> None:
         self.places = places
-        self.sightings: dict[tuple[int, ...], Sighting] = {}
+        self.codes: dict[CodeType, bool] = {}  # and whether it has been given one of these
         self.calls: dict[tuple[str, int], Any] = {}
-        self._running: dict[int, tuple[FrameType, Sighting]] = {}
-        self._returning: int | None = None
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         before = sys.getprofile()
@@ -121,16 +72,8 @@ class Entered:
             return function(*args, **kwargs)
         finally:
             _set_profile(before)
-            for number in [*self._running]:
-                self._leave(number)
-            self._running.clear()
 
     def _tell(self, frame: FrameType, event: str, called: Any) -> None:
-        if self._returning is not None:
-            self._leave(self._returning)
-            self._returning = None
-        if event == "return" and id(frame) in self._running:
-            self._returning = id(frame)
         code = frame.f_code
         if event not in ("call", "c_call") or not _is_users_file(code.co_filename) or not _is_out_of_sight(code):
             return
@@ -140,21 +83,7 @@ class Entered:
             owner = id(getattr(called, "__self__", None))
             self.calls[called.__qualname__, owner if owner in self.places else 0] = called
         elif code.co_name not in _PARTS:
-            values = frame.f_locals
-            given = tuple(id(x) for x in values.values() if id(x) in self.places)
-            sighting = self.sightings.get((id(code), *given))
-            if sighting is None:
-                sighting = self.sightings[(id(code), *given)] = Sighting(frame)
-            self._running[id(frame)] = frame, sighting
-
-    def _leave(self, number: int) -> None:
-        """Note the function of a frame, and let go of that, unless it is a generator's that goes on."""
-        frame, sighting = self._running[number]
-        for x in gc.get_referents(frame):
-            if type(x) is FunctionType and x.__code__ is sighting.code:  # arguments come behind it
-                sighting.left(x)
-                del self._running[number]
-                return
+            self.codes[code] = self.codes.get(code, False) or any(id(x) in self.places for x in frame.f_locals.values())
 
 
 class Sighted(Impure):
@@ -199,21 +128,15 @@ class Sighted(Impure):
             if is_one_of(function, _ONCE):
                 self._refuse_once(function)
             self.check_effects(function, getattr(function, "__self__", None))
-        # What one of them returns another may look into.
-        names = frozenset[str]().union(*(names_in_code(sighting.code) for sighting in entered.sightings.values()))
-        for sighting in entered.sightings.values():
-            if not names_in_code(sighting.code) and not sighting.code.co_freevars:
-                continue
-            for value in sighting.values.values():
-                if (slot := self.trace.outside.places.get(id(value))) is not None:
-                    guard_state(self.trace, value, slot, names)
-            if not (functions := sighting.functions()):
+        for code, is_given in entered.codes.items():
+            is_special = code.co_name[:2] == "__" == code.co_name[-2:]  # nobody gives it defaults
+            reads = globals_in(code) if is_special and not is_given else names_in_code(code)
+            if reads or code.co_freevars:
                 unsupported(
-                    f"{sighting.code.co_qualname} is called by code that is not converted, and what it reads cannot be seen",
+                    f"{code.co_qualname} is called by code that is not converted, and what it reads may change",
                     "Call it from the jitted function itself, or outside of it.",
+                    Cause.OBJECT,
                 )
-            for function in functions:
-                self._guard_outer(function, names)
 
 
 def may_run_users_code(x: Any) -> bool:

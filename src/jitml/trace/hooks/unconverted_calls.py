@@ -26,7 +26,7 @@ from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.dispatchers import is_foreign, of_library
 from jitml.trace.environment.loads import with_items
 from jitml.trace.environment.tracked_copies import entries
-from jitml.trace.environment.unseen_reads import guard_librarys, guard_state
+from jitml.trace.environment.unseen_reads import guard_librarys, require_constant
 from jitml.trace.hooks.impure import COMPARED, MUTATORS, is_one_of
 from jitml.trace.hooks.models.user_methods import parts_of, users_method
 from jitml.trace.hooks.profiling import Sighted
@@ -204,7 +204,7 @@ class OutsideCalls(Sighted):
         for part in parts_of(given):
             slot = self.trace.outside.places.get(id(part))
             if slot is not None and not isinstance(part, CONTAINERS):
-                guard_state(self.trace, part, slot)
+                require_constant(self.trace, part, slot)
 
     def _taking_apart(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a transform of ours."""

@@ -87,7 +87,6 @@ class OutsideObjects:
     lent: objects that are taken at run time.
     own: objects that the function made itself.
     loaded: slots of what was loaded: by which function, from where, whether that is a constant, and which key.
-    raw: arrays whose contents code that is not converted has read, and their names.
     kept: what must not end before the trace, for its id is known.
     """
 
@@ -97,7 +96,6 @@ class OutsideObjects:
     lent: dict[int, LentObject] = field(default_factory=dict)
     own: dict[int, object] = field(default_factory=dict)
     loaded: dict[tuple[Callable[..., object], int, bool, object], Slot] = field(default_factory=dict)
-    raw: list[tuple[Array, str]] = field(default_factory=list)
     kept: list[object] = field(default_factory=list)
 
 

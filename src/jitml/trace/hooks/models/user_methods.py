@@ -15,8 +15,7 @@ import numpy as np
 
 from jitml.trace.environment.loads import load
 from jitml.trace.environment.names import NameHooks
-from jitml.trace.environment.outer_names import NamesUnseen, refuse
-from jitml.trace.environment.unseen_reads import guard_librarys, guard_state, names_in, outer_values, run_unseen
+from jitml.trace.environment.unseen_reads import guard_librarys, refuse_unseen, runs_unseen
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
@@ -106,7 +105,7 @@ def is_made_up(cls: Any, name: str) -> bool:
 def require_attribute(trace: Trace, obj: Any, name: str, slot: Slot, has: bool) -> None:
     """An object from outside has an attribute of this name, or not."""
     if users_method(type(obj), "__getattribute__"):
-        guard_state(trace, obj, slot)
+        refuse_unseen(trace, obj, slot)
     elif (id(obj), name) not in trace.changes.stored and not is_made_up(type(obj), name):
         known = trace.copies.watched.get(id(obj))
         has = has if known is None else hasattr(known.original, name)  # whatever has become of the copy
@@ -122,33 +121,15 @@ class Asking(NameHooks):
     def unseen(self, *xs: Any, methods: tuple[str, ...] = ()) -> None:
         """Python or a library may now call special methods of these, out of sight: any, if none is named.
 
-        What the user's mention is guarded; those of a library may read all.
+        Those of the user's are refused of objects from outside, those of a library may read all.
         """
         guard_librarys(self.trace, *xs)
         for x in xs:
             kind: Any = type(x)
             slot = None if kind in PLAIN else self.trace.outside.places.get(id(x))
-            if slot is not None and isinstance(x, SimpleNamespace) and (not methods or "__eq__" in methods):
-                guard_state(self.trace, x, slot)  # whose attributes C compares
-            if slot is not None and (functions := run_unseen(self.trace, kind, methods)):
-                names = names_in(functions)
-                guard_state(self.trace, x, slot, names)
-                for function in functions:
-                    self._guard_outer(function, names)
-
-    def _guard_outer(self, function: FunctionType, names: frozenset[str]) -> None:
-        """What a function that runs out of sight loads by name, and its defaults."""
-        hooks = NameHooks(self.trace, function, self.convert)
-        for name, value in outer_values(function).items():
-            self.trace.call[NamesUnseen].add(name)
-            if any(key == name and owner in self.trace.changes.spaces for owner, key in self.trace.changes.stored):
-                refuse(name)
-            slot = hooks.place(name)
-            assert slot is not None
-            guard_state(self.trace, value, slot, names)
-        for attribute in ("__defaults__", "__kwdefaults__"):
-            if (value := getattr(function, attribute)) is not None:
-                guard_state(self.trace, value, hooks.place_of_part(attribute), names)
+            is_compared = isinstance(x, SimpleNamespace) and (not methods or "__eq__" in methods)  # C compares its attributes
+            if slot is not None and (is_compared or runs_unseen(kind, methods)):
+                refuse_unseen(self.trace, x, slot)
 
     def unseen_inside(self, *xs: Any, methods: tuple[str, ...] = ()) -> None:
         """The same of all that these hold."""
