@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -280,3 +281,34 @@ def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_com
         assert jitted(few) == 3.0
         assert jitted._alone is None
         assert jitted(["a"]) == 1.0
+
+
+def total_of(x: float) -> float:
+    found = 0.0
+    for n in range(30):
+        found += x * n % 7
+    return found
+
+
+@pytest.mark.loose
+def test_what_calls_compiled_functions_is_not_left_alone() -> None:
+    def main() -> float:
+        with open(os.devnull, "w") as file:
+            file.write(str(total_of(2.0)))
+        return 1.0
+
+    with trials():
+        jitted = jitml.jit(main)
+        jitted()
+        (split,) = jitted.splits
+        PURSE.spent = 1e6
+        assert split.is_plain
+        split._callee(total_of)(2.0)
+        split._callee._known[total_of]._rent.spent = 2 * USUAL
+        PURSE.spent = -1e6
+        split._callee(total_of)(2.0)
+        PURSE.spent = 1e6
+        for _ in range(3):
+            assert jitted() == 1.0
+        assert not split.is_plain
+        assert jitted._alone is None

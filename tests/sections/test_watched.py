@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.sections.callees import HotCallees
 from jitml.sections.split import SplitFunction
 from sections.forced_breaks import no_trials
 
@@ -159,7 +160,7 @@ def test_defaults_are_those_of_the_function() -> None:
 
 
 def test_what_is_learned_while_a_frame_is_written_is_in_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    split = SplitFunction(stepping, lambda *given: pytest.fail("nothing is compiled"), lambda callee: callee)
+    split = SplitFunction(stepping, lambda *given: pytest.fail("nothing is compiled"), HotCallees(lambda callee, rent: callee))
     write, begun, learned = SplitFunction._write, threading.Event(), threading.Event()
     frames = []
 

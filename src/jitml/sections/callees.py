@@ -26,11 +26,15 @@ class HotCallees:
 
     Args:
         jitted: `jitml.jit` of one, with the options of the function around, and what it has cost.
+
+    Attributes:
+        compiled: the names of those that have been compiled.
     """
 
     def __init__(self, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
         self._jitted = jitted
         self._known: WeakKeyDictionary[FunctionType, _HotCallee] = WeakKeyDictionary()
+        self.compiled: set[str] = set()
 
     def __call__(self, function: Any) -> Any:
         """What to call in its place."""
@@ -52,8 +56,12 @@ class HotCallees:
                 return function
             if is_library(function) or _ASK_WHO_CALLS.intersection(code.co_names):
                 return function
-            known = self._known[function] = _HotCallee(function, self._jitted)
+            known = self._known[function] = _HotCallee(function, self._compile)
         return known.now
+
+    def _compile(self, function: FunctionType, rent: Rent) -> Callable[..., Any]:
+        self.compiled.add(function.__name__)
+        return self._jitted(function, rent)
 
 
 class _HotCallee:

@@ -16,6 +16,7 @@ import numpy as np
 from jitml.config import CONFIG
 from jitml.dispatch.renting import PURSE, USUAL, PlainTurn, Rent
 from jitml.forks import lock
+from jitml.sections.callees import HotCallees
 from jitml.sections.report import complaint
 from jitml.sections.section import Compiled
 from jitml.sections.split import SplitFunction
@@ -58,7 +59,7 @@ class Splits:
         self,
         function: Callable[..., Any],
         compiled: Callable[[FunctionType, bool, Rent], Compiled],
-        callee: Callable[[Any], Any],
+        callee: HotCallees,
         *,
         is_whole: bool,
     ) -> None:

@@ -21,6 +21,7 @@ from jitml.errors import CompilerError, JitmlError
 from jitml.forks import lock
 from jitml.records import dataclass
 from jitml.sections.blame import Break, blame
+from jitml.sections.callees import HotCallees
 from jitml.sections.code import build, function_of, own_node, section_code
 from jitml.sections.frames import CALLEE, TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held
 from jitml.sections.live_names import NONE, Names
@@ -60,7 +61,7 @@ class SplitFunction:
         self,
         function: FunctionType,
         compiled: Callable[[FunctionType, bool, Rent], Compiled],
-        callee: Callable[[Any], Any],
+        callee: HotCallees,
     ) -> None:
         self.function, self._compiled, self._callee = function, compiled, callee
         self.rent: Rent | None = None
@@ -99,8 +100,10 @@ class SplitFunction:
 
     @property
     def is_plain(self) -> bool:
-        """Whether none of its sections is compiled, or to be compiled soon: then the function as it was written is as good."""
-        return not PURSE.affords(USUAL) and all(section.is_plain for section in self.sections)
+        """Whether nothing that it runs is compiled, or to be compiled soon: then the function as it was written is as good."""
+        if PURSE.affords(USUAL) or not all(section.is_plain for section in self.sections):
+            return False
+        return self._callee.compiled.isdisjoint(names_in_code(self._code))
 
     def paid(self, seconds: float) -> None:
         """The function as it was written has run for so long: its sections would have had their shares."""
