@@ -180,8 +180,7 @@ class SplitFunction:
             return self._split(run.node, self._function(run.node))
 
     def _dropped(self, section: Section) -> None:
-        self._left_out.add(section.run.place)
-        self._renew()
+        self._left_out.add(section.run.place)  # in the next frame: in this one it costs next to nothing
         if self._look_at == math.inf:
             self._look_at = perf_counter() + self._pause
 
