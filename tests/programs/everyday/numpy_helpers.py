@@ -104,7 +104,7 @@ def polynomials_by_coefficients(c):
     return np.polyval(c, 2.0), np.roots(c), np.polyder(c), np.convolve(c, c), np.polymul(c, c)
 
 
-@calls((np.array([1.0, -3.0, 2.0]),), (np.array([1.0, -5.0, 6.0]),), (np.array([1.0, 2.0]),), host=True)
+@calls((np.array([1.0, -3.0, 2.0]),), (np.array([1.0, -5.0, 6.0]),), (np.array([1.0, 2.0]),), as_python="poly1d")
 def a_poly1d(c):
     p = np.poly1d(c)
     return p(3.0), p.coeffs, np.poly1d([1.0, 2.0])(c)
@@ -144,14 +144,14 @@ def a_record_array_is_read_by_its_fields_outside(jit):
     return f(points["x"], points["n"]), f(points["x"][:1], points["n"][:1])
 
 
-@session(host=True)
+@session(as_python="MaskedArray, is asked for its mean")
 def a_masked_argument(jit):
     f = jit(lambda x: x.mean())
     x = np.ma.masked_less(X, 0)
     return f(x), f(x), f(x)
 
 
-@calls(*THREE, host=True)
+@calls(*THREE, as_python="MaskedArray")
 def masking_inside(x):
     m = np.ma.masked_where(x < 0, x)
     return m.mean()
