@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from time import perf_counter
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -175,7 +176,9 @@ class Jit(FunctionAttributes):
         result = self.function(*args, **kwargs)
         if broken is not None:  # tracing has raised what the function does not
             self._is_special = True
-            self.splits.refused(broken, args, kwargs)
+            split = self.splits.refused(broken, args, kwargs)
+            if split is not None:
+                split.prepare()
         if why:
             warn(f"{name_of(self.function)} {why}", UncompiledWarning, stacklevel=2)
         return result
@@ -308,8 +311,18 @@ class Jit(FunctionAttributes):
         rent = self._rent
         if programs := len(self.variants):
             return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
-        is_guess = is_inside() or PURSE.is_empty or is_driver(self.function, args, kwargs)
+        is_guess = is_inside() or self._is_called_plainly() or PURSE.is_empty or is_driver(self.function, args, kwargs)
         return self.options.strict or not is_guess or rent.is_due()
+
+    def _is_called_plainly(self) -> bool:
+        """Whether a jitted function that is left alone is among the callers: what that calls is hardly worth more."""
+        frame: FrameType | None = sys._getframe()
+        call = Jit.__call__.__code__
+        while frame is not None:
+            if frame.f_code is call and (caller := frame.f_locals["self"]) is not self and caller._alone is not None:
+                return True
+            frame = frame.f_back
+        return False
 
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""

@@ -312,3 +312,23 @@ def test_what_calls_compiled_functions_is_not_left_alone() -> None:
             assert jitted() == 1.0
         assert not split.is_plain
         assert jitted._alone is None
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_what_a_function_calls_that_is_left_alone_is_no_first_call_to_compile_at() -> None:
+    @jitml.jit
+    def inner(x: float) -> float:
+        return x + 1
+
+    @jitml.jit
+    def outer(x: float) -> float:
+        return inner(x) * 2
+
+    def middle(x: float) -> float:
+        return outer(x)
+
+    for n in range(100):
+        assert middle(n + 0.5) == (n + 1.5) * 2
+    assert outer.variants
+    assert not inner.variants

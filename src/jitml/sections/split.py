@@ -86,6 +86,10 @@ class SplitFunction:
         """Note the statement that a refusal of the whole function is about; False if there is none left."""
         return self._text is not None and self._learn(error, self._text.node.body, self._text.file)
 
+    def prepare(self) -> None:
+        """Write the frame before it is called."""
+        _ = self.frame
+
     @property
     def frame(self) -> Callable[..., Any]:
         """The function with its sections; the plain one if it has no source."""
