@@ -327,7 +327,8 @@ class Jit(FunctionAttributes):
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""
         self._is_special = True
-        if not has_loop(self.function) or not self.splits.rented(self._rent, args, kwargs):
+        is_short = not has_loop(self.function) or self._is_called_plainly()
+        if is_short or not self.splits.rented(self._rent, args, kwargs):
             self._leave_alone(self._rent.paid)
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
