@@ -68,6 +68,7 @@ def test_functions_are_compiled_once_for_a_kind_of_arguments(device: ArrayDevice
     assert device.copies.to_host == copies  # no answer is checked again
 
 
+@pytest.mark.loose
 def test_what_is_not_compiled_runs_on_copies(device: ArrayDevice) -> None:
     a = jitml.asarray(x[0], device="cuda")
     assert np.array_str(a) == np.array_str(x[0])

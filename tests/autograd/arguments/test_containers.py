@@ -255,6 +255,7 @@ def differences(f: Any, argument: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(("program", "one", "value"), CHANGES)
+@pytest.mark.loose
 def test_a_container_that_a_jitted_function_passes_and_its_callee_reads(program: Any, one: Any, value: Any) -> None:
     """It had been loaded before the transform was called, and loading it again was nothing new."""
     held = deepcopy(one)

@@ -42,12 +42,16 @@ def outcome(f: Any, args: Any) -> Any:
     return state((args, result, attribute_programs.COUNT, attribute_programs.Model.total))
 
 
+AS_PYTHON = (attribute_programs.copies, attribute_programs.fills_a_list_that_is_held)  # in parts
+
+
 @pytest.mark.parametrize("f, arguments", [*WHOLE, *ANY], ids=[f"{n}-{f.__name__}" for n, (f, _) in enumerate([*WHOLE, *ANY])])
+@pytest.mark.loose
 def test_objects_are_as_python_leaves_them(f: Any, arguments: Any) -> None:
     expected = outcome(f, arguments())
     jitted = jitml.jit(f)
     assert [outcome(jitted, arguments()) for _ in range(2)] == [expected] * 2
-    assert jitted.variants
+    assert jitted.variants or f in AS_PYTHON
 
 
 @pytest.mark.parametrize("f, arguments", WHOLE, ids=[f"{n}-{f.__name__}" for n, (f, _) in enumerate(WHOLE)])

@@ -121,6 +121,7 @@ P = np.polynomial.Polynomial([1, 0, 2])
         lambda x: [(P * 2).coef for _ in x][1],
     ],
 )
+@pytest.mark.loose
 def test_an_array_of_an_object_made_inside_is_new_at_each_call(f: Callable[[Any], Any]) -> None:
     compiled = jitml.jit(f, verify="never")
     x = np.ones(3)
@@ -130,6 +131,7 @@ def test_an_array_of_an_object_made_inside_is_new_at_each_call(f: Callable[[Any]
         found[0] = 99.0
 
 
+@pytest.mark.loose
 def test_an_array_of_an_object_made_inside_is_one_object() -> None:
     def f(x: Any) -> Any:
         q = P * P
