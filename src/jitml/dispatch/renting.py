@@ -52,15 +52,12 @@ class Unpaid(Exception):
 
 
 class PlainTurn:
-    """A turn of plain Python: `seen` is called when it has ended.
+    """A turn of plain Python: `seen` is called when it has ended."""
 
-    is_contest: whether it is timed to know which is faster; functions inside are not compiled then.
-    """
+    __slots__ = ("_began", "_spent", "_told")
 
-    __slots__ = ("_began", "_spent", "_told", "is_contest")
-
-    def __init__(self, told: Callable[[float], object], *, is_contest: bool = False) -> None:
-        self._told, self.is_contest = told, is_contest
+    def __init__(self, told: Callable[[float], object]) -> None:
+        self._told = told
         self.begin()
 
     def begin(self) -> None:

@@ -81,7 +81,7 @@ class Timed:
             return result
         if self.rest is None and not self.contest.is_plains_turn:
             return self._timed(leaves)
-        return PlainTurn(self._plain_took, is_contest=True) if self._admits(leaves) else MISS
+        return PlainTurn(self._plain_took) if self._admits(leaves) else MISS
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
         before, began = self._spent(), perf_counter()

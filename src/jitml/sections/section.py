@@ -187,7 +187,7 @@ class Section:
         if is_watched():
             return None
         if self.contest.is_plains_turn:
-            return PlainTurn(self._timed, is_contest=True)
+            return PlainTurn(self._timed)
         began = perf_counter()
         answer = self._known(args)
         if answer is MISS:
