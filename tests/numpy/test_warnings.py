@@ -179,6 +179,21 @@ def test_integers(dtype: str) -> None:
             np.testing.assert_array_equal(got[0], want[0])
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u2", "u8"])
+def test_a_late_division_of_integers_by_zero_is_that_alone(dtype: str) -> None:
+    """Vectors divide as floats, whose 0 / 0 would be invalid; what is large is not computed anew by NumPy."""
+
+    def f(x: Array, y: Array) -> None:
+        x //= y
+        x %= y + y
+
+    jitted, n = jitml.jit(f), 1 << 16
+    for _ in range(2):
+        assert outcome(lambda x: jitted(x, np.full(n, 3, dtype)), np.zeros(n, dtype), {})[2] == []
+    late = outcome(lambda x: jitted(x, np.zeros(n, dtype)), np.zeros(n, dtype), {})
+    assert [w[0].split(" in ")[0] for w in late[2]] == ["divide by zero encountered"]
+
+
 def test_threads_report_to_the_caller() -> None:
     f = jitml.jit(lambda x: np.log(x) * 2, threads=2)
     x = np.ones(2_000_000)

@@ -175,14 +175,15 @@ class People(Statements):
         before = len(self.scope.lines)
         where = next(n for n, line in enumerate(lines) if line.strip() == recipes.BODY)
         depth, indent = self.scope.depth, len(lines[where]) - len(lines[where].lstrip())
+        loops, levels = any(line.startswith(("for", "while")) for line in lines[:where]), dict(self.scope.levels)
         self.scope.write(*lines[:where])
         self.scope.depth = depth + indent // 4
-        self.scope.loops += any(line.startswith(("for", "while")) for line in lines[:where])
+        self.scope.loops += loops
         self.block(2)
-        self.scope.loops -= any(line.startswith(("for", "while")) for line in lines[:where])
+        self.scope.loops -= loops
         self.scope.depth = depth
         self.scope.write(*lines[where + 1 :])
-        return self._closed(before)
+        return self._closed_loop(before, levels) if loops else self._closed(before)
 
     def read_each(self) -> None:
         """What the objects hold in the end."""

@@ -222,6 +222,10 @@ class Statements(Writes):
         if self.choices.chance(15):
             with self.scope.block("else:"):
                 self.block(1)
+        return self._closed_loop(before, levels)
+
+    def _closed_loop(self, before: int, levels: dict[str, int]) -> bool:
+        """The loop is complete: it runs, and later iterations decide on nothing that an earlier one made inexact; or it goes."""
         self.scope.look()
         self.scope.taint_large()
         if self._decides_on_what_became_inexact(before, levels):

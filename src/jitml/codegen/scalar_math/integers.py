@@ -17,9 +17,8 @@ def _truncated(b: ScalarBuilder[V], x: V, y: V) -> tuple[V, V]:
         return quotient, b.sub(x, b.mul(quotient, y))
     is_zero = _raise_where_zero(b, y)
     is_minus_one = b.icmp("eq", y, -1) if x.dtype.kind == "i" else None
-    safe = y if is_minus_one is None else b.select(is_minus_one, b.const(1, y.dtype), y)
-    if not _divides_in_float(x, y):
-        safe = b.select(is_zero, 1, safe)
+    is_special = is_zero if is_minus_one is None else b.or_(is_zero, is_minus_one)
+    safe = b.select(is_special, b.const(1, y.dtype), y)
     quotient = _quotient(b, x, safe)
     rest = b.sub(x, b.mul(quotient, safe))
     if is_minus_one is not None:
@@ -28,7 +27,7 @@ def _truncated(b: ScalarBuilder[V], x: V, y: V) -> tuple[V, V]:
 
 
 def _raise_where_zero(b: ScalarBuilder[V], y: V) -> V:
-    """Where a divisor is 0. What a division in float64 raises is not enough: LLVM drops those that it can do without."""
+    """Where a divisor is 0. A division by it in float64 would raise others too, and LLVM drops those that it can do without."""
     is_zero = b.icmp("eq", y, 0)
     if b.constant_value(y) in (None, 0):
         b.raise_errors(divide=is_zero)
@@ -60,7 +59,7 @@ def _floored(b: ScalarBuilder[V], x: V, y: V) -> tuple[V, V]:
     """
     x, y = b.operands(x, y)
     is_zero = _raise_where_zero(b, y)
-    inverse = b.fdiv(1.0, b.convert(y, F64))
+    inverse = b.fdiv(1.0, b.convert(b.select(is_zero, 1, y), F64))
     quotient = b.convert(b.fmul(b.convert(x, F64), inverse), I64)
     rest = b.sub(x, b.mul(quotient, y))
     held = b.floor(b.fma(b.convert(rest, F64), inverse, -(2.0**-30)))
