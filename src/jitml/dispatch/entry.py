@@ -22,7 +22,6 @@ from jitml.device.view import DeviceView, fetch, store
 from jitml.errors import JitmlError
 from jitml.interrupts import pass_on
 from jitml.ir.interpret import interpret
-from jitml.trace.environment.outer_names import SetNames
 from jitml.trace.record.device_arrays import as_returned
 from jitml.trace.record.guards import Compute, HostConst
 from jitml.trace.record.pytree import unflatten
@@ -67,12 +66,12 @@ def reaching(traced: Traced) -> Callable[[Sequence[Any]], Any]:
     """The function `(leaves) -> (inputs, changed, lent) or MISS` of one variant.
 
     Returns:
-        What the program is given in a call; arrays, containers and objects that the call changes (names are those of functions);
+        What the program is given in a call; arrays, containers and objects that the call changes;
         and objects that are handed on by their addresses, as generators of random numbers are; these with their names.
     """
     body, names = _begun(traced)
     changed = [traced.entries[entry] for entry in traced.aliases.values()] + [array for array, _ in traced.copied]
-    changed += [change.slot for change in traced.changes if not isinstance(change.put, SetNames)]
+    changed += [change.slot for change in traced.changes]
     given = (step.operands[0] for step in traced.host.steps if isinstance(step, Compute) and step.function is id)
     lent = [slot for slot in given if not isinstance(slot, HostConst)]
     inputs = ", ".join(f"s{slot}" for slot in traced.entries)

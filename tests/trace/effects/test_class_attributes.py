@@ -1,4 +1,4 @@
-"""Attributes of classes that a function sets are set after the call, and seen meanwhile by instances and subclasses."""
+"""Attributes of classes that a function sets, which Python does: instances and subclasses see them meanwhile, and afterwards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import jitml
 from jitml.errors import UnsupportedError
 
-pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
+pytestmark = pytest.mark.loose
 
 
 class Counter(ABC):  # noqa: B024  # a metaclass that is none of the user's
@@ -178,17 +178,17 @@ def test_classes_are_changed(function: Callable[..., Any], kind: Any, restored: 
         restored()
         f = jitml.jit(function)
         got = history(f, kind)
-        assert got == want and f.variants
+        assert got == want
     finally:
         restored()
 
 
-def test_a_counter_shares_a_variant(restored: Callable[[], None]) -> None:
+def test_a_counter_counts(restored: Callable[[], None]) -> None:
     f, o = jitml.jit(by_type), Counter()
     try:
         for _ in range(9):
             f(o, np.float64(1.5))
-        assert Counter.n == 9 and len(f.variants) <= 2
+        assert Counter.n == 9
     finally:
         restored()
 
@@ -229,6 +229,11 @@ class Described:
         return 1
 
 
+def counted(x: Any) -> Any:
+    Counter.n += 1
+    return x
+
+
 def a_metaclass_that_sets(x: Any) -> Any:
     OfMeta.n = 1
     return x
@@ -249,12 +254,12 @@ def deleted(x: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize("function", [a_metaclass_that_sets, a_property_replaced, a_method_replaced, deleted])
-def test_what_changes_how_attributes_are_found_is_refused(function: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("function", [counted, a_metaclass_that_sets, a_property_replaced, a_method_replaced, deleted])
+def test_what_changes_a_class_is_left_to_python(function: Callable[..., Any]) -> None:
     with pytest.raises(
         UnsupportedError, match=r"is from outside the jitted function and is changed in it(.|\n)*in " + function.__name__
     ):
-        jitml.jit(function)(np.ones(2))
+        jitml.jit(function, strict=True)(np.ones(2))
 
 
 class Scaled:

@@ -1,4 +1,4 @@
-"""Attributes that a function deletes are gone after the call, as in Python: of arguments, globals, slots, cached properties."""
+"""Attributes that a function deletes, which Python does, are gone: of arguments, globals, slots, cached properties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import jitml
 
-pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
+pytestmark = pytest.mark.loose
 
 
 class Model:
@@ -266,7 +266,6 @@ def test_attributes_are_gone(make: Callable[[], Any], function: Callable[..., An
             want, got = function(expected, kind(v)), f(found, kind(v))
             assert repr(got) == repr(want)
             assert seen(found) == seen(expected)
-    assert f.variants
 
 
 MODEL = Model()
@@ -286,7 +285,13 @@ def test_a_global_loses_and_gets_it_again() -> None:
     for function in (forget, f):
         MODEL.cache = np.ones(3)
         states.append([(repr(function(np.float64(v))), seen(MODEL)) for v in (1.0, 2.0, 3.0, 4.0, 5.0)])
-    assert states[0] == states[1] and len(f.variants) <= 4
+    assert states[0] == states[1]
+
+
+def test_who_deletes_an_attribute_is_refused_with_strict() -> None:
+    for make in (Model, lambda: Record(1.0, 2.0)):
+        with pytest.raises(jitml.UnsupportedError, match=r"is changed in it|deletes an attribute of o"):
+            jitml.jit(lambda o, x: (delattr(o, next(iter(vars(o)))), x)[1], strict=True)(make(), np.float64(1.0))
 
 
 def test_what_is_gone_at_a_later_call_raises_as_in_python() -> None:
@@ -317,3 +322,10 @@ def test_a_cached_property_deleted_outside_is_computed_of_what_the_function_has_
                 for name in names:
                     one.__dict__.pop(name), other.__dict__.pop(name)
         assert sorted(vars(one)) == sorted(vars(other))
+
+
+def test_a_record_that_lacks_a_field_is_for_python() -> None:
+    record = Record(2.0, np.ones(2))
+    del record.b
+    for _ in range(3):
+        assert jitml.jit(lambda o, x: o.a * x)(record, 3.0) == 6.0

@@ -1,8 +1,8 @@
 """Attribute stores: what has become of the attributes of objects from outside?
 
-They are set and deleted beside the object while it is traced.
+They are set beside the object while it is traced.
 
-`Trace.stored` has the values, `GONE` where there is none; `write_back.py` makes changes of them, for when the call has succeeded.
+`Trace.stored` has the values; `write_back.py` makes changes of them, for when the call has succeeded.
 """
 
 from __future__ import annotations
@@ -15,20 +15,16 @@ from typing import Any, NoReturn, Protocol
 
 from jitml.trace.carried.containers import effect, kept
 from jitml.trace.carried.mutable import OuterName
-from jitml.trace.carried.outer_lists import OpenList, undecided
+from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.environment.loads import load, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.lists.traced_list import TracedList
-from jitml.trace.record.guards import HostConst
-from jitml.trace.record.libraries import is_library
-from jitml.trace.record.recording import Trace, active_trace, is_users_class, unsupported
+from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.record.user_code import user_stack
 from jitml.trace.rewrite.protocol import UNDEF
 from jitml.trace.speculation.modes import OpenRegions
 from jitml.trace.values.boxing import TracedArray
-
-GONE = object()  # stands for an attribute that was deleted
 
 
 class HookProtocol(Protocol):
@@ -60,11 +56,7 @@ def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool
         require_member(hooks.trace, type(obj), name, member)
         hooks.convert(member.fset)(obj, value)
         return
-    if isinstance(obj, type):
-        _require_plain_in_class(hooks, obj, name, value)
-        trace.changes.in_classes.add(name)
-    else:
-        _require_plain(hooks, obj, name, "__set", plainly)
+    _require_plain(hooks, obj, name, plainly)
     key = id(obj), name
     slot = trace.outside.places[id(obj)]
     place = trace.outside.loaded.get((getattr, slot, False, name))
@@ -75,59 +67,22 @@ def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool
     if key not in stored and type(value) is TracedArray and place is not None and value.slot == place:
         return  # `o.data *= 2`, which has written into the array
     if key in stored or place not in containers or containers[place] is not value:
-        if stored.get(key) is GONE:
-            del stored[key]  # it comes after the others again
         stored[key] = value
         trace.changes.stacks[key] = user_stack()
 
 
-def delete(hooks: HookProtocol, obj: Any, name: str, *, plainly: bool = False) -> None:
-    """`del obj.name` of an object from outside, likewise."""
-    trace = hooks.trace
-    member = inspect.getattr_static(type(obj), name, None)
-    if isinstance(member, property) and type(member.fdel) is FunctionType:
-        require_member(hooks.trace, type(obj), name, member)
-        hooks.convert(member.fdel)(obj)
-        return
-    _require_plain(hooks, obj, name, "__del", plainly)
-    if active_trace().is_body:
-        undecided(obj)
-    key = id(obj), name
-    if trace.changes.stored.get(key) is GONE:
-        raise missing(obj, name, "__delete__")
-    if key not in trace.changes.stored:
-        slot, has = trace.outside.places[id(obj)], has_own(obj, name)
-        text = f"whether {trace.host.name(slot)} itself has {name!r}"
-        trace.host.require(load(trace, has_own, slot, name, text), has)
-        if not has:
-            object.__delattr__(obj, name)  # which raises what Python does
-    trace.changes.deleted.add(key)
-    trace.changes.stored[key] = GONE
-
-
-def _require_plain(hooks: HookProtocol, obj: Any, name: str, what: str, plainly: bool) -> None:
-    """Refuse to set or delete an attribute where more may happen than that, or somebody has read it unseen."""
+def _require_plain(hooks: HookProtocol, obj: Any, name: str, plainly: bool) -> None:
+    """Refuse to set an attribute where more may happen than that, or somebody has read it unseen."""
     trace, kind = hooks.trace, type(obj)
     slot, member = trace.outside.places[id(obj)], inspect.getattr_static(kind, name, None)
-    setter = inspect.getattr_static(kind, f"{what}attr__")
-    is_plain = plainly or any(setter is vars(base).get(f"{what}attr__") for base in (object, SimpleNamespace))
+    setter = inspect.getattr_static(kind, "__setattr__")
+    is_plain = plainly or any(setter is vars(base).get("__setattr__") for base in (object, SimpleNamespace))
     is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
     is_slot = isinstance(member, MemberDescriptorType)
     is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
     is_read = (getattr, slot, False, "__dict__") in trace.outside.loaded
     if not is_plain or (is_described and not is_slot) or is_read:
         refuse_write(hooks.trace, obj)
-
-
-def _require_plain_in_class(hooks: HookProtocol, cls: type, name: str, value: Any) -> None:
-    """The same of an attribute of a class: what it is and becomes says nothing of how attributes of instances are found."""
-    trace, kind = hooks.trace, type(cls)
-    slot, member = trace.outside.places[id(cls)], inspect.getattr_static(cls, name, None)
-    is_plain = inspect.getattr_static(kind, "__setattr__") is vars(type)["__setattr__"] and is_users_class(cls)
-    is_special = name[:2] == "__" == name[-2:] or hasattr(type(member), "__get__") or hasattr(type(value), "__get__")
-    is_read = (getattr, slot, False, "__dict__") in trace.outside.loaded
-    if not is_plain or is_special or is_read or inspect.getattr_static(kind, name, None) is not None:
-        refuse_write(hooks.trace, cls)
 
 
 def refuse_write(trace: Trace, obj: Any) -> NoReturn:
@@ -156,42 +111,16 @@ def require_own(trace: Trace, obj: Any) -> None:
 def cached(hooks: HookProtocol, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
     """A cached property of an object that has not kept its value yet."""
     trace = hooks.trace
-    if (id(obj), name) in trace.changes.stored and not is_gone(trace, obj, name):
+    if (id(obj), name) in trace.changes.stored:
         return trace.changes.stored[id(obj), name]
     value = hooks.convert(member.func)(obj)
     if active_trace() is trace or active_trace().is_body:  # what is differentiated computes it each time
         slot = place_of(trace, obj)
-        if slot is not None and not is_gone(trace, obj, name):
+        if slot is not None:
             require_unset(trace, slot, name)
         kept(obj, name)
         setattr(hooks.own(obj), name, value)
     return value
-
-
-def holder_of(trace: Trace, obj: Any, name: str) -> Any:
-    """The class that the function has changed, and where it finds `obj.name`; None if that is elsewhere."""
-    if name not in trace.changes.in_classes or (not isinstance(obj, type) and _finds_own(trace, obj, name)):
-        return None
-    for cls in (obj if isinstance(obj, type) else type(obj)).__mro__:
-        if (id(cls), name) in trace.changes.stored:
-            return cls
-        if name in vars(cls):
-            return None
-        if is_users_class(cls):
-            text = f"whether {cls.__name__} itself has {name!r}"
-            trace.host.require(load(trace, has_own, HostConst(cls), name, text), False)
-    return None
-
-
-def _finds_own(trace: Trace, obj: Any, name: str) -> bool:
-    """Whether an object itself has an attribute of this name, as it is now."""
-    if (id(obj), name) in trace.changes.stored:
-        return not is_gone(trace, obj, name)
-    has, slot = has_own(obj, name), trace.outside.places.get(id(obj))
-    if slot is not None:
-        text = f"whether {trace.host.name(slot)} itself has {name!r}"
-        trace.host.require(load(trace, has_own, slot, name, text), has)
-    return has
 
 
 def require_not_made_up(trace: Trace, obj: Any, name: str, member: Any) -> None:
@@ -201,7 +130,9 @@ def require_not_made_up(trace: Trace, obj: Any, name: str, member: Any) -> None:
     """
     maker = inspect.getattr_static(type(obj), "__getattr__", None) if member is None else getattr(type(member), "__get__", None)
     if maker is not None and name in getattr(obj, "__dict__", ()):
-        _finds_own(trace, obj, name)
+        slot = trace.outside.places[id(obj)]
+        text = f"whether {trace.host.name(slot)} itself has {name!r}"
+        trace.host.require(load(trace, has_own, slot, name, text), True)
 
 
 def held_value(space: dict[Any, Any], key: Any, *, is_end: bool = False) -> Any:
@@ -220,50 +151,6 @@ def held_value(space: dict[Any, Any], key: Any, *, is_end: bool = False) -> Any:
 def is_open(x: Any) -> bool:
     """Whether it stands for a list of the function's own."""
     return type(x) is OpenList and x.is_own
-
-
-def is_gone(trace: Trace, obj: Any, name: str) -> bool:
-    """Whether the function has deleted an attribute of an object from outside."""
-    return trace.changes.stored.get((id(obj), name)) is GONE
-
-
-def of_class(hooks: HookProtocol, obj: Any, name: str) -> Any:
-    """What `obj.name` is where the object itself has none any more: what its class says, or an error."""
-    kind: Any = type(obj)
-    member, fallback = (inspect.getattr_static(kind, key, None) for key in (name, "__getattr__"))
-    if member is None or isinstance(member, MemberDescriptorType):
-        if type(fallback) is FunctionType and not is_library(fallback):
-            require_member(hooks.trace, kind, "__getattr__", fallback)
-            return hooks.convert(fallback)(obj, name)
-        raise missing(obj, name)
-    if type(member) is FunctionType:
-        require_member(hooks.trace, kind, name, member)
-        return MethodType(member, obj)
-    if hasattr(type(member), "__get__"):
-        refuse_write(hooks.trace, obj)
-    return hooks.attr(kind, name)
-
-
-def missing(obj: Any, name: str, access: str = "__get__") -> AttributeError:
-    """What Python raises where an object has no such attribute."""
-    said = f"{type(obj).__name__!r} object has no attribute {name!r}"
-    member = inspect.getattr_static(type(obj), name, None)
-    if isinstance(member, MemberDescriptorType) and not isinstance(obj, type):
-        said = _said_of_slot(member, type(obj), access) or said
-    return AttributeError(said, name=name, obj=obj)
-
-
-def _said_of_slot(member: MemberDescriptorType, kind: type, access: str) -> str:
-    """What Python says of an unset slot, which differs between its versions: it is asked, of an object with all unset."""
-    try:
-        empty: Any = object.__new__(kind)
-    except TypeError:  # a class that inherits from one of Python's own
-        return ""
-    try:
-        getattr(member, access)(empty)
-    except AttributeError as error:
-        return str(error)
-    return ""
 
 
 def has_own(obj: Any, name: str) -> bool:

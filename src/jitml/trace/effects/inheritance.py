@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NoReturn
 
-from jitml.trace.effects.attributes import HookProtocol, cached, has_own, is_gone
+from jitml.trace.effects.attributes import HookProtocol, cached, has_own
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import load, observe, place_of
 from jitml.trace.record.guards import HostConst
@@ -76,7 +76,7 @@ def _kept(hooks: HookProtocol, obj: Any, name: str, member: Any) -> Any:
 
 def _cached(hooks: HookProtocol, owner: Any, name: str, member: functools.cached_property[Any]) -> Any:
     """A cached property: what the object has kept by its name, else what it computes, which the object keeps."""
-    if name in vars(owner) and not is_gone(hooks.trace, owner, name):
+    if name in vars(owner):
         if isinstance(inspect.getattr_static(type(owner), name), functools.cached_property):
             return hooks.attr(owner, name)
         _refuse(name, "is a cached property that its class hides")

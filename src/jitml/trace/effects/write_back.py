@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from operator import getitem
 from typing import Any
@@ -20,11 +19,10 @@ from typing import Any
 from jitml.errors import JitmlError, UnsupportedError, UserFrame
 from jitml.records import dataclass
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.effects.attributes import GONE, held_value
+from jitml.trace.effects.attributes import held_value
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
 from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
-from jitml.trace.environment.outer_names import SetNames
 from jitml.trace.environment.sets import difference
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
 from jitml.trace.record.containers import kind_of_container
@@ -170,24 +168,16 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
             changes.append(Change(watched.find(), put))
             values.append(new)
     require_alone(trace, changed)
-    guarded, in_classes = trace.call[Loads].guarded, trace.changes.in_classes
+    guarded = trace.call[Loads].guarded
     stored: dict[int, dict[str, Any]] = {}
     for owner, name in trace.changes.stored:
         stored.setdefault(owner, {})[name] = held_value(trace.changes.stored, (owner, name), is_end=True)
     for owner, named in stored.items():
         slot = trace.outside.places[owner]
-        if owner in trace.changes.spaces:
-            moving |= {known for known in guarded if known.partition(".")[0].partition("[")[0] in named}
-            changes.append(Change(slot, SetNames(tuple(named))))
-            values.append([*named.values()])
-            continue
         bound = {f"{trace.host.name(slot)}.{name}" for name in named}
-        bound |= {known for known in guarded if known.rpartition(".")[2] in in_classes}  # self.n is Class.n
         moving |= bound | {name for name in guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}
-        gone = tuple(name for name in named if (owner, name) in trace.changes.deleted)
-        kept = {name: value for name, value in named.items() if value is not GONE}
-        changes.append(Change(slot, _SetAttributes(tuple(kept), gone)))
-        values.append([*kept.values()])
+        changes.append(Change(slot, _SetAttributes(tuple(named))))
+        values.append([*named.values()])
     if not guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
         trace.call[Decisions].moving |= moving
         trace.call[Decisions].again()
@@ -195,8 +185,8 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
 
 
 def stack_of_change(trace: Trace, change: Change, n: int) -> tuple[UserFrame, ...]:
-    """Where the value was stored that is the one of this number in a change, if it is an attribute's or a global name's."""
-    names = change.put.names if isinstance(change.put, (_SetAttributes, SetNames)) else ()
+    """Where the value was stored that is the one of this number in a change, if it is an attribute's."""
+    names = change.put.names if isinstance(change.put, _SetAttributes) else ()
     found = ((owner, names[n]) for owner, slot in trace.outside.places.items() if slot == change.slot and n < len(names))
     return next((trace.changes.stacks[key] for key in found if key in trace.changes.stacks), ())
 
@@ -228,13 +218,10 @@ def _difference(watched: TrackedContainer) -> tuple[Callable[[Any, Sequence[Any]
     new = [(key, item) for key, item in after if key not in known or item is not known[key]]
     replaced = [key for key, _ in new if key in known]
     if is_record(watched.copy):
-        order = [key for key, _ in before if key in dict(after)] + [key for key, _ in new if key not in known]
-        # The first that was deleted, and is back.
-        moved = next((n for n, (key, _) in enumerate(after) if key != order[n]), len(after))
-        changed = {key for key, _ in new}
-        new = [(key, item) for n, (key, item) in enumerate(after) if n >= moved or key in changed]
-        gone = tuple(key for key, _ in before if key not in dict(after[:moved]))
-        return _SetAttributes(tuple(key for key, _ in new), gone), [item for _, item in new], replaced
+        if [key for key, _ in after[: len(before)]] != [key for key, _ in before]:
+            message = f"the function deletes an attribute of {watched.name}, a {type(watched.copy).__qualname__}"
+            raise UnsupportedError(message, source=user_source(), remedy="Set it to None instead.")
+        return _SetAttributes(tuple(key for key, _ in new)), [item for _, item in new], replaced
     if isinstance(watched.copy, dict):
         kept = {key for key, _ in after} - {key for key, _ in new}
         order = [key for key, _ in before if key in dict(after)] + [key for key, _ in new if key not in known]
@@ -247,17 +234,13 @@ def _difference(watched: TrackedContainer) -> tuple[Callable[[Any, Sequence[Any]
 
 @dataclass(frozen=True)
 class _SetAttributes:
-    """An object loses some attributes, and gets these; its own `__setattr__` has had its say while the function was traced."""
+    """An object gets these attributes; its own `__setattr__` has had its say while the function was traced."""
 
     names: tuple[str, ...]
-    gone: tuple[str, ...] = ()
 
     def __call__(self, target: Any, values: Sequence[Any]) -> None:
-        for name in self.gone:
-            with suppress(AttributeError):  # one that the function itself has set before
-                object.__delattr__(target, name)
         for name, value in zip(self.names, values):
-            (type if isinstance(target, type) else object).__setattr__(target, name, value)
+            object.__setattr__(target, name, value)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from types import CellType, FunctionType
 from typing import Any, Protocol
 
 from jitml.trace.environment.loads import load, observe
-from jitml.trace.environment.outer_names import owner_of, refuse
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.parts import CallPart
@@ -59,8 +58,6 @@ class NameHooks:
         """A global or closure variable was loaded."""
         if is_traced(value):
             return value
-        if self.trace.changes.spaces and (key := (id(owner_of(self.function, name)), name)) in self.trace.changes.stored:
-            return self.trace.changes.stored[key]
         slot = self.place(name)
         if slot is not None and type(value) is float and self.function in self.trace.call[CalledArguments]:
             # What a lambda made anew at each call closes over is an argument of it, more or less.
@@ -104,9 +101,6 @@ class NameHooks:
         """The function, of which there is no source, with all that it can load by name loaded: arrays are traced in it."""
         function, code = self.function, self.function.__code__
         names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
-        assigned = {key for owner, key in self.trace.changes.stored if owner in self.trace.changes.spaces}
-        if not assigned.isdisjoint(names):
-            refuse(min(assigned.intersection(names)))
         slots = {name: slot for name in names if (slot := self.place(name)) is not None}
         cells = {name: CellType() for name in code.co_freevars}
         space = dict(function.__globals__)

@@ -19,16 +19,15 @@ from jitml.trace.values.boxing import LiftedArrays
 
 def require_shown(trace: Trace, function: Any, name: str, values: Iterable[Any]) -> None:
     """The host program is about to call a function, with these values: nothing that it can reach has been changed."""
-    stored, spaces, places = trace.changes.stored, trace.changes.spaces, trace.outside.places
+    stored, places = trace.changes.stored, trace.outside.places
     copies = [known for known in trace.copies.watched.values() if known.is_changed()]
     changed = {id(x): known.name for known in copies for x in (known.original, known.copy)}
     changed |= {owner: trace.host.name(places[owner]) for owner, _ in stored if owner in places}
     arrays = [(array, trace.host.name(slot)) for slot, array, _ in trace.call[LiftedArrays].written()]
-    if not changed and not arrays and not spaces:
+    if not changed and not arrays:
         return
     reached = Snapshot([(function, name), *((value, "an argument") for value in values)])
     found = next((changed[key] for key in reached.seen if key in changed), None)
-    found = found or next((key for owner, key in stored if owner in spaces and key in reached.names), None)
     for concrete, text in arrays:
         found = text if any(np.may_share_memory(concrete, x) for x in reached.arrays.values()) else found
     if found:

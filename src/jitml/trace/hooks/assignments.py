@@ -91,10 +91,8 @@ class Assignments(ModelHooks):
             self.trace.outside.own[id(cls)] = made(cls)
         return cls
 
-    @property
-    def outer(self) -> OuterNames:
-        """What stands on the left where a global or nonlocal name is about to be bound."""
-        return OuterNames(self)
+    # What stands on the left where a global or nonlocal name is about to be bound.
+    outer = OuterNames()
 
 
 def _is_mask(obj: Any, index: Any) -> bool:

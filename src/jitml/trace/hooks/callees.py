@@ -21,7 +21,7 @@ import numpy as np
 from jitml.device.array import Array
 from jitml.device.registry import CPU
 from jitml.trace.carried.containers import gone_through
-from jitml.trace.effects.attributes import delete, is_gone, refuse_write, store
+from jitml.trace.effects.attributes import refuse_write, store
 from jitml.trace.environment.class_guards import attributes_asked, require_registered
 from jitml.trace.environment.dispatchers import (
     cached_part,
@@ -307,7 +307,7 @@ class Callees(OutsideCalls):
         slot = self.trace.outside.places.get(id(obj))
         if slot is None or type(name) is not str:
             return self.call_outside(hasattr, obj, name)
-        if is_made_up(type(obj), name) or is_gone(self.trace, obj, name) or name in self.trace.changes.in_classes:
+        if is_made_up(type(obj), name):
             try:
                 self.attr(obj, name)
             except AttributeError:
@@ -354,13 +354,10 @@ class Callees(OutsideCalls):
 
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
         """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""
-        is_set = function.__name__ == "__setattr__"
         if type(self.own(obj)) is not Outside:
             function(*(() if hasattr(function, "__self__") else (obj,)), *args)
-        elif is_set and len(args) == 2:
+        elif function.__name__ == "__setattr__" and len(args) == 2:
             store(self, obj, *args, plainly=True)
-        elif not is_set and len(args) == 1:
-            delete(self, obj, *args, plainly=True)
         else:
             refuse_write(self.trace, obj)
 

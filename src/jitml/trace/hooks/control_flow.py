@@ -254,7 +254,7 @@ class Steering(PythonFunctions):
             for name in dict.fromkeys((*names, *getattr(type(part), "__match_args__", ()))):
                 if isinstance(static(type(part), name), (FunctionType, property)):
                     continue
-                if (id(part), name) in self.trace.changes.stored or name in self.trace.changes.in_classes:
+                if (id(part), name) in self.trace.changes.stored:
                     unsupported(f"{self.trace.host.name(slot)}.{name} is changed, and then matched", "Match before, or use if.")
                 if not hasattr(part, name):
                     require_unset(self.trace, slot, name)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import optree
 
+from jitml.errors import UnsupportedError
 from jitml.trace.record.class_caches import is_local
 from jitml.trace.record.recording import current_trace, unsupported
 
@@ -281,7 +282,10 @@ def _register(cls: type) -> None:
     names = tuple(f.name for f in dataclasses.fields(cls))
 
     def split(instance: Any) -> tuple[list[Any], None, tuple[str, ...]]:
-        return [getattr(instance, name) for name in names], None, names
+        try:
+            return [getattr(instance, name) for name in names], None, names
+        except AttributeError as error:
+            raise UnsupportedError(f"a {cls.__qualname__} lacks a field: {error}", remedy="Set it to None instead.") from error
 
     def join(_: None, values: Sequence[Any]) -> Any:
         instance: Any = object.__new__(cls)

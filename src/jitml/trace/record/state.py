@@ -111,23 +111,16 @@ class LentObject:
 class OutsideChanges:
     """What the function has changed of objects from outside, which shows at the end.
 
-    stored: what attributes have become, by id and name: a value, or GONE.
-    deleted: those that were deleted, whether or not they have been set again.
-    in_classes: names of those that are attributes of classes.
-    spaces: owners of global and nonlocal names that the function assigns, by id.
+    stored: what attributes have become, by id and name.
     stacks: where what is stored was stored.
     """
 
     stored: dict[tuple[int, str], object] = field(default_factory=dict)
     stacks: dict[tuple[int, str], tuple[UserFrame, ...]] = field(default_factory=dict)
-    deleted: set[tuple[int, str]] = field(default_factory=set)
-    in_classes: set[str] = field(default_factory=set)
-    spaces: dict[int, object] = field(default_factory=dict)
 
     def is_changed(self, x: object) -> bool:
-        """Whether attributes of an object have been changed, or of a class that it may find them in."""
-        owners = {id(x), *map(id, type(x).__mro__), *(map(id, x.__mro__) if isinstance(x, type) else ())}
-        return any(owner in owners for owner, _ in self.stored)
+        """Whether attributes of an object have been changed."""
+        return any(owner == id(x) for owner, _ in self.stored)
 
 
 @dataclass(frozen=True)

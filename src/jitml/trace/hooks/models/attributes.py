@@ -16,10 +16,7 @@ import numpy as np
 from jitml.trace.effects.attributes import (
     cached,
     held_value,
-    holder_of,
-    is_gone,
     is_open,
-    of_class,
     refuse_write,
     require_not_made_up,
 )
@@ -49,7 +46,7 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
         require_member(trace, kind, name, descriptor)
     if _is_written(descriptor) and not (is_librarys(x) and is_library(descriptor.fget)):
         return hooks.convert(descriptor.fget)(x)
-    if isinstance(descriptor, functools.cached_property) and (name not in vars(x) or is_gone(trace, x, name)):
+    if isinstance(descriptor, functools.cached_property) and name not in vars(x):
         return cached(hooks, x, name, descriptor)
     if isinstance(descriptor, functools.singledispatchmethod):
         return functools.partial(_dispatched_method, hooks, descriptor, x, kind)
@@ -60,9 +57,7 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
     if isinstance(x, tuple) and name in getattr(kind, "_fields", ()):
         return hooks.item(x, kind._fields.index(name))  # whose items have been seen when the tuple was
     if (id(x), name) in trace.changes.stored:
-        return of_class(hooks, x, name) if is_gone(trace, x, name) else held_value(trace.changes.stored, (id(x), name))
-    if (holder := holder_of(trace, x, name)) is not None:
-        return trace.changes.stored[id(holder), name]
+        return held_value(trace.changes.stored, (id(x), name))
     fallback = users_method(kind, "__getattr__") if descriptor is None else None
     if fallback is not None and name not in getattr(x, "__dict__", (name,)):
         return _missing(hooks, x, name, fallback)

@@ -17,7 +17,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.trace.carried.containers import effect, gone_through
-from jitml.trace.effects.attributes import refuse_write, require_outermost
+from jitml.trace.effects.attributes import require_outermost
 from jitml.trace.effects.inheritance import by_super
 from jitml.trace.environment.loads import place_of
 from jitml.trace.hooks.models.attributes import attribute
@@ -174,8 +174,6 @@ class SuperModel(ObjectModel):
     """`super()`"""
 
     def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
-        if name in hooks.trace.changes.in_classes:
-            refuse_write(hooks.trace, x.__thisclass__)
         return by_super(hooks, x, name)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.effects.attributes import HookProtocol, delete, refuse_write, store
+from jitml.trace.effects.attributes import HookProtocol, refuse_write, store
 from jitml.trace.environment.loads import require_member
 from jitml.trace.hooks.models.user_methods import users_method
 from jitml.trace.values.tracers import TracedScalar
@@ -54,7 +54,8 @@ class Outside(Storing):
         store(*self._target, name, value)
 
     def __delattr__(self, name: str) -> None:
-        delete(*self._target, name)
+        hooks, obj = self._target
+        refuse_write(hooks.trace, obj)
 
     def __delitem__(self, index: Any) -> None:
         hooks, obj = self._target
