@@ -31,7 +31,6 @@ _ROOMS = {
     "trace/environment/loads": Cause.OBJECT,
     "trace/environment/outer_names": Cause.EFFECT,
     "trace/environment/overlap": Cause.ALIAS,
-    "trace/environment/pending": Cause.EFFECT,
     "trace/environment/pickling": Cause.LIBRARY,
     "trace/environment/process_state": Cause.EFFECT,
     "trace/environment/sets": Cause.OBJECT,

@@ -134,7 +134,7 @@ def lambdas_and_closures(jit):
     return [f(x) for f in fs for x in (X, Y, Y[:3])]
 
 
-@session()
+@session(as_python="assigns the global or nonlocal name")
 def a_closure_counts_with_nonlocal(jit):
     n = 0
 
@@ -282,7 +282,7 @@ def formats_in_exceptions_and_names(jit):
 COUNTER = 0
 
 
-@session()
+@session(as_python="assigns the global or nonlocal name")
 def a_global_counter(jit):
     global COUNTER
     COUNTER = 0
@@ -349,7 +349,7 @@ def a_callable_object_and_inheritance(jit):
     return out, network(X)
 
 
-@session()
+@session(as_python="answers with what it has kept")
 def a_decorated_helper_and_a_cached_one(jit):
     def logged(f):
         @functools.wraps(f)

@@ -52,7 +52,10 @@ class Counting:
         return self.w * 2
 
 
-@calls(lambda: (Counting(X), X), lambda: (Counting(X * 2), X), lambda: (Counting(X[:2]), X))
+@calls(
+    *(lambda: (Counting(X), X), lambda: (Counting(X * 2), X), lambda: (Counting(X[:2]), X)),
+    as_python="deletes an attribute",
+)
 def attributes_that_are_no_fields(s, x):
     if not hasattr(s, "n"):
         return None

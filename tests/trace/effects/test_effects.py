@@ -113,6 +113,7 @@ def test_warnings_come_from_the_users_line() -> None:
 
 
 @pytest.mark.skipif(not hasattr(warnings, "deprecated"), reason="of Python 3.13 and later")
+@pytest.mark.loose
 def test_what_is_deprecated_says_so_at_each_call() -> None:
     deprecated: Any = getattr(warnings, "deprecated", None)
 

@@ -137,11 +137,6 @@ def in_place(x: Layer) -> Any:
     return x
 
 
-def deleted(x: Layer) -> Any:
-    del x.steps
-    return x.w
-
-
 CHANGES: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
     bound: lambda: (layer(),),
     bound_and_summed: lambda: (layer(),),
@@ -155,7 +150,6 @@ CHANGES: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
     between_gradients: lambda: (layer(),),
     of_two: lambda: (layer(), Layer(np.zeros(2))),
     in_place: lambda: (layer(),),
-    deleted: lambda: (layer(),),
 }
 
 

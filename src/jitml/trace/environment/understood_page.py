@@ -45,10 +45,7 @@ PLACES = (
     ConstantPlace("trace/hooks/models/attributes.py", "loads attributes; members of classes by identity", _ALL),
     ConstantPlace("trace/hooks/models/modules.py", "loads what modules keep", _ALL),
     ConstantPlace("trace/hooks/models/opaque.py", "loads attributes that objects of libraries keep", (Way.OPAQUE,)),
-    ConstantPlace("trace/environment/outer_names.py", "holds the dict or cell whose names are assigned", (Way.ITEMS,)),
-    ConstantPlace(
-        "trace/effects/attributes.py", "loads what a class has where an attribute of its object was deleted", (Way.ATTRIBUTES,)
-    ),
+    ConstantPlace("trace/effects/attributes.py", "guards that an object has an attribute itself", (Way.ATTRIBUTES,)),
     ConstantPlace(
         "trace/effects/inheritance.py", "asks whether a class itself has what another one gives it", (Way.ATTRIBUTES, Way.ITSELF)
     ),
@@ -71,11 +68,6 @@ PLACES = (
     ),
     ConstantPlace(
         "trace/hooks/convert.py", "converts functions: their code, and globals of those that are arguments", (Way.ITSELF,)
-    ),
-    ConstantPlace(
-        "trace/environment/dispatchers.py",
-        "asks dispatchers, caches and unknown libraries before the program starts",
-        (Way.ITSELF, Way.OPAQUE),
     ),
     ConstantPlace("trace/hooks/models/user_methods.py", "guards whether an object has an attribute", (Way.ATTRIBUTES,)),
     ConstantPlace(

@@ -11,7 +11,6 @@ import contextlib
 import functools
 import operator
 import random
-import warnings
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, GenericAlias, MethodWrapperType, WrapperDescriptorType
 from typing import Any
@@ -23,16 +22,7 @@ from jitml.device.registry import CPU
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.effects.attributes import refuse_write, store
 from jitml.trace.environment.class_guards import attributes_asked, require_registered
-from jitml.trace.environment.dispatchers import (
-    cached_part,
-    chosen,
-    chosen_for,
-    deprecated_part,
-    is_dispatch,
-    is_dispatcher,
-    managing,
-    of_cache,
-)
+from jitml.trace.environment.dispatchers import managing, require_no_wrapper
 from jitml.trace.environment.loads import require_decimal_context
 from jitml.trace.environment.process_state import asks_process
 from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
@@ -129,14 +119,7 @@ class Callees(OutsideCalls):
         if (generator := managing(function)) is not None:
             owner = () if type(function) is FunctionType else (function.__self__,)
             return functools.partial(contextlib.contextmanager(self.convert(generator)), *owner)
-        if (old := deprecated_part(function)) is not None:
-            return functools.partial(self._warning, *old)
-        if is_dispatcher(function):
-            return functools.partial(self._dispatched, function)
-        if is_dispatch(function):
-            return functools.partial(chosen_for, self.trace, function, "dispatch")
-        if (cached := cached_part(function)) is not None:
-            return functools.partial(of_cache, self.trace, cached[0], *cached[1])
+        require_no_wrapper(function)
         if type(function) is functools.partial and (type(function.func) is not FunctionType or is_library(function.func)):
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
         return None
@@ -241,15 +224,6 @@ class Callees(OutsideCalls):
 
     def _delattr(self, obj: Any, name: str, /) -> None:
         delattr(self.own(obj), name)
-
-    def _warning(self, function: Any, message: str, category: type[Warning], *args: Any, **kwargs: Any) -> Any:
-        """Call what `warnings.deprecated` stands above."""
-        call(warnings.warn, message, category)
-        return self.conv(function)(*args, **kwargs)
-
-    def _dispatched(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call what `functools.singledispatch` chooses."""
-        return self.conv(chosen(self.trace, function.dispatch, function.__name__, args))(*args, **kwargs)
 
     def _writing(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """`str(x)`, `print(x)` and their like."""

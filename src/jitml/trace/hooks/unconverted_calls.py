@@ -23,9 +23,10 @@ from jitml.trace.carried.containers import gone_through
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import require_own
 from jitml.trace.effects.side_effects import own_parts
-from jitml.trace.environment.dispatchers import is_foreign, of_library
+from jitml.trace.environment.dispatchers import is_foreign
 from jitml.trace.environment.loads import with_items
 from jitml.trace.environment.tracked_copies import entries
+from jitml.trace.environment.understood import is_iterator
 from jitml.trace.environment.unseen_reads import guard_librarys, require_constant
 from jitml.trace.hooks.impure import COMPARED, MUTATORS, is_one_of
 from jitml.trace.hooks.models.user_methods import parts_of, users_method
@@ -107,8 +108,6 @@ class OutsideCalls(Sighted):
             args = (args[0], self.gone_through(args[1]), *args[2:])
         args = tuple(self.present_number(arg) for arg in map(gone_through, args))
         close_lists(args)
-        if is_foreign(function) and (found := of_library(self.trace, function, args, kwargs)) is not NotImplemented:
-            return found
         if is_ours(function):
             args, kwargs = tuple(self.seen(x, {}) for x in args), {name: self.seen(x, {}) for name, x in kwargs.items()}
         owner = getattr(function, "__self__", None)
@@ -136,6 +135,8 @@ class OutsideCalls(Sighted):
                 refill(x, before)
                 self.effect(x)
                 refill(x, after)
+        if is_foreign(function) and not is_iterator(box[0]) and not any(map(is_traced, flatten((args, kwargs))[0])):
+            self._leaving_to_python(function)  # it tells what the library knows
         return self._result(function, box, (*arguments, *named.values()))
 
     def weakly(self, function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -47,16 +47,6 @@ class TooLong(Exception):
     """A loop is not worth being run to its end."""
 
 
-def example_of(value: Value) -> Array:
-    """What a value of the current trace is in this call.
-
-    Raises:
-        NoExample: it depends on what is not known yet.
-        Exception: what computing it raises.
-    """
-    return _examples([value])[0]
-
-
 def examples_of(values: Sequence[Value]) -> list[Array]:
     """What these values of the current trace are in this call; the caller's arrays are read as they are now.
 

@@ -118,10 +118,6 @@ class OutsideChanges:
     stored: dict[tuple[int, str], object] = field(default_factory=dict)
     stacks: dict[tuple[int, str], tuple[UserFrame, ...]] = field(default_factory=dict)
 
-    def is_changed(self, x: object) -> bool:
-        """Whether attributes of an object have been changed."""
-        return any(owner == id(x) for owner, _ in self.stored)
-
 
 @dataclass(frozen=True)
 class TrackedContainer(ABC):

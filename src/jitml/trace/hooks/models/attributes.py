@@ -23,7 +23,6 @@ from jitml.trace.effects.attributes import (
 from jitml.trace.effects.inheritance import NOTHING, from_class
 from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.class_guards import require_class
-from jitml.trace.environment.dispatchers import chosen
 from jitml.trace.environment.loads import load, observe, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import entries, watch_no_more
 from jitml.trace.environment.unseen_reads import guard_librarys, is_librarys
@@ -32,7 +31,7 @@ from jitml.trace.hooks.models.user_methods import require_attribute, users_metho
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import is_record
-from jitml.trace.record.recording import active_trace
+from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.storage.storage import Storage
 from jitml.trace.values.boxing import LiftedArrays, TracedArray, is_traced, lift
 from jitml.trace.values.numbers import TracedNumber
@@ -49,7 +48,7 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
     if isinstance(descriptor, functools.cached_property) and name not in vars(x):
         return cached(hooks, x, name, descriptor)
     if isinstance(descriptor, functools.singledispatchmethod):
-        return functools.partial(_dispatched_method, hooks, descriptor, x, kind)
+        unsupported(f"{kind.__name__}.{name} chooses among functions that may change", "Ask isinstance instead.")
     getter = users_method(type(descriptor), "__get__")
     if getter is not None and (hasattr(type(descriptor), "__set__") or name not in getattr(x, "__dict__", ())):
         require_class(trace, type(descriptor))
@@ -126,12 +125,6 @@ def _namespace(hooks: ModelHooks, x: Any, value: Any, place: Slot, name: str) ->
     if id(seen) in hooks.trace.copies.watched:
         watch_no_more(hooks.trace, seen)
     return seen
-
-
-def _dispatched_method(hooks: ModelHooks, method: Any, x: Any, kind: Any, *args: Any, **kwargs: Any) -> Any:
-    """A method that is chosen by the class of its first argument."""
-    found = chosen(hooks.trace, method.dispatcher.dispatch, method.func.__name__, args)
-    return hooks.conv(found.__get__(x, kind))(*args, **kwargs)
 
 
 def _missing(hooks: ModelHooks, x: Any, name: str, fallback: FunctionType) -> Any:
