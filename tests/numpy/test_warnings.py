@@ -194,6 +194,30 @@ def test_a_late_division_of_integers_by_zero_is_that_alone(dtype: str) -> None:
     assert [w[0].split(" in ")[0] for w in late[2]] == ["divide by zero encountered"]
 
 
+def test_integers_are_not_suspected_of_what_only_floats_raise() -> None:
+    def f(x: Array, k: Array) -> None:
+        k %= k[5]
+        x /= x[0]
+
+    jitted, n = jitml.jit(f), 1 << 16
+    for _ in range(2):
+        assert outcome(lambda x: jitted(x, np.arange(n)), np.ones(n), {})[2] == []
+    late = outcome(lambda x: jitted(x, np.arange(n)), np.zeros(n), {})
+    assert [w[0] for w in late[2]] == ["invalid value encountered in divide"]
+
+
+def test_numpy_is_asked_where_arrays_of_an_open_size_are_small() -> None:
+    def f(x: Array) -> Array:
+        x /= x[0]
+        return np.log(x)
+
+    jitted = jitml.jit(f)
+    for n in (4, 5, 6, 7):
+        assert outcome(jitted, np.ones(n), {})[2] == []
+    assert len(jitted.variants) < 3  # the last one is of an open size
+    assert outcome(jitted, np.zeros(9), {})[2] == outcome(f, np.zeros(9), {})[2]
+
+
 def test_threads_report_to_the_caller() -> None:
     f = jitml.jit(lambda x: np.log(x) * 2, threads=2)
     x = np.ones(2_000_000)

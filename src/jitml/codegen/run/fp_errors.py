@@ -10,7 +10,7 @@ says, and from the first call on in which errors came up. Where the copy is miss
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from warnings import warn_explicit
 
@@ -114,7 +114,7 @@ class ErrorWatch:
 
     Args:
         run: gives a list of outputs, or something else; a pair (outputs, flags) where flags came up.
-        written: positions of the inputs that the program writes, and how many bytes those are.
+        written: positions of the inputs that the program writes, and how many bytes those are at most.
     """
 
     def __init__(self, run: Callable[..., Any], written: Mapping[int, int], errors: Errors) -> None:
@@ -125,7 +125,7 @@ class ErrorWatch:
     def __call__(self, *args: Any) -> Any:
         """The outputs; a `FailedCheck` in their place if the plain function is to answer; what `run` gives otherwise."""
         saved: Saved | None = None
-        if self.is_small or self.is_careful or self.errors.demanded or may_raise():
+        if self.is_small or self.is_careful or self.errors.demanded or may_raise() or self._are_small(args):
             saved = [(args[n], args[n].copy()) for n in self.written if type(args[n]) is np.ndarray]
         result = self.run(*args)
         if type(result) is tuple and len(result) == 2:
@@ -133,6 +133,10 @@ class ErrorWatch:
         if self.is_careful and type(result) is list and not self.has_seen:
             self.is_careful = False
         return result
+
+    def _are_small(self, args: Sequence[Any]) -> bool:
+        """Whether the arrays of this call are small, where sizes are open."""
+        return sum([args[n].nbytes for n in self.written]) <= _SMALL
 
     def judge(self, outputs: list[Array], flags: int, saved: Saved | None) -> Any:
         """The outputs of a program in which flags came up, or a `FailedCheck`."""

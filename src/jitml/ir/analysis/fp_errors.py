@@ -79,7 +79,9 @@ def raised_by(node: Node) -> int:
     if any(is_complex(v.dtype) for v in node.inputs):  # several operations on the parts
         return 0 if node.op.name in _MOVES and node.op.name not in ("abs", "sign") else ALL
     if node.op.name in _OF_INTEGERS:
-        return _RAISED[node.op.name]
+        return _RAISED[node.op.name] & (
+            ALL if node.op in RAISING.values() or is_inexact(node.output.dtype) else DIVIDE | OVERFLOW
+        )
     if node.op.name in _MOVES or not any(is_inexact(v.dtype) for v in (*node.inputs, *node.outputs)):
         return 0
     return _by_conversion(node) if node.op.name == "convert" else _RAISED.get(node.op.name, ALL)
