@@ -267,6 +267,42 @@ class Child(Model):
         return super().step(y) + y.sum()
 
 
+def mean_and(x: Any, *more: Any, **named: Any) -> Any:
+    stop()
+    return round(float(np.mean(x)), 6), more, sorted(named)
+
+
+def cut_in_order(x: Any, n: int) -> Any:
+    """What is evaluated before a part of a statement, and has effects, comes first."""
+    log: list[Any] = []
+
+    def told(k: Any, *more: Any) -> Any:
+        log.append((k, more, len(log)))
+        stop()
+        return len(log)
+
+    rows, found = {1: [x], 2: [x + 1]}, []
+    for k in range(n):
+        y = x * k + 1
+        told(float(np.mean((y - x) ** 2)), told(k), np.sum(y * x))
+        z = mean_and(told(1) + np.exp(x) * 2 + y, np.sum(x * y), *[told(k), 2], k=np.sum(y + x), **{"m": np.sum(x * y + 1)})
+        found += [z, f"{told(2):.1f} {np.sum(x * y):.3f} {told(3)!r} {np.mean(x * y):.2f} {mean_and(x * 2 + y)}"]
+        found.append(
+            (rows[told(4) % 2 + 1][int(np.sum(x * 0)) : told(5)], np.max(y * x), [np.sum(y * y), told(6), np.sum(x * y)])
+        )
+        if np.abs(y - x).max() * told(k) > 400:
+            break
+        n += mean_and(y * 2 + x)[0] * 0 + int(np.sum(x * y) * 0)
+        found += [mean_and(x)[0] if stop() < 2 and np.sum(x * y) > 1 else None, [w + 1 for w in x * mean_and(y + x * 2)[0]]]
+    return mean_and(np.tanh(x * 2 + 1)), found, log
+
+
+def raises_in_a_part(x: Any, n: int) -> Any:
+    kept = [stop()]
+    kept.append(mean_and(x, np.sum(x[: n - 1] * x[1:n]), stop()))
+    return kept[1], mean_and(np.sum(x * 2) + kept[n - 4])
+
+
 X = np.linspace(0, 1, 6)
 CALLS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     *((branches, (X, 12)), (branches, (X * 0, 30)), (leaves_early, (X, 5)), (views, (X,)), (one_object, (X,)), (handles, (X, 8))),
@@ -274,4 +310,11 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     *((maybe_bound, (X, 5)), (maybe_bound, (X, 1)), (closures, (X,)), (counts_by_nonlocal, (X, 4)), (deletes, (X,))),
     *((generates, (X, 4)), (recurs, (X, 4)), (goes_on, (X,)), (fills_lists, (X, 12)), (shares_rows, (X, 6)), (swallows, (X, 4))),
     *((matches, (X, 7)), (names_like_ours, (X, 2.0)), (Model.step, (Model(), X[:4])), (Child.step, (Child(), X[:4]))),
+    *(
+        (cut_in_order, (X, 6)),
+        (cut_in_order, (X, 2)),
+        (raises_in_a_part, (X, 5)),
+        (raises_in_a_part, (X, 4)),
+        (raises_in_a_part, (X, 9)),
+    ),
 ]

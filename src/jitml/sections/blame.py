@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.errors import JitmlError, ManyPrograms
 from jitml.records import dataclass
+from jitml.sections.expressions import unwrapped
 from jitml.sections.frames import Place, place
 from jitml.sections.live_names import SCOPES, binds, loads
 
@@ -26,6 +27,7 @@ class Break:
     line, text: where it is, and how it begins.
     why, remedy: of the refusal.
     cause: a word of a closed list.
+    is_part: whether it is an expression in a statement that breaks too.
     """
 
     line: int
@@ -33,6 +35,7 @@ class Break:
     why: str
     remedy: str
     cause: str
+    is_part: bool = False
 
 
 def blame(error: BaseException, body: Sequence[ast.stmt], file: str, known: frozenset[Place]) -> tuple[Place, Break] | None:
@@ -55,8 +58,14 @@ def blame(error: BaseException, body: Sequence[ast.stmt], file: str, known: froz
 def _break(statement: ast.stmt, error: BaseException) -> Break:
     why = error.message if isinstance(error, JitmlError) else f"tracing it raised {type(error).__name__}: {error}"
     remedy = error.remedy if isinstance(error, JitmlError) else ""
-    text = ast.unparse(statement).partition("\n")[0].removesuffix(":")
-    return Break(statement.lineno, text, why, remedy, str(getattr(error, "cause", "") or "other"))
+    shown, is_part = statement, False
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith("."):
+            is_part = True
+        case ast.Return(value=ast.expr() as value):
+            shown = ast.Return(unwrapped(value))
+    text = ast.unparse(shown).partition("\n")[0].removesuffix(":")
+    return Break(statement.lineno, text, why, remedy, str(getattr(error, "cause", "") or "other"), is_part)
 
 
 def statement_at(body: Sequence[ast.stmt], line: int, known: frozenset[Place]) -> ast.stmt | None:

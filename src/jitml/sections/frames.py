@@ -15,8 +15,9 @@ Every statement stays in its place, at its own line. A run becomes
 so nothing is resumed: a section answers, or has changed nothing, and then the statements run in the user's own frame. A name that
 begins with a point is none of the user's: no source can have it.
 
-What a break is in, a loop, say, is *opened*: its head runs as Python, and its blocks have sections of their own. So are loops
-while their own section is not compiled yet: one that is entered once and runs for long has a compiled body after a while.
+A statement that runs as Python may have parts that are sections (`expressions.py`). What a break is in, a loop, say, is *opened*:
+its head runs as Python, and its blocks have sections of their own. So are loops while their own section is not compiled yet: one
+that is entered once and runs for long has a compiled body after a while.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jitml.records import dataclass, field, replace
+from jitml.sections.expressions import Cutter, Step
 from jitml.sections.live_names import NONE, SCOPES, Live, Names, before, binds, loads, loop_head, surely
 from jitml.trace.rewrite.escapes import within
 
@@ -35,6 +37,7 @@ Place = tuple[int, int, int, int]  # lines and columns of a statement, where it 
 
 TUPLE, TYPE, CALLEE = ".tuple", ".type", ".callee"
 HELD = "__jm_held__"
+_PART, _POINT = ".e0", "__jm_point_"
 _TEMPLATE = """
 __jm_t = None
 if __jm_s is not None:
@@ -74,7 +77,7 @@ _PYTHONS = _GROWING | {
 }
 
 
-def place(node: ast.stmt) -> Place:
+def place(node: ast.stmt | ast.expr) -> Place:
     return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
@@ -129,6 +132,9 @@ class FrameWriter:
         breaks: statements that run as Python.
         left_out: runs that are no faster as sections.
         seen, changed: names that functions inside of the whole function see, and that they bind.
+
+    Attributes:
+        runs: the sections that the new function calls.
     """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -138,11 +144,14 @@ class FrameWriter:
     seen: Names = NONE
     changed: Names = NONE
     runs: list[StatementRun] = field(default_factory=list)
+    _own: Names = NONE
 
     def write(self) -> Any:
-        """The node of the new function; `runs` are the sections that it calls."""
+        """The node of the new function."""
         inner = [x for x in ast.walk(self.node) if isinstance(x, SCOPES) and x is not self.node]
         self.seen |= (loads(inner) | loads(_lazy([self.node]))) & self.names
+        self._own = self.names
+        self.names |= {_PART}
         self.changed |= frozenset(
             name for x in inner for part in ast.walk(x) if isinstance(part, ast.Nonlocal) for name in part.names
         )
@@ -166,11 +175,38 @@ class FrameWriter:
             elif self._is_clean(statement):
                 run.append(statement)
             else:
-                written += self._run(run, live.then(before(statements[n:], live)), begins)
-                written += self._opened(statement, live.then(before(statements[n + 1 :], live)), around)
+                cutter = self._cutter(statement, around)
+                rest = cutter.cut(statement) or statement
+                written += self._steps(cutter.steps, run, live.then(before(statements[n:], live)), begins, around)
+                others = frozenset(step.name for step in cutter.steps if not _may_be_users(step.value))
+                rests = self._opened(rest, live.then(before(statements[n + 1 :], live)), around, others)
+                written += _freed(cutter.steps, rests)
                 run = []
             around = around.after(statement)
             begins = begins if run else around
+        return written + self._run(run, live, begins)
+
+    def _cutter(self, statement: ast.stmt, around: _Around) -> Cutter:
+        """Nothing is cut where exceptions may be handled: what was evaluated before one would be held by its names."""
+
+        def may_be_part(node: ast.expr) -> bool:
+            return not around.exact and place(node) not in self.breaks and self._is_clean(_assigned(_PART, node, node)[0])
+
+        return Cutter(may_be_part, place(statement) in self.breaks, self._own)
+
+    def _steps(self, steps: Sequence[Step], run: list[ast.stmt], live: Live, begins: _Around, around: _Around) -> list[ast.stmt]:
+        """The run before a statement that is cut, and what is evaluated of that first: a part may join the run."""
+        names = frozenset(step.name for step in steps)
+        self.names |= names
+        live = live.then(live.after | names)
+        written: list[ast.stmt] = []
+        for step in steps:
+            if step.is_part:
+                run = [*run, *_assigned(step.name, step.value, step.value)]
+            written += self._run(run, live, begins)  # each by itself: of several on a line, it is not known which was refused
+            run, begins = [], around
+            if not step.is_part:
+                written += _assigned(step.name, _CalleeCalls().visit(copy.deepcopy(step.value)), step.value)
         return written + self._run(run, live, begins)
 
     def _ends_run(self, statement: ast.stmt) -> bool:
@@ -211,11 +247,16 @@ class FrameWriter:
                 return name in self.names and not any(isinstance(x, _WORK) for part in arguments for x in ast.walk(part))
         return False
 
-    def _opened(self, statement: ast.stmt, live: Live, around: _Around) -> list[ast.stmt]:
-        """A statement that stays in the frame; what stands in it may be sections."""
+    def _opened(self, statement: ast.stmt, live: Live, around: _Around, others: Names = NONE) -> list[ast.stmt]:
+        """A statement that stays in the frame; what stands in it may be sections.
+
+        Args:
+            others: names of ours for what is no function of the user's.
+        """
         if isinstance(statement, SCOPES):
             return [statement]
         made: Any = copy.copy(statement)
+        calls = _CalleeCalls(others)
         inside = live
         block = around
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
@@ -238,9 +279,9 @@ class FrameWriter:
                 where = (inside, block) if part == "body" else (live, around)
                 setattr(made, part, self._block(value, *where))
             elif isinstance(value, ast.AST):
-                setattr(made, part, _CalleeCalls().visit(copy.deepcopy(value)))
+                setattr(made, part, calls.visit(copy.deepcopy(value)))
             elif isinstance(value, list):
-                setattr(made, part, [_CalleeCalls().visit(copy.deepcopy(x)) if isinstance(x, ast.AST) else x for x in value])
+                setattr(made, part, [calls.visit(copy.deepcopy(x)) if isinstance(x, ast.AST) else x for x in value])
         return [made]
 
     def _holder(self, holder: Any, live: Live, around: _Around) -> Any:
@@ -372,17 +413,15 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
 
 
 class _CalleeCalls(ast.NodeTransformer):
-    """The user's functions that a plain statement calls are compiled for themselves."""
+    """The user's functions that a plain statement calls are compiled for themselves; `others` are names of what is none."""
+
+    def __init__(self, others: Names = NONE) -> None:
+        self._others = others
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        match node.func:
-            case ast.Attribute(attr=attr) if attr not in _PYTHONS:
-                pass
-            case ast.Name(id=name) if not hasattr(builtins, name):
-                pass
-            case _:
-                return node
+        if not _may_be_users(node.func) or getattr(node.func, "id", "") in self._others:
+            return node
         node.func = ast.copy_location(ast.Call(_at(ast.Name(CALLEE, ast.Load()), node.func), [node.func], []), node.func)
         return node
 
@@ -393,15 +432,29 @@ class _CalleeCalls(ast.NodeTransformer):
         return node
 
 
+def _may_be_users(function: ast.expr) -> bool:
+    match function:
+        case ast.Attribute(attr=attr):
+            return attr not in _PYTHONS
+        case ast.Name(id=name):
+            return not hasattr(builtins, name)
+    return False
+
+
 def _template(section: str, takes: Sequence[str], answered: str, where: ast.stmt) -> Iterator[Any]:
-    text = _TEMPLATE.format(takes="".join(f"{name}, " for name in takes), answered=answered)
+    text = _TEMPLATE.format(takes="".join(f"{_spelled(name)}, " for name in takes), answered=answered)
     return iter(_statements(text, where, section))
+
+
+def _spelled(name: str) -> str:
+    """A name as text that can be parsed."""
+    return name.replace(".", _POINT)
 
 
 def _answered(gives: Sequence[str], let_go: Sequence[str]) -> str:
     """What is done with an answer; what the frame holds no more by then goes when it does in Python, as files and memory are."""
-    target = f"({', '.join(gives)},), " if gives else ""
-    rest = ", ".join([*let_go, "__jm_t"])
+    target = f"({', '.join(map(_spelled, gives))},), " if gives else ""
+    rest = ", ".join([*map(_spelled, let_go), "__jm_t"])
     return f"{target}{rest} = {'__jm_t, ' if gives else ''}{', '.join(['None'] * (len(let_go) + 1))}"
 
 
@@ -411,12 +464,24 @@ def _statements(text: str, where: ast.stmt, section: str = "") -> list[Any]:
     found = ast.parse(text).body
     for node in (x for top in found for x in ast.walk(top)):
         if isinstance(node, ast.Name):
-            node.id = names.get(node.id, node.id)
+            node.id = names.get(node.id, node.id).replace(_POINT, ".")
     return [_at(node, where) for node in found]
 
 
-def _assigned(name: str, value: ast.expr, where: ast.stmt) -> list[ast.stmt]:
+def _assigned(name: str, value: ast.expr, where: ast.stmt | ast.expr) -> list[ast.stmt]:
     return [ast.copy_location(ast.Assign([_at(ast.Name(name, ast.Store()), where)], value), where)]
+
+
+def _freed(steps: Sequence[Step], rests: list[ast.stmt]) -> list[ast.stmt]:
+    """What is left of a statement that was cut; the names of its parts hold nothing any longer than Python would."""
+    last = rests[-1]
+    test = last.test.id if isinstance(last, ast.If) and isinstance(last.test, ast.Name) else None
+    names = [ast.Name(step.name, ast.Store()) for step in steps if step.name != test]
+    if not names or isinstance(last, ast.Return):
+        return rests
+    freed: ast.stmt = ast.Assign(names, ast.Constant(None))  # type: ignore[arg-type]  # a list of expressions
+    freed = _at(freed, last)
+    return [freed, *rests] if test else [*rests, freed]
 
 
 def _at(node: Any, where: Any) -> Any:

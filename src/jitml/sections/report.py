@@ -18,7 +18,7 @@ def described(title: str, splits: list[SplitFunction]) -> str:
 
 
 def _lines(title: str, split: SplitFunction) -> Iterator[str]:
-    sections, breaks = split.sections, sorted(split.breaks.values(), key=lambda b: b.line)
+    sections, breaks = split.sections, sorted((b for b in split.breaks.values() if not b.is_part), key=lambda b: b.line)
     yield f"{title}: {_count(sections, 'section')}, {_count(breaks, 'break')}"
     told: list[tuple[int, list[str]]] = [(b.line, [*_of_break(b)]) for b in breaks]
     told += [(section.run.place[0], [*_of_section(section)]) for section in sections]
