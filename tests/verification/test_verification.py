@@ -174,6 +174,7 @@ def changing_what_is_kept(x: Any) -> Any:
     return rng.normal() * x
 
 
+@pytest.mark.loose
 def test_what_a_cache_keeps_changes_once() -> None:
     """Nobody reaches it but by calling the cached function, as what a library's module keeps."""
     results = []

@@ -48,7 +48,7 @@ Slot = tuple[Any, str, int | None]  # a field of a node, or an element of one
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CutStep:
     """What is evaluated before the rest of a statement; a part is tried as a section."""
 
     name: str
@@ -69,7 +69,7 @@ class Cutter:
     may_be_part: Callable[[ast.expr], bool]
     is_break: bool
     taken: Names
-    steps: list[Step] = field(default_factory=list)
+    steps: list[CutStep] = field(default_factory=list)
 
     def cut(self, statement: ast.stmt) -> ast.stmt | None:
         """What is left of the statement, which reads the names of `steps`; None if none of its parts can be a section."""
@@ -155,7 +155,7 @@ class Cutter:
     def _named(self, value: ast.expr, is_part: bool = False) -> ast.Name:
         taken = self.taken.union(step.name for step in self.steps)
         name = next(name for n in count() if (name := f".e{n}") not in taken)
-        self.steps.append(Step(name, value, is_part))
+        self.steps.append(CutStep(name, value, is_part))
         return ast.copy_location(ast.Name(name, ast.Load()), value)
 
 
@@ -239,4 +239,4 @@ def _is_worth(node: ast.expr) -> bool:
     return work >= _LEAST_WORK
 
 
-__all__ = ["Cutter", "Step", "unwrapped"]
+__all__ = ["CutStep", "Cutter", "unwrapped"]

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jitml.records import dataclass, field, replace
-from jitml.sections.expressions import Cutter, Step
+from jitml.sections.expressions import CutStep, Cutter
 from jitml.sections.live_names import NONE, SCOPES, Live, Names, before, binds, loads, loop_head, surely
 from jitml.trace.rewrite.escapes import within
 
@@ -194,7 +194,9 @@ class FrameWriter:
 
         return Cutter(may_be_part, place(statement) in self.breaks, self._own)
 
-    def _steps(self, steps: Sequence[Step], run: list[ast.stmt], live: Live, begins: _Around, around: _Around) -> list[ast.stmt]:
+    def _steps(
+        self, steps: Sequence[CutStep], run: list[ast.stmt], live: Live, begins: _Around, around: _Around
+    ) -> list[ast.stmt]:
         """The run before a statement that is cut, and what is evaluated of that first: a part may join the run."""
         names = frozenset(step.name for step in steps)
         self.names |= names
@@ -472,7 +474,7 @@ def _assigned(name: str, value: ast.expr, where: ast.stmt | ast.expr) -> list[as
     return [ast.copy_location(ast.Assign([_at(ast.Name(name, ast.Store()), where)], value), where)]
 
 
-def _freed(steps: Sequence[Step], rests: list[ast.stmt]) -> list[ast.stmt]:
+def _freed(steps: Sequence[CutStep], rests: list[ast.stmt]) -> list[ast.stmt]:
     """What is left of a statement that was cut; the names of its parts hold nothing any longer than Python would."""
     last = rests[-1]
     test = last.test.id if isinstance(last, ast.If) and isinstance(last.test, ast.Name) else None
