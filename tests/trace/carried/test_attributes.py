@@ -71,3 +71,20 @@ def test_a_derivative_goes_through_attributes() -> None:
     x = attribute_programs.X[0]
     slope = [(loss(x + d) - loss(x - d)) / 2e-6 for d in np.eye(3) * 1e-6]
     np.testing.assert_allclose(jitml.jit(jitml.grad(loss))(x), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 200])
+def test_what_the_first_iteration_writes_is_the_callers(count: int) -> None:
+    """The array that an attribute holds before the loop is written once, and then the attribute has another one."""
+
+    def halve(model: attribute_programs.Model, count: int) -> None:
+        for _ in range(count):
+            model.w *= 0.5
+            model.w = model.w + 1
+
+    mine, plain = np.ones(3), np.ones(3)
+    made, expected = attribute_programs.Model(w=mine), attribute_programs.Model(w=plain)
+    jitml.jit(halve)(made, count)
+    halve(expected, count)
+    np.testing.assert_array_equal(mine, plain)
+    np.testing.assert_array_equal(made.w, expected.w)

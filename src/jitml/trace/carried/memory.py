@@ -158,7 +158,8 @@ class CarriedMemory:
 
     def _is_seen(self, entry: Storage, shown: Iterable[Any]) -> bool:
         """Whether somebody else may see what a name has brought along; what a first iteration apart has made, only locals can."""
-        return entry.serial < self.loop.born or bool(entry.others) or entry in _storages_among(shown)
+        is_older = entry.is_external or entry.serial < self.loop.born  # what an attribute holds is met as it is read
+        return is_older or bool(entry.others) or entry in _storages_among(shown)
 
     def _is_doubtful(self, entry: Storage, end: Storage) -> bool:
         """Whether, in the next iteration, something is written that a name may stand for besides what stands for it here."""
