@@ -117,7 +117,10 @@ class OutsideCalls(Sighted):
         if (look := self._looks(function)) is not None:
             look(*args, *kwargs.values())
             args = tuple(looked_at(x, look) for x in args)
-        arguments = [*map(self._handed if function is functools.reduce else self._callback, args)]
+        if function is functools.reduce:
+            arguments = [*map(self._handed, args)]
+        else:  # a container keeps a function, or looks it up, as it is
+            arguments = [*args] if _is_known_method(function) else [*map(self._callback, args)]
         if function in (map, filter) and args and args[0] is not None:
             arguments[0] = self.conv(args[0])
         named = {name: self._callback(arg) for name, arg in kwargs.items()}
