@@ -12,18 +12,14 @@ import gc
 import typing
 from abc import ABCMeta, get_cache_token
 from collections.abc import Iterator, Mapping
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any
 
 from jitml.records import dataclass, field
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, is_users_class
 
-# What is compared by identity, or soon, and without a word of the user's code.
-_COMPARED_AT_ONCE = (
-    FunctionType, property, staticmethod, classmethod, GetSetDescriptorType, MemberDescriptorType,
-    NoneType, bool, int, float, str,
-)  # fmt: skip
+_COMPARED_SOON = (NoneType, bool, int, float, str)
 # Made when somebody asks for them.
 _KEPT_BY_PYTHON = {"__slotnames__", "__annotations__", "__annotations_cache__", "__annotate_func__"}
 
@@ -53,7 +49,13 @@ class Members:
         return True
 
     def _see(self, space: dict[str, Any]) -> None:
-        self.seen = space if all(type(x) in _COMPARED_AT_ONCE for x in space.values()) else {}
+        self.seen = space if all(map(_is_compared_at_once, space.values())) else {}
+
+
+def _is_compared_at_once(x: object) -> bool:
+    """Whether it is compared by identity, or soon, and without a word of the user's code."""
+    kind: Any = type(x)
+    return kind in _COMPARED_SOON or kind.__eq__ is object.__eq__
 
 
 def _members(space: Mapping[str, Any]) -> dict[str, Any]:
