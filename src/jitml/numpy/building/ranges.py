@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -12,7 +13,7 @@ from jitml.ir import ops
 from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
-from jitml.ir.types import I64, DType
+from jitml.ir.types import F64, I64, DType
 from jitml.numpy.arrays.reshaping import as_length, moveaxis
 from jitml.numpy.support.arguments import (
     as_int,
@@ -31,7 +32,7 @@ from jitml.trace.symbolic.constants import constant_of
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, larger, number, quotient, span, value_of_size
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, is_traced, read, scalar
 from jitml.trace.values.indices import unknown_size
-from jitml.trace.values.numbers import of_size
+from jitml.trace.values.numbers import combine, of_size
 from jitml.trace.values.registry import call, implements
 from jitml.trace.values.type_unions import settled
 
@@ -56,6 +57,8 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     if places is not None:
         return _unknown_line(*places, target)
     bounds = _range_bounds(args, named)
+    if target.kind == "f" and (found := _floats_of_call(bounds)) is not None:
+        return _line_of_floats(*found, target)
     start, stop, step = map(known, bounds)
     if step == 0:
         raise ZeroDivisionError("division by zero")
@@ -71,14 +74,35 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
             return fresh(value_of(ends))
         first, second = (int(ends[min(k, length - 1)]) if length else 0 for k in (0, 1))
         return fresh(line(length, first, second - first, target))
-    index = ops.iota(shape=(length,), axis=0, dtype=target)
     if target.kind == "f" and any(map(_may_move, (bounds[0], bounds[2]))):  # the length alone is that of this call
-        low = value_of(bounds[0], target)
-        delta = value_of(bounds[0] + bounds[2], target) - low
-        return fresh(index * _spread(delta, length) + _spread(low, length))
+        return _float_line(bounds[0], bounds[2], length, target)
+    index = ops.iota(shape=(length,), axis=0, dtype=target)
     first = target.type(start)
     delta = target.type(start + step) - first
     return fresh(index * float(delta) + float(first))
+
+
+def _floats_of_call(bounds: Sequence[Any]) -> list[Any] | None:
+    """Start, stop and step as Python numbers, if the call gives one that is a float and none is computed by the program."""
+    found = [n.item() if is_traced(n) and type(n) is not TracedNumber and n.dtype == F64 else n for n in bounds]
+    given = [n for n in found if type(n) is TracedNumber]
+    are_floats = all(type(n) in (int, float) for n in found if type(n) is not TracedNumber)
+    is_given = bool(given) and all(n.slot is not None and n.kind is float for n in given)
+    return found if is_given and are_floats else None
+
+
+def _line_of_floats(start: Any, stop: Any, step: Any, dtype: DType) -> TracedArray:
+    """A range of which the length alone is known: of other calls it must be the same."""
+    if step == 0:
+        raise ZeroDivisionError("division by zero")
+    return _float_line(start, step, max(0, known(combine(ceil, (stop - start) / step))), dtype)
+
+
+def _float_line(start: Any, step: Any, length: int, dtype: DType) -> TracedArray:
+    low = value_of(start, dtype)
+    delta = value_of(start + step, dtype) - low
+    index = ops.iota(shape=(length,), axis=0, dtype=dtype)
+    return fresh(index * _spread(delta, length) + _spread(low, length))
 
 
 def _may_move(n: Any) -> bool:
