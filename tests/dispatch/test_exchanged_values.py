@@ -1,4 +1,4 @@
-"""Numbers and objects that are others at each call: one more variant serves all, unless they have to be known."""
+"""Numbers, objects and functions that are others at each call: one variant serves all, or one more, unless they have to be known."""
 
 from __future__ import annotations
 
@@ -74,3 +74,80 @@ def test_what_has_to_be_known_is_known() -> None:
     jitted = jitml.jit(ones)
     for n in (1, 2, 3, 2, 1):
         np.testing.assert_array_equal(jitted(SimpleNamespace(n=n)), ones(SimpleNamespace(n=n)))
+
+
+class Owner:
+    """Makes what it is asked to keep."""
+
+    def __init__(self, k: float, function: Callable[[Any], Any] | None = None) -> None:
+        self.part = Scaled(k)
+        self.method = self.part.__call__
+        self.function = function or (lambda x: k * x + self.part(x))
+        self.function.slope = lambda x: k + 0 * x  # type: ignore[attr-defined]  # an attribute of a function
+        self.others = [Scaled(k), Shifted(k)]
+
+
+def _of_owner(m: Any) -> Any:
+    total = m.function(X) + m.function.slope(X) + m.method(X)
+    for part in m.others:
+        total = part(total)
+    return total
+
+
+def test_what_an_argument_holds_is_as_exchangeable_as_itself() -> None:
+    jitted = jitml.jit(_of_owner)
+    for k in (1.0, 2.0, 3.0):
+        np.testing.assert_array_equal(jitted(Owner(k)), _of_owner(Owner(k)))
+    assert len(jitted.variants) == 1
+
+
+def test_functions_of_other_code_or_with_other_values_are_not_taken_for_the_same() -> None:
+    def made(n: int) -> Callable[[Any], Any]:
+        return (lambda x: x + n) if n < 3 else (lambda x: x - n)
+
+    jitted = jitml.jit(_of_owner)
+    for n in (1, 2, 3, 4, 1, 3):
+        np.testing.assert_array_equal(jitted(Owner(1.0, made(n))), _of_owner(Owner(1.0, made(n))))
+
+
+def _compared(m: Any) -> Any:
+    return m.f(X), m.f is m.g, {m.f: 1}.get(m.g, 0)
+
+
+def test_functions_are_compared() -> None:
+    def pair(k: float, is_one: bool) -> Any:
+        functions = [lambda x: x * k for _ in range(2)]
+        return SimpleNamespace(f=functions[0], g=functions[0 if is_one else 1])
+
+    jitted = jitml.jit(_compared)
+    for k, is_one in ((1.0, True), (2.0, False), (3.0, True), (4.0, False)):
+        np.testing.assert_equal(jitted(pair(k, is_one)), _compared(pair(k, is_one)))
+
+
+def test_what_a_held_function_binds_is_its_own() -> None:
+    def counter(start: float) -> Any:
+        count = start
+
+        def count_on(x: Any) -> Any:
+            nonlocal count
+            count += 1.0
+            return x * count
+
+        return SimpleNamespace(f=count_on, seen=lambda: count)
+
+    jitted = jitml.jit(lambda m: m.f(X))
+    for start in (1.0, 5.0, 1.0):
+        mine, plain = counter(start), counter(start)
+        np.testing.assert_array_equal(jitted(mine), plain.f(X))
+        assert mine.seen() == plain.seen()
+
+
+def test_many_held_objects_are_told_apart() -> None:
+    def total(m: Any) -> Any:
+        return sum((part(X) for part in m.parts), start=0 * X), [part is m.parts[0] for part in m.parts]
+
+    jitted = jitml.jit(total)
+    for is_one in (False, True, False):
+        one = Scaled(2.0)
+        m = SimpleNamespace(parts=[one if is_one and n % 5 == 0 else Scaled(float(n)) for n in range(20)])
+        np.testing.assert_equal(jitted(m), total(m))

@@ -18,8 +18,7 @@ from jitml.device.convert import is_foreign
 from jitml.errors import Cause, UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.environment.equality_guards import require_value
-from jitml.trace.environment.loads import observe, observe_argument
-from jitml.trace.environment.names import CalledArguments
+from jitml.trace.environment.loads import CalledArguments, observe, observe_argument
 from jitml.trace.environment.overlap import enter_together, groups
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.environment.understood import Way, is_array, way_of

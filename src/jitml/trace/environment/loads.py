@@ -18,7 +18,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from operator import getitem
-from types import MappingProxyType, MethodType, SimpleNamespace
+from types import FunctionType, MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,9 @@ from jitml.trace.environment.understood import PLAIN, Way, is_iterator, is_view,
 from jitml.trace.host_calls.generators import TracedGenerator, from_outside
 from jitml.trace.record.containers import kind_of_container, to_count, to_list, to_load
 from jitml.trace.record.guards import HostConst, Slot
+from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import HEAP_TYPE
+from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import Trace, home_of, unsupported
 from jitml.trace.record.state import LentObject
@@ -42,6 +44,12 @@ from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import is_traced, lift, scalar
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.opaque_objects import is_opaque, opaque, original_of
+
+
+
+class CalledArguments(dict[FunctionType, Slot], CallPart):
+    """Functions that are arguments, or are held by them, and may be others, of the same code."""
+
 
 _MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
 _MOST_GUARDED = 256  # items of a list from outside: those of longer ones are read as they are used
@@ -106,8 +114,16 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if is_record(value) and (known := met(trace, value)) is not None:  # among the arguments: its copy is changed
         trace.host.require_identity(known.find(), slot, True)
         return known.copy
+    is_given = slot in trace.host.given
+    if is_given and type(value) is FunctionType and _is_made_inside(value):
+        trace.call[CalledArguments][value] = slot
+        trace.host.require_type(slot, FunctionType)
+        trace.host.require_same(load(trace, getattr, slot, "__code__", f"{name}.__code__"), value.__code__)
+        _watch_exchanged(trace, value, slot)
+        return value
     if _has_kin(type(value)) and not isinstance(value, type):
-        if way is Way.ATTRIBUTES and name in trace.call[Decisions].moving:  # of others, more is guarded than what is read
+        is_moving = is_given or name in trace.call[Decisions].moving
+        if way is Way.ATTRIBUTES and is_moving:  # of others, more is guarded than what is read
             _watch_exchanged(trace, value, slot)
             return value
         trace.call[Loads].guarded.add(name)
@@ -118,7 +134,8 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
 
 def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     if is_number(value):
-        if name in trace.call[Decisions].moving:
+        is_given = slot in trace.host.given and _may_be_any(value)
+        if is_given or name in trace.call[Decisions].moving:
             return number_stand_in(trace, value, slot, name)
         trace.call[Loads].guarded.add(name)
     if type(value) is frozenset:
@@ -226,9 +243,11 @@ def number_stand_in(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
 
 def observe_changing(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """The same of what changes often: a float may be any."""
-    if type(value) is float or isinstance(value, np.floating):
-        return number_stand_in(trace, value, slot, name)
-    return observe(trace, value, slot, name)
+    return number_stand_in(trace, value, slot, name) if _may_be_any(value) else observe(trace, value, slot, name)
+
+
+def _may_be_any(value: Any) -> bool:
+    return is_number(value) and isinstance(value, (float, np.floating))
 
 
 def observe_argument(trace: Trace, obj: Any, slot: Slot, name: str) -> Any:
@@ -264,12 +283,21 @@ def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
             _know(trace, key, slot)
 
 
+def _is_made_inside(function: FunctionType) -> bool:
+    """Whether a function is likely to be made anew for each call, by another one."""
+    return "<locals>" in function.__qualname__ and not is_library(function)
+
+
 def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
-    """An object that is another one at each call, for the function exchanges it: as different from others as it is here."""
-    for other, known in trace.outside.objects.items():
-        if other != slot:
-            trace.host.require_identity(other, slot, obj is known)
-    trace.call[Loads].exchanged.add(slot)
+    """An object that is another one at each call, with the argument that holds it or by the function: as different from others
+    as it is here."""
+    loads = trace.call[Loads]
+    _compare(trace, obj, slot)
+    if id(obj) not in loads.exchangeable:
+        for other, known in trace.outside.objects.items():
+            if id(original_of(known)) not in loads.exchangeable and _may_be_one(obj, known):
+                trace.host.require_identity(other, slot, obj is known)
+    loads.exchanged.add(slot)
     _know(trace, obj, slot)
     if id(obj) not in trace.outside.places:
         watch(trace, obj, slot, identity=False)
@@ -290,16 +318,21 @@ def watch(trace: Trace, obj: Any, slot: Slot, *, identity: bool = True) -> None:
 
 def _compare(trace: Trace, obj: Any, slot: Slot) -> None:
     """Whether the object is one of those that calls exchange stays as it is: `is` cannot be seen."""
-    key = id(original_of(obj))
-    known = trace.call[Loads].exchangeable.get(key, slot)
-    if known != slot:  # which is none of the others
-        trace.host.require_identity(known, slot, True)
-    elif len(trace.call[Loads].exchangeable) > _MOST_COMPARED:
+    key, exchangeable = id(original_of(obj)), trace.call[Loads].exchangeable
+    if key in exchangeable:  # which is none of the others
+        if exchangeable[key] != slot:
+            trace.host.require_identity(exchangeable[key], slot, True)
+    elif len(exchangeable) > _MOST_COMPARED:
         trace.call[Loads].crowd.setdefault(key, slot)
     else:
-        for other in trace.call[Loads].exchangeable.values():
-            if other != slot:
+        for other in exchangeable.values():
+            if other != slot and _may_be_one(obj, trace.outside.objects[other]):
                 trace.host.require_identity(other, slot, False)
+
+
+def _may_be_one(x: Any, y: Any) -> bool:
+    """Whether objects of the types of these, which are guarded, may be one."""
+    return type(original_of(x)) is type(original_of(y))
 
 
 def _know(trace: Trace, obj: Any, slot: Slot) -> None:
@@ -311,8 +344,11 @@ def _know(trace: Trace, obj: Any, slot: Slot) -> None:
 
 def require_all_different(trace: Trace) -> None:
     """Where there are too many objects to compare each with all: no two are one."""
-    if trace.call[Loads].crowd:
-        trace.host.require_all_different(list({**trace.call[Loads].crowd, **trace.call[Loads].exchangeable}.values()))
+    loads, objects = trace.call[Loads], trace.outside.objects
+    if loads.crowd:
+        kinds = {type(original_of(objects[slot])) for slot in loads.exchangeable.values()}
+        every = {**loads.crowd, **loads.exchangeable}.values()
+        trace.host.require_all_different([s for s in every if s not in objects or type(original_of(objects[s])) in kinds])
 
 
 def require_member(trace: Trace, cls: type, name: str, member: object) -> None:

@@ -12,18 +12,13 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, Protocol
 
-from jitml.trace.environment.loads import load, observe
+from jitml.trace.environment.loads import CalledArguments, load, observe
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
-from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace
 from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
-
-
-class CalledArguments(dict[FunctionType, Slot], CallPart):
-    """Functions that are arguments and may be others, of the same code."""
 
 
 class Converter(Protocol):

@@ -145,7 +145,7 @@ TABLE = (
     ),
     UnderstoodRow(
         Way.VALUE, "numbers, text, None, dtypes, dates and other values that never change", lambda x: isinstance(x, PLAIN),
-        "by value; numbers that are arguments, or change often, by type", "as a constant or an operand", "never", "itself",
+        "by value; by type numbers that are arguments or change often, and floats that arguments hold", "as a constant or an operand", "never", "itself",
         "itself", "itself",
     ),
     UnderstoodRow(
@@ -166,12 +166,13 @@ TABLE = (
     ),
     UnderstoodRow(
         Way.ITSELF, "functions, classes, modules, jitted functions, patterns, streams and other code", _is_code,
-        "by identity; of functions that are converted also their code and all that they load", "never changes", "refused",
+        "by identity, functions made inside of others that arguments hold by code; of those converted also all that they load",
+        "never changes", "refused",
         "itself", "itself", "itself",
     ),
     UnderstoodRow(
         Way.ATTRIBUTES, "objects of the user's classes and of Python's", _has_attributes,
-        "by identity, arguments by class; attributes as they are loaded", "attribute by attribute",
+        "by identity, arguments and what they hold by class; attributes as they are loaded", "attribute by attribute",
         "attributes are set when the call has succeeded",
         "refused, unless they have a `__copy__`",
         "refused", "itself",

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from jitml.trace.environment.class_guards import require_class
-from jitml.trace.environment.loads import load
-from jitml.trace.environment.names import CalledArguments, base_of, is_made_plainly
+from jitml.trace.environment.loads import CalledArguments, load
+from jitml.trace.environment.names import base_of, is_made_plainly
 from jitml.trace.environment.sourceless import given_numbers, is_formula, is_trusted, refuse_unread
 from jitml.trace.environment.transformed import FunctionLike
 from jitml.trace.environment.unseen_reads import outer_values

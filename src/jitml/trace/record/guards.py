@@ -141,6 +141,7 @@ class Host:
     steps: list[Compute | GuardCheck] = field(default_factory=list)
     arguments: dict[Slot, int] = field(default_factory=dict)  # slot -> position among the flattened arguments
     names: list[str] = field(default_factory=list)
+    given: set[Slot] = field(default_factory=set)  # the arguments, and what is found in them
     locate: Callable[[], Source | None] = lambda: None
     _known: set[Any] = field(default_factory=set)
 
@@ -151,6 +152,7 @@ class Host:
     def argument(self, position: int, name: str) -> Slot:
         slot = self._slot(name)
         self.arguments[slot] = position
+        self.given.add(slot)
         return slot
 
     def compute(self, function: Callable[..., Any], operands: tuple[Slot | HostConst, ...], name: str = "") -> Slot:
@@ -159,6 +161,8 @@ class Host:
             name = _SYMBOLS.get(function, f"{function.__name__}({', '.join('{}' for _ in texts)})").format(*texts)
         slot = self._slot(name)
         self.steps.append(Compute(slot, function, operands))
+        if any(type(o) is Slot and o in self.given for o in operands):
+            self.given.add(slot)
         return slot
 
     def hold(self, value: object, name: str) -> Slot:
