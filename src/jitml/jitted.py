@@ -40,6 +40,7 @@ from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import as_python, runs_as_python
 from jitml.options import Options, is_resumed, name_of, static_names
+from jitml.process import collect_young
 from jitml.records import replace
 from jitml.sections.callees import HotCallees
 from jitml.sections.drivers import has_loop, is_driver
@@ -294,6 +295,7 @@ class Jit(FunctionAttributes):
         began = perf_counter()
         try:
             variant = contained(make)
+            collect_young()
             is_made = True
             return variant
         except UnsupportedError as error:

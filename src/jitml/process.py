@@ -118,6 +118,12 @@ _collection = Setting(gc.get_threshold, lambda own: gc.set_threshold(*own), _les
 fewer_collections = _collection.changed
 
 
+def collect_young() -> None:
+    """Have Python look for cycles among what a compilation has left now, and not in the midst of a call that is fast."""
+    if gc.isenabled():
+        gc.collect(1)
+
+
 # What Python says of a text that it compiles ("\d" is no escape, ~True) it has said when the program was compiled.
 _OF_TEXTS = re.compile("invalid|Bitwise inversion '~' on bool")
 _SAID: list[Any] = [("ignore", None, SyntaxWarning, None, 0), ("ignore", _OF_TEXTS, DeprecationWarning, None, 0)]

@@ -1,4 +1,4 @@
-"""Numbers, objects and functions that are others at each call: one variant serves all, or one more, unless they have to be known."""
+"""Numbers, objects and functions that are others at each call: one variant serves all, or two, unless they have to be known."""
 
 from __future__ import annotations
 

@@ -112,4 +112,4 @@ def in_us(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f} us" if seconds < 1e-5 else f"{seconds * 1e6:,.0f} us"
 
 
-__all__ = ["FIRST_LOOK", "Contest", "in_us"]
+__all__ = ["CLEAR", "FIRST_LOOK", "Contest", "in_us"]

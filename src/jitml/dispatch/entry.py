@@ -83,13 +83,10 @@ class Admission:
     """Whether calls of flattened arguments are for one variant; nothing is computed."""
 
     def __init__(self, traced: Traced) -> None:
-        self._traced = traced
-        self._admits: Callable[[Sequence[Any]], Any] | None = None
+        body, names = _begun(traced)
+        self._admits = _made([*body, "return True"], names)
 
     def __call__(self, leaves: Sequence[Any]) -> bool:
-        if self._admits is None:  # few variants are asked
-            body, names = _begun(self._traced)
-            self._admits = _made([*body, "return True"], names)
         return self._admits(leaves) is not MISS
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from jitml.dispatch.contest import FIRST_LOOK, Contest
+from jitml.dispatch.contest import CLEAR, FIRST_LOOK, Contest
 from jitml.dispatch.entry import MISS, Admission
 from jitml.dispatch.renting import PlainTurn
 from jitml.dispatch.specialize import Variant
@@ -100,14 +100,14 @@ class Timed:
 
     def took(self, compiled: float, plain: float) -> None:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
-        if plain < TINY:
-            self.rest = Rest(plain, max(_PAID, _LOOKS * self._spent()), sys.maxsize)
-        elif plain < compiled * CLOSE:
-            self.rest = Rest(plain, _PAUSE, FIRST_LOOK)
-        elif plain > 2 * compiled:
+        if plain > max(2 * compiled, CLEAR):
             self.contest.compiled_took(compiled)
             self.contest.plain_took(plain)
             self._decide()
+        elif plain < TINY:
+            self.rest = Rest(plain, max(_PAID, _LOOKS * self._spent()), sys.maxsize)
+        elif plain < compiled * CLOSE:
+            self.rest = Rest(plain, _PAUSE, FIRST_LOOK)
 
     def settled(self, enter: Enter, *, is_last: bool) -> None:
         """What answers from now on; the last one to come, perhaps."""

@@ -158,13 +158,17 @@ def of_cell(cell: CellType, name: str) -> StateCell:
     return _of_references(Content(cell), lambda held: [(name, held[0])])
 
 
+class GeneratorState(bytes):
+    """What a generator of random numbers draws next."""
+
+
 def of_generator(x: Any, name: str) -> StateCell:
     """What a generator of NumPy's or Python's draws next."""
 
-    def look() -> bytes:
+    def look() -> GeneratorState:
         if isinstance(x, random.Random):
-            return pickle.dumps(x.getstate())
-        return pickle.dumps(x.state if isinstance(x, np.random.BitGenerator) else x.get_state(legacy=False))
+            return GeneratorState(pickle.dumps(x.getstate()))
+        return GeneratorState(pickle.dumps(x.state if isinstance(x, np.random.BitGenerator) else x.get_state(legacy=False)))
 
     def put(held: bytes) -> None:
         state = pickle.loads(held)

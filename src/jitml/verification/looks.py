@@ -1,4 +1,4 @@
-"""Looks at calls: all that may differ between two of them but for the contents of arrays, by name.
+"""Looks at calls: all that may differ between two of them but for the contents of arrays and the states of generators, by name.
 
 A guard that is missing does not show in the first call. It shows when a number, a text or an object is another one and the
 variant answers nevertheless: such a call is worth checking.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
+from math import inf
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -16,22 +17,29 @@ import numpy as np
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.references import MISSING
+from jitml.verification.cells import GeneratorState
 from jitml.verification.saved_state import SavedState
 
-_VALUES = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+_VALUES = (float, complex, np.generic, np.dtype)
+_SHORT = {bool, int, str, bytes, type(None)}  # values that are compared as they are
 _MOST_ITEMS = 64
-_MOST_WATCHED = 16  # calls in which it is looked for what is another one, at the price of some microseconds
+# After how many calls it is looked for what is another one, and whether in functions and classes, too.
+_LOOKS = ((2, True), (3, False), (4, True), (6, False), (8, False), (12, False), (16, True))
+_SHARE = 0.2  # of what plain Python takes, for the sake of which there is compiled code, that looks may take
 _MOST_SECONDS = 0.05  # that all looks at a variant's calls may take, guards included: there may be much to look at
 _MOST_OTHERS = 3  # of them that are checked
 
 
-def look(function: Any, name: str, roots: Iterable[tuple[Any, str]]) -> Mapping[str, Hashable]:
+def look(function: Any, name: str, roots: Iterable[tuple[Any, str]], *, with_code: bool) -> Mapping[str, Hashable]:
     """What is reached from a function and its arguments, by their names.
+
+    Args:
+        with_code: whether functions and classes are looked into.
 
     Raises:
         Unsaved: of something nobody knows what is in it.
     """
-    state = SavedState([(function, name), *(roots := list(roots))], 0, with_arrays=False)
+    state = SavedState([(function, name), *(roots := list(roots))], 0, with_arrays=False, with_code=with_code)
     return told_by(state, roots)
 
 
@@ -46,17 +54,24 @@ def told_by(state: SavedState, roots: Iterable[tuple[Any, str]]) -> Mapping[str,
 
 def _told(x: Any) -> Hashable:
     """What tells a thing from others; None of what is no other one, or is looked at by its parts, and of nothing."""
-    if isinstance(x, _VALUES):
-        return type(x), repr(x)
+    kind: Any = type(x)
+    if kind in _SHORT or (kind in (float, np.float64) and x and x == x):
+        return kind, x
+    if isinstance(x, (*_SHORT, *_VALUES)):
+        return None if kind is GeneratorState else (kind, repr(x))
     if isinstance(x, (list, tuple, set, frozenset, deque, dict)):
         items = [*x, *x.values()] if isinstance(x, dict) else [*x]
-        return (type(x), len(x), *map(_told, items[:_MOST_ITEMS])) if items else None
+        return (kind, len(x), *map(_told_inside, items[:_MOST_ITEMS])) if items else None
     if isinstance(x, FunctionType):
         return None if is_library(x) else id(x.__code__)
-    kind: Any = type(x)
     if x is MISSING or isinstance(x, (np.ndarray, ModuleType)) or (isinstance(x, type) and not is_users_class(x)):
         return None
     return kind, 0 if is_users_class(kind) else id(x)
+
+
+def _told_inside(x: Any) -> Hashable:
+    """The same of an item; one that has a cell of its own is told by that."""
+    return (type(x), len(x)) if isinstance(x, (list, set, deque, dict)) else _told(x)
 
 
 class Watching:
@@ -72,18 +87,34 @@ class Watching:
         self.known: set[str] = set()  # what has been another one, and the answer was checked
         self.answers: list[str] = []
         self.calls, self.is_slow = 1, False
+        self._looks = 0
         self.seconds = seconds
+        self.check_seconds = 0.0  # that checks of further answers have taken
+        self.plain_seconds = inf  # that a call takes as Python
 
     @property
     def is_over(self) -> bool:
         is_dear = self.is_slow or self.seconds > _MOST_SECONDS
-        return not self.seen or self.calls >= _MOST_WATCHED or len(self.answers) > _MOST_OTHERS or is_dear
+        return not self.seen or self._looks == len(_LOOKS) or len(self.answers) > _MOST_OTHERS or is_dear
+
+    def begin_call(self) -> bool:
+        """A further call; whether to look at what there is."""
+        self.calls += 1
+        is_due = self._looks < len(_LOOKS) and self.calls >= _LOOKS[self._looks][0]
+        is_looked_at = is_due and self.seconds + self.check_seconds <= _SHARE * self.calls * self.plain_seconds
+        self._looks += is_looked_at
+        return is_looked_at
+
+    @property
+    def with_code(self) -> bool:
+        """Whether at functions and classes, too."""
+        return _LOOKS[self._looks - 1][1]
 
     def sees_other(self, now: Mapping[str, Hashable]) -> bool:
-        """Take note of what there is in a further call; whether there is something new to check."""
-        self.calls += 1
-        new = {name for name in (self.seen.keys() | now.keys()) - self.known if self.seen.get(name) != now.get(name)}
-        self.seen = now
+        """Take note of it; whether there is something new to check."""
+        looked_at = self.seen.keys() | now.keys() if self.with_code else now.keys()
+        new = {name for name in looked_at - self.known if self.seen.get(name) != now.get(name)}
+        self.seen = now if self.with_code else {**self.seen, **now}
         self.known |= new
         return bool(new) and len(self.answers) <= _MOST_OTHERS and not self.is_slow
 

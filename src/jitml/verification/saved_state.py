@@ -57,6 +57,7 @@ _INERT = (
     type(vars(namedtuple("Pair", "first"))["first"]),  # what a field of one is in its class
     *(types.ClassMethodDescriptorType, types.MethodWrapperType, memoryview, np.errstate),
 )
+_CODE = (types.FunctionType, types.ModuleType, type)
 # Where these are parts of something else, what they call or hold.
 _PARTS: Mapping[type, tuple[str, ...]] = {
     types.MethodType: ("__func__", "__self__"), types.BuiltinFunctionType: ("__self__",), staticmethod: ("__func__",),
@@ -77,7 +78,8 @@ class SavedState:
     Args:
         roots: things and their names.
         most_bytes: of arrays, that are copied.
-        with_arrays: whether what arrays hold is part of it.
+        with_arrays: whether what arrays hold is part of it, and what generators of random numbers draw next.
+        with_code: whether functions, classes and modules are.
         written: arrays that the compiled program writes; None if nobody knows. Others that are large are not copied (`frozen`).
 
     Raises:
@@ -90,6 +92,7 @@ class SavedState:
         most_bytes: int,
         *,
         with_arrays: bool = True,
+        with_code: bool = True,
         written: Sequence[Array] | None = None,
     ) -> None:
         self.objects: dict[int, Any] = {}  # what has been reached, by id; alive as long as this is
@@ -98,7 +101,7 @@ class SavedState:
         self.places: dict[int, int] = {}  # of arrays, containers and objects, by id: the number of the cell
         self._array_names: dict[int, str] = {}
         self.constants: dict[int, Array] = {}  # arrays that are not copied, by the number of the cell
-        self._most_bytes, self._with_arrays = most_bytes, with_arrays
+        self._most_bytes, self._with_arrays, self._with_code = most_bytes, with_arrays, with_code
         self._names: set[str] = set()
         self._modules: list[types.ModuleType] = []
         self._waiting = [*roots]
@@ -208,7 +211,7 @@ class SavedState:
 
     def _reach(self, x: Any, name: str) -> None:
         kind: Any = type(x)
-        if kind in _NUMBERS or id(x) in self.objects:
+        if kind in _NUMBERS or id(x) in self.objects or (isinstance(x, _CODE) and not self._with_code):
             return
         self.objects[id(x)] = x
         if len(self.objects) > _MOST:
@@ -229,7 +232,8 @@ class SavedState:
             if is_users(getattr(x, "__file__", None) or ""):
                 self._modules.append(x)
         elif isinstance(x, (np.random.BitGenerator, np.random.RandomState, random.Random)):
-            self.cells.append(cells.of_generator(x, name))
+            if self._with_arrays:
+                self.cells.append(cells.of_generator(x, name))
         elif kind in _PARTS:
             self._waiting += [(getattr(x, part), name) for part in _PARTS[kind]]
         elif isinstance(x, types.CellType):

@@ -37,6 +37,7 @@ from jitml.verification.trial import Trial
 Enter = Callable[[Sequence[Any]], Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 _LONG = 0.1  # seconds of plain Python, that nobody shall wait for again
+_BRIEF = 0.05  # seconds of the compiled program, that it may run twice in its first call
 _LATER = 1.0  # seconds that further checks may take, each
 _MOST_TRIES = 3  # calls in which other threads run
 _FIRST, _NEVER = 0, -1
@@ -84,6 +85,7 @@ class Verification:
     fast: bool
     settle: Callable[[Enter, str], None]
     took: Callable[[float, float], None] = lambda compiled, plain: None
+    is_timed: bool = False  # whether the variant is to be used only if it is faster
     calls: int = 0
     tries: int = 0
     watching: Watching | None = None
@@ -107,7 +109,7 @@ class Verification:
             if self._misses(leaves):
                 return MISS
             self.calls += 1
-            return self._verified(leaves) if self._is_due(leaves) else self.enter(leaves)
+            return self._verified_further(leaves) if self._is_due(leaves) else self.enter(leaves)
         finally:
             self.callers.pop(me, None)
 
@@ -127,9 +129,12 @@ class Verification:
             return (self.calls - 1) % self.every == 0
         if self.watching is None or not self.watching.answers:  # the call that was to be checked has been interrupted
             return True
+        if not self.watching.begin_call():
+            return False
         began = thread_time()
         try:
-            is_other = self.watching.sees_other(look(self.function, self.name, _named(self.function, *self.call_of(leaves))))
+            roots = _named(self.function, *self.call_of(leaves))
+            is_other = self.watching.sees_other(look(self.function, self.name, roots, with_code=self.watching.with_code))
         except Unsaved:
             self.settle(self.enter, self.watching.verdict())
             return False
@@ -137,6 +142,14 @@ class Verification:
         if self.watching.is_over and not is_other:
             self.settle(self.enter, self.watching.verdict())
         return is_other
+
+    def _verified_further(self, leaves: Sequence[Any]) -> Any:
+        began = thread_time()
+        try:
+            return self._verified(leaves)
+        finally:
+            if self.watching is not None and self.calls > 1:
+                self.watching.check_seconds += thread_time() - began
 
     def _verified(self, leaves: Sequence[Any]) -> Any:
         args, kwargs = self.call_of(leaves)
@@ -157,9 +170,10 @@ class Verification:
         assert state is not None
         seen = told_by(state, _named(self.function, args, kwargs)) if self.every == _FIRST else {}
         looking = thread_time() - began
-        began = perf_counter()
         result, raised = self._compiled(leaves)
-        self.seconds = perf_counter() - began
+        if self.is_timed and self.calls == 1 and result is not MISS and raised is None and self.seconds < _BRIEF:
+            state.put_back()  # a program's first run says little of how long it takes
+            result, raised = self._compiled(leaves)
         if result is MISS:
             return MISS
         if self.watching is None:
@@ -188,6 +202,7 @@ class Verification:
         return SavedState([*others, *roots], CONFIG.verify_bytes, written=written)
 
     def _compiled(self, leaves: Sequence[Any]) -> tuple[Any, Exception | None]:
+        began = perf_counter()
         try:
             return self.enter(leaves), None
         except (JitmlError, MemoryError):
@@ -195,6 +210,8 @@ class Verification:
         except Exception as error:
             pass_on(error)
             return None, error
+        finally:
+            self.seconds = perf_counter() - began
 
     def _compared(
         self, got: CallOutcome, state: SavedState, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -250,6 +267,8 @@ class Verification:
         watching.answers.append(trial.verdict(self.calls))
         self.took(self.seconds, trial.plain_seconds)
         watching.is_slow = trial.seconds > _LONG
+        if self.is_timed:
+            watching.plain_seconds = trial.plain_seconds
         is_done = self.every == _FIRST and watching.is_over
         self.settle(self.enter if is_done else self, watching.verdict() if self.every == _FIRST else watching.answers.pop())
 
@@ -270,6 +289,8 @@ def have_checked(
         is_timed: whether it is to be used only if it is faster.
         key: the structure of its arguments.
     """
+    if every == _NEVER and not is_timed:
+        return
     admits = Admission(variant.traced)
     timed = Timed(variant, variant.enter, admits, lambda: 0.0 if check is None else check.spent) if is_timed else None
     check: Verification | None = None
@@ -284,7 +305,7 @@ def have_checked(
     if every != _NEVER:
         check = Verification(function, name, variant.enter, variant.traced, admits, partial(call_of, key), every, fast, settle)
         if timed is not None:
-            check.took = timed.took
+            check.took, check.is_timed = timed.took, True
     first = check or variant.enter
     if timed is not None:
         timed.settled(first, is_last=check is None)

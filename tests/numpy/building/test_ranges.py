@@ -38,4 +38,4 @@ def test_ranges_without_a_length_raise_as_numpy_does(bounds: tuple[float, float,
         except (ValueError, ZeroDivisionError) as error:
             return type(error), str(error)
 
-    assert outcome(jitml.jit(lambda a, b, c: np.arange(a, b, c))) == outcome(np.arange)
+    assert outcome(jitml.jit(lambda start, stop, step: np.arange(start, stop, step) * 1)) == outcome(np.arange)

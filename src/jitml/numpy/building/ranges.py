@@ -82,13 +82,13 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     return fresh(index * float(delta) + float(first))
 
 
-def _floats_of_call(bounds: Sequence[Any]) -> list[Any] | None:
+def _floats_of_call(bounds: Sequence[Any]) -> tuple[Any, Any, Any] | None:
     """Start, stop and step as Python numbers, if the call gives one that is a float and none is computed by the program."""
     found = [n.item() if is_traced(n) and type(n) is not TracedNumber and n.dtype == F64 else n for n in bounds]
     given = [n for n in found if type(n) is TracedNumber]
     are_floats = all(type(n) in (int, float) for n in found if type(n) is not TracedNumber)
     is_given = bool(given) and all(n.slot is not None and n.kind is float for n in given)
-    return found if is_given and are_floats else None
+    return tuple(found) if is_given and are_floats else None
 
 
 def _line_of_floats(start: Any, stop: Any, step: Any, dtype: DType) -> TracedArray:

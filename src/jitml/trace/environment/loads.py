@@ -45,15 +45,13 @@ from jitml.trace.values.boxing import is_traced, lift, scalar
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.opaque_objects import is_opaque, opaque, original_of
 
+_MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
+_MOST_GUARDED = 256  # items of a list from outside: those of longer ones are read as they are used
+_MOST_COMPARED = 8  # objects that are compared one by one
 
 
 class CalledArguments(dict[FunctionType, Slot], CallPart):
     """Functions that are arguments, or are held by them, and may be others, of the same code."""
-
-
-_MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
-_MOST_GUARDED = 256  # items of a list from outside: those of longer ones are read as they are used
-_MOST_COMPARED = 8  # objects that are compared one by one
 
 
 def place_of(trace: Trace, obj: Any) -> Slot | None:

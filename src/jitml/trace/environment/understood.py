@@ -145,7 +145,8 @@ TABLE = (
     ),
     UnderstoodRow(
         Way.VALUE, "numbers, text, None, dtypes, dates and other values that never change", lambda x: isinstance(x, PLAIN),
-        "by value; by type numbers that are arguments or change often, and floats that arguments hold", "as a constant or an operand", "never", "itself",
+        "by value; by type numbers that are arguments or change often, and floats that arguments hold",
+        "as a constant or an operand", "never", "itself",
         "itself", "itself",
     ),
     UnderstoodRow(
