@@ -13,7 +13,7 @@ import itertools
 import pickle
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from enum import Enum
@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
-from jitml.errors import Cause, TraceError, UnsupportedError
+from jitml.errors import Cause, FailedCheck, TraceError, UnsupportedError
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
@@ -35,6 +35,7 @@ from jitml.ir.types import is_supported
 from jitml.records import dataclass
 from jitml.trace.host_calls.array_ownership import own_arrays
 from jitml.trace.host_calls.rules import WHY_NOT, HostCallRules, require_allowed
+from jitml.trace.host_calls.written_arguments import differ, lent, require_no_output
 from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete import address_of, examples_of, remember
 from jitml.trace.record.guards import IMMUTABLE
@@ -69,7 +70,6 @@ _EFFECTS = _WRITERS | {
 _CREATIONS = {"arange", "empty", "eye", "full", "identity", "indices", "linspace", "ones", "tri", "zeros"}
 # They look at where arrays lie, and the program puts them elsewhere.
 _PLACES = {"shares_memory", "may_share_memory"}
-_OUTPUTS = ("distances", "out", "output")
 ON_HOST = object()
 _CONSTANTS = (
     bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, slice, type(...), type(None), *IMMUTABLE,
@@ -86,14 +86,18 @@ class _ArgumentForm:
     shapes: tuple[Sizes, ...]  # of those that are not fixed
     layouts: tuple[Ints, ...]  # of the same: their strides, in elements
 
-    def plain(self, arrays: Sequence[Array]) -> Any:
+    def plain(self, arrays: Sequence[Array], *, is_lent: bool = False) -> Any:
         """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape.
 
-        Behind them come the sizes that only the running program knows, in their order.
+        Args:
+            arrays: behind them come the sizes that only the running program knows, in their order.
+            is_lent: whether they stay the program's own, and whoever writes into them gets NumPy's ValueError.
         """
         sizes = iter(arrays[len(self.shapes) :])
         shapes = (tuple(int(next(sizes)) if isinstance(n, Dim) else n for n in shape) for shape in self.shapes)
         given = map(unpadded, arrays, shapes)
+        if is_lent:
+            given = map(lent, given)
         leaves = [x if kind is None else _plain(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
         return unflatten(self.spec, leaves)
 
@@ -176,15 +180,18 @@ def record(
     number = in_doubt((args, kwargs))
     if number is not None:  # Python sees of which type it is
         return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws, makes=makes)
+    require_no_output(name, function, args, kwargs)
     form, operands = take_apart(name, args, kwargs)
-    seen, examples = _try_out(name, function, form, operands, draws)
+    seen, examples, is_lent = _try_out(name, function, form, operands, draws)
     claim: int | None
     shape = None if kwargs else _shape_of_all(function, args, form)
     if shape is not None:
         claim, foreseen = None, seen.open_as(tuple(-bound(n) if isinstance(n, Dim) else n for n in shape))
     else:
         claim, foreseen = paths.result(seen)
-    run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
+    run = checked(
+        name, partial(_call if is_lent else partial(_call_with_copies, name), partial(caller(), function), form), foreseen, claim
+    )
     orders = examples
     arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
     values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, arguments=arguments))
@@ -302,7 +309,6 @@ def _is_known(function: Any) -> bool:
 def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_ArgumentForm, list[Value]]:
     """The form of the arguments, and the values among them."""
     leaves, spec = flatten((args, kwargs))
-    _require_no_output(name, kwargs)
     kinds: list[Kind | None] = []
     operands: list[Value] = []
     layouts: list[Ints] = []
@@ -316,15 +322,6 @@ def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     operands += [value_of_size(n) for shape in shapes for n in shape if isinstance(n, Dim)]
     fixed = tuple(None if kind else leaf for kind, leaf in zip(kinds, leaves))
     return _ArgumentForm(spec, tuple(kinds), fixed, shapes, tuple(layouts)), operands
-
-
-def _require_no_output(name: str, kwargs: Mapping[str, Any]) -> None:
-    """Refuse keywords that ask a function to write into what it is given."""
-    written = [x for word in _OUTPUTS for x in flatten(kwargs.get(word))[0]]
-    overwritten = any(word.startswith("overwrite_") and kwargs[word] is not False for word in kwargs)
-    if overwritten or any(_kind(x) is not None for x in written):
-        given = "output=, out= or overwrite_...="
-        unsupported(f"{name} with {given} is not supported in jitted code", "Assign its result: x[...] = f(...).")
 
 
 def _kind(leaf: Any) -> Kind | None:
@@ -352,8 +349,8 @@ def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
 
 def _try_out(
     name: str, function: Callable[..., Any], form: _ArgumentForm, operands: Sequence[Value], draws: bool
-) -> tuple[Returned, list[Array]]:
-    """Call the function on what the operands are in this call."""
+) -> tuple[Returned, list[Array], bool]:
+    """Call the function on what the operands are in this call: what it gives, and whether it can do with arrays that are lent."""
     given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
     given[: len(form.layouts)] = map(_lying, given, form.layouts)
     before = [np.array(x) for x in given]
@@ -362,6 +359,7 @@ def _try_out(
     calls = root.call[HostCallRules]
     calls.trials = trials = calls.trials or copy_context()
     plain: list[Any] = []
+    is_lent = True
 
     def unheard() -> Any:
         with (
@@ -371,7 +369,7 @@ def _try_out(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # the program will call it again
-            plain[:] = form.plain(given)
+            plain[:] = form.plain(given, is_lent=is_lent)
             return apply(*plain)
 
     try:
@@ -381,21 +379,20 @@ def _try_out(
             # It may be a matrix that a loop has not filled yet; the program itself raises where it has to.
             given = before = list(map(_regular, given))
             result = trials.run(unheard)
+        except ValueError as error:
+            if draws or "read-only" not in str(error):
+                raise
+            is_lent = False  # it writes, or might for all that it knows
+            result = trials.run(unheard)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     except Exception as error:
         pass_on(error)
         raise_in_this_call(error)
-    if any(x.tobytes() != y.tobytes() for x, y in zip(before, given)):
+    if differ(before, given):
         unsupported(f"{name} writes into its argument, which is not supported in jitted code", WHY_NOT)
-    if _containers(plain) & _containers(result):  # the program makes them for each call, and they are not the user's
-        unsupported(f"{name} returns a container that it was given", "Use the one that is at hand.")
-    leaves, _ = flatten(result)
-    for leaf in leaves:
-        _check_result(name, leaf, given)
-    if not leaves:
-        unsupported(f"{name} returns no array", WHY_NOT)
-    return returned(result)
+    _check_results(name, plain, given, result)
+    return (*returned(result), is_lent)
 
 
 def _containers(tree: Any) -> set[int]:
@@ -426,8 +423,25 @@ def _regular(x: Array) -> Array:
 
 
 def _call(apply: Callable[..., Any], form: _ArgumentForm, arrays: Sequence[Array]) -> Any:
-    args, kwargs = form.plain(arrays)
-    return apply(args, kwargs)
+    return apply(*form.plain(arrays, is_lent=True))
+
+
+def _call_with_copies(name: str, apply: Callable[..., Any], form: _ArgumentForm, arrays: Sequence[Array]) -> Any:
+    copies = [x.copy(order="K") for x in arrays]
+    result = apply(*form.plain(copies))
+    if differ(arrays, copies):
+        raise FailedCheck(f"{name} writes into its argument")
+    return result
+
+
+def _check_results(name: str, plain: Any, given: Sequence[Array], result: Any) -> None:
+    if _containers(plain) & _containers(result):  # the program makes them for each call, and they are not the user's
+        unsupported(f"{name} returns a container that it was given", "Use the one that is at hand.")
+    leaves, _ = flatten(result)
+    for leaf in leaves:
+        _check_result(name, leaf, given)
+    if not leaves:
+        unsupported(f"{name} returns no array", WHY_NOT)
 
 
 def _check_result(name: str, leaf: Any, given: Sequence[Array]) -> None:
