@@ -34,15 +34,16 @@ from jitml.trace.environment.arguments import check_containers, enter_all, param
 from jitml.trace.environment.loads import require_all_different
 from jitml.trace.environment.overlap import enter_part, see_parts
 from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, find_line, unchanged
+from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.hooks.convert import convert
 from jitml.trace.host_calls.rules import HostCallRules
 from jitml.trace.lists.row_aliasing import require_apart
-from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself
+from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself, memory_of
 from jitml.trace.record.device_arrays import ProgramDevice
 from jitml.trace.record.fp_errors import recorded_errors, require_left
 from jitml.trace.record.guards import Host, Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
-from jitml.trace.record.recording import Trace, activate, last_user_source, user_source
+from jitml.trace.record.recording import Trace, activate, last_user_source, unsupported, user_source
 from jitml.trace.record.user_code import about, begins_traces, stack_of, user_stack
 from jitml.trace.result_trees import Settled, apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
@@ -326,5 +327,23 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
                         remedy=f"Pass {second}.copy(), or one array of which the function takes both parts.",
                     )
     others = [slot for slot in arrays if slot not in written]
-    if written and len(arrays) > 1:
+    if written:
+        others += _apart_from_lenders(recording, written)
+    if written and len(written) + len(others) > 1:
         host.require_disjoint(written, others, all_disjoint)
+
+
+def _apart_from_lenders(recording: Trace, written: Sequence[Slot]) -> list[Slot]:
+    """The memory of objects that have been read as constants: nobody may write there meanwhile."""
+    host, arrays = recording.host, recording.call[LiftedArrays].inputs
+    found: list[Slot] = []
+    for slot, lender in recording.call[Loads].lenders.items():
+        for place in written:
+            if not disjoint(arrays[place][0], memory_of(lender)):
+                with about(host.name(place)):
+                    unsupported(
+                        f"{host.name(place)} is written and lies in the memory of {host.name(slot)}, which the function reads",
+                        f"Read {host.name(slot)} outside of the jitted function.",
+                    )
+        found.append(host.compute(memory_of, (slot,), f"the memory of {host.name(slot)}"))
+    return found

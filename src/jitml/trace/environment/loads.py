@@ -371,6 +371,7 @@ def require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
         _require_members(trace, value, slot, name)
     else:
         trace.host.require(trace.host.compute(bytes, (slot,), name), bytes(value))
+        trace.call[Loads].lenders[slot] = value
     trace.outside.places[id(value)] = slot
 
 

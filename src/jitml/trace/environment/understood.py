@@ -47,9 +47,9 @@ from jitml.trace.record.libraries import is_distribution, is_sparse
 from jitml.trace.record.object_state import CONTAINERS, is_polynomial, is_visible, parts_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 
-PLAIN = (
-    bool, int, float, complex, str, bytes, type(None), type(...), range, np.generic, np.dtype, Enum, slice, frozenset,
-    *IMMUTABLE,
+PLAIN = (  # no np.void, which shows the memory of a structured array
+    bool, int, float, complex, str, bytes, type(None), type(...), range, np.number, np.bool_, np.character, np.datetime64,
+    np.dtype, Enum, slice, frozenset, *IMMUTABLE,
 )  # fmt: skip
 HELD = (set, bytearray, array, memoryview)
 _CODE = (

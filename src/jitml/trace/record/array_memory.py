@@ -88,5 +88,11 @@ def root(x: Array) -> Array:
     return x
 
 
+def memory_of(x: Any) -> Array:
+    """An array of the memory that an object lends: a bytearray, say."""
+    lender: Any = memoryview(x).obj
+    return lender if isinstance(lender, np.ndarray) else np.frombuffer(lender, np.uint8)
+
+
 def native_copy(array: Array) -> Array:
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)
