@@ -33,7 +33,7 @@ from jitml.trace.effects.write_back import Change, changes_of, check_sealed, wat
 from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few
 from jitml.trace.environment.loads import require_all_different
 from jitml.trace.environment.overlap import enter_part, see_parts
-from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, find_line, unchanged
+from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, unchanged, undo
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.hooks.convert import convert
 from jitml.trace.host_calls.rules import HostCallRules
@@ -61,6 +61,7 @@ from jitml.trace.values.registry import REGISTRY
 from jitml.trace.values.type_unions import require_type_known
 
 _ANY = VariantKey()
+_MOST_OTHERS = 3  # changes by others, finalizers say, while a function is traced
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ def trace(
     require_few(function, args, dict(kwargs))
     known = Decisions(key.path.modes, key.path.peeled, key.path.recursive, limits)
     known.moving.update(exchanged)
-    before = Snapshot([(function, "the function"), (args, "arguments"), (kwargs, "arguments")])
+    roots = [(function, "the function"), (args, "arguments"), (kwargs, "arguments")]
+    before, others = Snapshot(roots), 0
     attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted, handlers)
     while True:
         try:
@@ -142,11 +144,11 @@ def trace(
             pass_on_what_it_hides(restart)
             continue
         except ChangedOutside as error:
-            try:
-                find_line(error, attempt)
-            finally:  # which an exception from outside may end
-                before.take_back()
-            raise
+            undo(error, before, attempt)
+            before, others = Snapshot(roots), others + 1
+            if others == _MOST_OTHERS:
+                raise
+            continue
         except Exception as error:
             pass_on(error)
             if isinstance(error, JitmlError):

@@ -91,19 +91,78 @@ def from_a_handler(obj: Sized) -> None:
     signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("act", [from_another_thread, from_a_handler], ids=lambda f: f.__name__)
-def test_what_others_do_meanwhile_is_refused_and_not_lost(act: Callable[[Sized], None]) -> None:
+def test_what_others_do_meanwhile_is_done_once(act: Callable[[Sized], None]) -> None:
     obj = Sized(act)
 
     def f(x: Array) -> Array:
         x = x + 1.0 * length(obj)
         return x + 1.0 if obj.found is None else x
 
-    with pytest.raises(jitml.UnsupportedError, match=r"(?s)obj\.found is changed by .*What has changed stays so") as caught:
-        jitml.jit(f)(XS[0])
-    assert caught.value.source is not None
-    assert obj.found
-    assert obj.found == list(range(len(obj.found)))
+    compiled = jitml.jit(f)
+    for n in range(3):
+        np.testing.assert_array_equal(compiled(XS[0]), XS[0] + 3)
+        assert obj.found == list(range(n + 1))
+
+
+def test_what_another_thread_does_all_the_time_is_not_lost() -> None:
+    found, stop = [0], threading.Event()
+
+    def work() -> None:
+        while not stop.wait(1e-4):
+            found.append(len(found))
+
+    other = threading.Thread(target=work)
+    other.start()
+    try:
+        with pytest.raises(jitml.UnsupportedError, match=r"(?s)found is changed by .*What has changed stays so"):
+            for n in range(1, 50):
+                jitml.jit(lambda x, n=n: x + n if found is None else x * n)(XS[0])
+    finally:
+        stop.set()
+        other.join()
+    assert found == list(range(len(found)))
+
+
+class Noted:
+    """Made inside, it is nobody's business; what its class holds is."""
+
+    found: list[int] = []  # noqa: RUF012  # shared
+    table: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __getitem__(self, index: int) -> int:
+        self.found.append(self.n)
+        self.table["last"] = self.n
+        return index
+
+
+def noting(x: Array) -> Array:
+    y = x * 2
+    y = y + SECOND(Noted(3))
+    return y + len(Noted.found)
+
+
+def test_what_is_changed_out_of_sight_is_refused_and_as_it_was() -> None:
+    Noted.found[:] = [1]
+    with pytest.raises(jitml.UnsupportedError, match=r"Noted.* is changed by code that runs only once") as caught:
+        jitml.jit(noting)(XS[0])
+    assert caught.value.source is not None and caught.value.source.function == "__getitem__"
+    assert "stays so" not in str(caught.value)
+    assert (Noted.found, Noted.table) == ([1], {})
+
+
+@pytest.mark.loose
+def test_what_is_changed_out_of_sight_is_changed_once_by_python() -> None:
+    Noted.found[:] = []
+    compiled = jitml.jit(noting)
+    for n in range(3):
+        np.testing.assert_array_equal(compiled(XS[0]), XS[0] * 2 + 3 + n)
+        assert (Noted.found, Noted.table) == ([3] * (n + 1), {"last": 3})
+    Noted.table.clear()
 
 
 def test_what_is_iterated_over_while_another_thread_changes_it() -> None:
@@ -164,18 +223,33 @@ def test_what_only_seems_to_be_a_new_deque() -> None:
     assert kept == KEPT
 
 
+def test_what_changes_only_once_stays_and_is_seen() -> None:
+    class Once:
+        turns, found = iter([1, 2]), list[int]()
+
+        def __getitem__(self, index: int) -> int:
+            for turn in self.turns:
+                self.found.append(turn)
+            return index
+
+    compiled = jitml.jit(lambda x: x + SECOND(Once()) + len(Once.found))
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(XS[0]), XS[0] + 4)
+        assert Once.found == [1, 2]
+
+
 @pytest.mark.loose
-def test_a_cache_is_refused_until_it_is_filled() -> None:
+def test_a_cache_is_filled_once() -> None:
     def fill(obj: Sized) -> None:
         obj.length = obj.length or 3
 
     obj = Sized(fill)
     f = jitml.jit(lambda x: x + (length(obj) + obj.length))
-    with pytest.raises(jitml.UnsupportedError, match=r"obj\.length is changed by"):
-        f(XS[0])
-    np.testing.assert_array_equal(f(XS[0]), XS[0] + 6)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(XS[0]), XS[0] + 6)
 
 
+@pytest.mark.loose
 @pytest.mark.filterwarnings("error")
 def test_what_has_changed_before_an_exception_does_not_change_twice() -> None:
     obj = Sized(lambda obj: obj.found.append(1))
@@ -184,8 +258,10 @@ def test_what_has_changed_before_an_exception_does_not_change_twice() -> None:
         length(obj)
         raise ValueError(len(obj.found))
 
-    with pytest.raises(jitml.UnsupportedError, match=r"obj\.found is changed by"):
-        jitml.jit(f)(XS[0])
+    compiled = jitml.jit(f)
+    for n in range(3):
+        with pytest.raises(ValueError, match=str(n + 1)):
+            compiled(XS[0])
 
 
 def outcome(make: Callable[[], Any], shape: Callable[..., Any]) -> str:

@@ -16,6 +16,8 @@ import pytest
 
 import jitml
 from jitml.errors import UnsupportedError
+from jitml.trace.hooks.profiling import Entered
+from jitml.trace.record.recording import Trace, activate
 
 STATE = SimpleNamespace(v=1)
 
@@ -233,3 +235,109 @@ def test_the_body_of_a_class_is_refused() -> None:
     through = Through(in_a_class)
     with pytest.raises(UnsupportedError, match="is called by code that is not converted"):
         jitml.jit(lambda x: x * operator.itemgetter(3)(through))(np.ones(2))
+
+
+COUNT = SimpleNamespace(n=0)
+
+
+class Counted(enum.Enum):
+    A = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> Counted:
+        COUNT.n += 1
+        return cls.A
+
+
+class Counting(type):
+    def __call__(cls, *args: Any) -> Any:
+        COUNT.n += 1
+        return super().__call__(*args)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        COUNT.n += 1
+        return True
+
+
+class Instance(metaclass=Counting):
+    pass
+
+
+class Swallowing:
+    """A library that hides what goes wrong."""
+
+    def __enter__(self) -> int:
+        COUNT.n += 1
+        return 1
+
+    def __exit__(self, *error: object) -> bool:
+        COUNT.n += 1
+        return True
+
+
+def counted(v: Any) -> Any:
+    COUNT.n += 1
+    return v * 2
+
+
+def in_a_manager(x: Any) -> Any:
+    with Swallowing():
+        x = x + 1
+    return x
+
+
+ONCE: dict[str, Callable[..., Any]] = {
+    "missing in an enum": lambda x: x * Counted(99).value,
+    "call of a metaclass": lambda x: x if Instance() is None else x * 2,
+    "isinstance": lambda x: x * (2 if isinstance(3, Instance) else 5),
+    "vectorize": lambda x: np.vectorize(counted)(x) + 1,
+    "key of sorted": lambda x: x * sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: counted(a) - counted(b)))[0],
+    "a manager": in_a_manager,
+    "methodcaller": lambda x: x * operator.methodcaller("get", 3)(SimpleNamespace(get=counted)),
+}
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("name", ONCE)
+def test_what_a_function_out_of_sight_changes_is_changed_once(name: str) -> None:
+    function, found = ONCE[name], []
+    for f in (jitml.jit(function), function):
+        COUNT.n = 0
+        found.append([(f(np.arange(3.0)).tolist(), COUNT.n) for _ in range(3)])
+    assert found[0] == found[1]
+
+
+def test_what_is_refused_out_of_sight_has_not_begun() -> None:
+    COUNT.n = 0
+    with pytest.raises(UnsupportedError, match=r"Counted\._missing_ is called by code that is not converted"):
+        jitml.jit(ONCE["missing in an enum"])(np.ones(2))
+    assert COUNT.n == 0
+    assert sys.getprofile() is None
+
+
+def test_a_finalizer_is_not_prevented() -> None:
+    ended: list[int] = []
+
+    class Ending:
+        def __del__(self) -> None:
+            ended.append(1)
+
+    held = [Ending()]
+    with activate(Trace()):
+        Entered({}).run(held.clear)
+    assert ended == [1]
+
+
+def test_a_function_that_is_refused_does_not_begin_though_a_library_hides_exceptions() -> None:
+    begun: list[int] = []
+
+    class Hiding(dict[str, int]):
+        def __getattr__(self, name: str) -> Any:
+            begun.append(1)
+            raise AttributeError(name)
+
+    with activate(Trace()):
+        entered = Entered({})
+        assert entered.run(hasattr, Hiding(), "name") is None
+    assert begun == []
+    assert [code.co_name for code in entered.codes] == ["__getattr__"]

@@ -6,9 +6,9 @@ What the function's own code does to the outside is recorded, on copies and besi
 a global that is another one after the trace has been changed by what the conversion does not see: a special method that Python
 calls, a callback of a library's, a constructor. That would happen once, and not at later calls: it is refused.
 
-Stand-ins of the trace are taken out again. Nothing else is put back: what another thread, a signal's handler or a finalizer does
-to the same things meanwhile looks no different, and must not be lost. Nor is anything iterated over in Python that another thread
-may change: one call of C's copies it.
+All is put back as it was, from where Python goes on. What another thread does to the same things meanwhile looks no different,
+and must not be lost: while one is in the user's code, only stand-ins of the trace are taken out. Nor is anything iterated over
+in Python that another thread may change: one call of C's copies it.
 
 Reached is what is named: of objects, classes and modules those attributes that some reachable code of the user's mentions.
 """
@@ -36,6 +36,7 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import home_of, is_users, is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
+from jitml.trace.record.threads import others_run
 from jitml.trace.record.user_code import Instruction, frame_of, instructions
 from jitml.trace.rewrite.code_names import names_and_texts
 from jitml.trace.rewrite.protocol import Restart
@@ -108,6 +109,16 @@ class Snapshot:
             slots = {key: member for key, member in slots_of(kind).items() if key in self.names}
             references = Attributes(owner, attributes, tuple(names), tuple(slots.values()))
             self._keep(name, references, (*names, *slots))
+
+    def look(self) -> list[tuple[Any, ...]]:
+        """What is in each part now."""
+        return [part.references.look() for part in self._parts]
+
+    def put_back(self, now: Sequence[tuple[Any, ...]] = ()) -> None:
+        """Have all as it was, or as `look` has seen it."""
+        for part, held in zip(self._parts, now or [part.before for part in self._parts]):
+            if differ(held, part.references.look()):
+                part.references.put(held)
 
     def take_back(self) -> None:
         """Leave no stand-ins of a trace behind: first those that are there themselves, then what is new and holds others."""
@@ -190,6 +201,12 @@ def unchanged(snapshot: Snapshot) -> Iterator[None]:
         raise ChangedOutside(part)
 
 
+_REMEDY = (
+    "What Python or a library calls by itself (special methods, callbacks, constructors) must change nothing outside: let the "
+    "function do it, or what calls it."
+)
+
+
 class ChangedOutside(UnsupportedError):
     """Something outside has changed, by code that is not converted."""
 
@@ -198,14 +215,42 @@ class ChangedOutside(UnsupportedError):
     def __init__(self, part: SnapshotPart) -> None:
         super().__init__(
             f"{part.change()} is changed by code that runs only once, while the function is traced, and not at every call",
-            remedy="What has changed stays so. If it was another thread, or a cache that is filled now, call again. What Python "
-            "or a library calls by itself (special methods, callbacks, constructors) must change nothing outside: let the "
-            "function do it, or what calls it.",
+            remedy=f"What has changed stays so. If it was another thread, or a cache that is filled now, call again. {_REMEDY}",
         )
         self.part = part
 
+    def undone(self) -> None:
+        """What has changed is as it was."""
+        self.leaves_changes, self.remedy = False, _REMEDY
 
-def find_line(error: ChangedOutside, attempt: Callable[[], object]) -> None:
+
+def undo(error: ChangedOutside, before: Snapshot, attempt: Callable[[], object]) -> None:
+    """Have all as it was before something had changed, and say which line changes it, if tracing again does so again.
+
+    Raises:
+        ChangedOutside: it does, or another thread may have done it; then it stays. Otherwise it was somebody else, once.
+    """
+    is_alone, again = not others_run(soon=True), None
+    try:
+        before.take_back()
+        changed = before.look()
+        if is_alone:
+            before.put_back()
+        _find_line(error, attempt)
+        again = before.changed()
+    finally:  # which an exception from outside may end
+        before.take_back()
+    if not is_alone:
+        raise error
+    if again is None:
+        before.put_back(changed)
+        return
+    before.put_back()
+    error.undone()
+    raise error
+
+
+def _find_line(error: ChangedOutside, attempt: Callable[[], object]) -> None:
     """Say which is the first of the user's lines that changes it, found by running all over again, slowly."""
     part = error.part
     found: list[tuple[Source, tuple[Instruction, ...]]] = []
@@ -252,4 +297,4 @@ def _parts(x: Any) -> tuple[Any, ...]:
     return (*(getattr(x, name, None) for name in _PARTS.get(type(x), ())), namespace_of(x).get("__wrapped__"))
 
 
-__all__ = ["ChangedOutside", "Snapshot", "find_line"]
+__all__ = ["ChangedOutside", "Snapshot", "unchanged", "undo"]

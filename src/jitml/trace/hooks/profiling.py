@@ -1,14 +1,16 @@
 """User code that runs out of sight: Python tells of every function that code which is not converted calls meanwhile.
 
 `sorted(xs, key=model.cost)`, a metaclass's `__call__`, `Enum._missing_`: nobody can list all the ways in which a library gets
-to call the user's functions. So Python is asked (`sys.setprofile`) while such code runs. A function that was entered and may read
-what is outside, or does what should happen at every call, is refused.
+to call the user's functions. So Python is asked (`sys.setprofile`) while such code runs. A function that may read or change
+what is outside is refused before it begins: what it does would be done again, by Python.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import sys
+import weakref
 from _lsprof import Profiler
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
@@ -16,7 +18,7 @@ from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from jitml.errors import Cause
-from jitml.interrupts import preserve
+from jitml.interrupts import codes_of_handlers, preserve
 from jitml.trace.environment.unseen_reads import globals_in
 from jitml.trace.hooks.context_managers import Manager, managed
 from jitml.trace.hooks.impure import Impure, is_one_of
@@ -51,6 +53,10 @@ def _require_profiler(profile: Any) -> Profiler:
 preserve(sys.getprofile, _set_profile)
 
 
+class _Reached(BaseException):
+    """A function that is refused would begin now: whoever calls it ends, whatever exceptions that handles."""
+
+
 class Entered:
     """What is entered while a function runs: code of the user's, and functions written in C that it calls.
 
@@ -70,6 +76,8 @@ class Entered:
         sys.setprofile(self._tell)
         try:
             return function(*args, **kwargs)
+        except _Reached:  # `codes` say of which function
+            return None
         finally:
             _set_profile(before)
 
@@ -83,7 +91,11 @@ class Entered:
             owner = id(getattr(called, "__self__", None))
             self.calls[called.__qualname__, owner if owner in self.places else 0] = called
         elif code.co_name not in _PARTS:
-            self.codes[code] = self.codes.get(code, False) or any(id(x) in self.places for x in frame.f_locals.values())
+            is_given = self.codes.get(code, False) or any(id(x) in self.places for x in frame.f_locals.values())
+            self.codes[code] = is_given
+            if reads_outside(code, is_given) and not _is_called_at_any_time(frame):
+                self.calls |= {(x.__name__, 0): x for x in _ONCE if x.__name__ in globals_in(code)}
+                raise _Reached
 
 
 class Sighted(Impure):
@@ -129,14 +141,31 @@ class Sighted(Impure):
                 self._refuse_once(function)
             self.check_effects(function, getattr(function, "__self__", None))
         for code, is_given in entered.codes.items():
-            is_special = code.co_name[:2] == "__" == code.co_name[-2:]  # nobody gives it defaults
-            reads = globals_in(code) if is_special and not is_given else names_in_code(code)
-            if reads or code.co_freevars:
+            if reads_outside(code, is_given):
                 unsupported(
                     f"{code.co_qualname} is called by code that is not converted, and what it reads may change",
                     "Call it from the jitted function itself, or outside of it.",
                     Cause.OBJECT,
                 )
+
+
+def reads_outside(code: CodeType, is_given: bool) -> bool:
+    """Whether a function may read or change what is outside, of which it has been given something or not."""
+    is_special = code.co_name[:2] == "__" == code.co_name[-2:]  # nobody gives it defaults
+    reads = globals_in(code) if is_special and not is_given else names_in_code(code)
+    return bool(reads or code.co_freevars)
+
+
+def _is_called_at_any_time(frame: FrameType) -> bool:
+    """Whether this runs in a finalizer, or in what Python calls for a signal, which must not be lost."""
+    codes = [*codes_of_handlers(), *(getattr(x, "__code__", x) for x in gc.callbacks), weakref.finalize.__call__.__code__]
+    step: FrameType | None = frame
+    while step is not None and step.f_code is not Entered.run.__code__:
+        is_callback = any(type(x) is weakref.ref and x() is None for x in step.f_locals.values())
+        if is_callback or step.f_code.co_name == "__del__" or step.f_code in codes:
+            return True
+        step = step.f_back
+    return False
 
 
 def may_run_users_code(x: Any) -> bool:

@@ -23,11 +23,15 @@ def _first(frame: FrameType) -> FrameType:
     return frame
 
 
-def others_run() -> bool:
-    """Whether another thread may be in the middle of the user's code, and share what this one has."""
+def others_run(*, soon: bool = False) -> bool:
+    """Whether another thread may be in the middle of the user's code, and share what this one has.
+
+    Args:
+        soon: so is one that waits, but not for ever.
+    """
     frames = sys._current_frames()
     mine = sys._getframe()
-    return any(_is_in_users_code(frame) for frame in frames.values() if not _is_below(frame, mine))
+    return any(_is_in_users_code(frame, soon) for frame in frames.values() if not _is_below(frame, mine))
 
 
 def _is_below(frame: FrameType, other: FrameType) -> bool:
@@ -37,9 +41,9 @@ def _is_below(frame: FrameType, other: FrameType) -> bool:
     return step is frame
 
 
-def _is_in_users_code(frame: FrameType) -> bool:
+def _is_in_users_code(frame: FrameType, soon: bool) -> bool:
     """A thread that waits for another one is in nobody's."""
-    if frame.f_code.co_filename == _WAITS:
+    if frame.f_code.co_filename == _WAITS and not (soon and frame.f_locals.get("timeout") not in (None, -1)):
         return False
     step: FrameType | None = frame
     while step is not None:
