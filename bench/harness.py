@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("JITML_TRIAL", "0")  # all is compiled, and stays: read when jitml is first asked for something
+
 import argparse
 import datetime
 import importlib.metadata
 import json
 import math
-import os
 import platform
 import statistics
 import sys

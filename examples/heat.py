@@ -24,7 +24,7 @@ def plate(n):
 
 
 def main(n=1000, steps=50):
-    fast = jitml.jit(advance)
+    fast = jitml.jit(advance, strict=True)  # compiled at the first call
     results = {}
     for name, step in (("NumPy", advance), ("jitml", fast)):
         u, diffusivity = plate(n)

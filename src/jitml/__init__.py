@@ -9,9 +9,11 @@
 """
 
 from importlib import import_module
+from os import environ
 from typing import TYPE_CHECKING, Any
 
-from jitml import config as config  # reads the environment, and says what is wrong there
+if any(name.startswith("JITML_") for name in environ):
+    from jitml import config as config  # reads them, and says what is wrong there
 
 if TYPE_CHECKING:
     from jitml import numpy
@@ -126,6 +128,7 @@ _PARTS = (
     "api",
     "control",
     "device",
+    "config",
     "dispatch",
     "forks",
     "interrupts",
@@ -143,8 +146,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"jitml.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'jitml' has no attribute {name!r}")
-    if _HOMES[name] != "jitml.errors":
-        import_module("jitml.api")  # where the layers are joined
+    if _HOMES[name] not in ("jitml.api", "jitml.errors"):
+        import_module("jitml.joined").join()
     globals()[name] = value = getattr(import_module(_HOMES[name]), name)
     return value
 

@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
+from functools import partial
+from operator import is_not
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jitml.config import CONFIG
-from jitml.device.on_host import on_host
-from jitml.device.operations import compile_by
-from jitml.dispatch.on_device import compile_programs_by, on_device
-from jitml.errors import (
-    JitmlError,
-    Source,
-    TraceError,
-    UnsupportedError,
-)
-from jitml.interrupts import uninterrupted
+from jitml.functions import require_function
 from jitml.jitted import Jit
-from jitml.options import (
-    Options,
-    device_choice,
-    dynamic_choice,
-    fastmath_flags,
-    host_calls_allowed,
-    name_of,
-    resumed,
-    several,
-    strictness,
-    thread_count,
-)
-from jitml.trace.environment.transformed import Transformed
-from jitml.trace.hooks.convert import require_function
-from jitml.trace.trace import Traced
-from jitml.verification.verification import cadence
 
 if TYPE_CHECKING:
     from jitml.kernels.schedule import Schedule
+    from jitml.options import Options
+
+_USUAL = (None, (), (), None, False, None, True, "allow", None, None, None)  # options
 
 
 def jit(
@@ -93,23 +73,43 @@ def jit(
     >>> scale(np.arange(3.0))
     array([0., 2., 4.])
     """
+    given = (device, static_argnums, static_argnames, dynamic, fastmath, threads, cache, host_calls, verify, schedules, strict)
+    is_usual = not any(map(is_not, given, _USUAL)) and "jitml.config" not in sys.modules  # which the environment brings
+    options = None if is_usual else _chosen(*given)
+    return partial(_wrap, options=options) if function is None else _wrap(function, options)
+
+
+def _chosen(
+    device: str | None,
+    static_argnums: int | Iterable[int],
+    static_argnames: str | Iterable[str],
+    dynamic: bool | None,
+    fastmath: bool | Iterable[str],
+    threads: int | None,
+    cache: bool,
+    host_calls: str,
+    verify: str | int | None,
+    schedules: Mapping[str, str] | None,
+    strict: bool | None,
+) -> Options:
+    from jitml import options as of  # most programs ask for the usual ones
+    from jitml.config import CONFIG, cadence
+    from jitml.errors import UnsupportedError
+
     if cache is not True:
         raise UnsupportedError(f"jit(cache={cache!r}) is not supported yet", remedy="Leave cache out.")
-    options = Options(
-        several("static_argnums", static_argnums, int, "a position, or several"),
-        several("static_argnames", static_argnames, str, "a name, or several"),
-        fastmath_flags(fastmath),
-        thread_count(threads),
-        host_calls_allowed(host_calls),
-        dynamic_choice(dynamic),
+    return of.Options(
+        of.several("static_argnums", static_argnums, int, "a position, or several"),
+        of.several("static_argnames", static_argnames, str, "a name, or several"),
+        of.fastmath_flags(fastmath),
+        of.thread_count(threads),
+        of.host_calls_allowed(host_calls),
+        of.dynamic_choice(dynamic),
         cadence(CONFIG.verify if verify is None else verify),
         () if schedules is None else _parsed(schedules),
-        device_choice(device),
-        strictness(strict) or not host_calls_allowed(host_calls),
+        _device_choice(device),
+        of.strictness(strict) or not of.host_calls_allowed(host_calls),
     )
-    if function is None:
-        return lambda f: _wrap(f, options)
-    return _wrap(function, options)
 
 
 def _parsed(schedules: Mapping[str, str]) -> tuple[tuple[str, Schedule], ...]:
@@ -118,18 +118,37 @@ def _parsed(schedules: Mapping[str, str]) -> tuple[tuple[str, Schedule], ...]:
     return parse_schedules(schedules)
 
 
-def _wrap(function: Callable[..., Any], options: Options) -> Jit:
-    require_function("jit", function)
-    if isinstance(function, type):
-        raise TypeError(f"jit compiles functions, not the class {function.__qualname__}: decorate its methods, each for itself")
-    if options.strict and (what := resumed(function)):
+def _device_choice(device: str | None) -> str | None:
+    if device is not None:
+        from jitml.device.registry import CPU, require_known  # few need it
+
+        if device != CPU:
+            require_known(device)
+    return device
+
+
+def _wrap(function: Callable[..., Any], options: Options | None) -> Jit:
+    if type(function) is not FunctionType:
+        require_function("jit", function)
+        if isinstance(function, type):
+            what = f"not the class {function.__qualname__}: decorate its methods, each for itself"
+            raise TypeError(f"jit compiles functions, {what}")
+    if options is not None and options.strict:
+        _require_whole(function)
+    return Jit(function, options)
+
+
+def _require_whole(function: Callable[..., Any]) -> None:
+    from jitml import options as of
+    from jitml.errors import Source, UnsupportedError
+
+    if what := of.resumed(function):
         code = inspect.unwrap(function).__code__
         raise UnsupportedError(
-            f"{name_of(function)} is {what}, which cannot be compiled as a whole",
+            f"{of.name_of(function)} is {what}, which cannot be compiled as a whole",
             source=Source(code.co_filename, code.co_firstlineno, code.co_name),
             remedy="Compile the numeric part as a plain function and call it from there.",
         )
-    return Jit(function, options)
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
@@ -146,6 +165,10 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
     >>> print(explain(lambda x: np.exp(x) + 1, np.ones(1000)).splitlines()[2])
       4 nodes traced, 3 after the passes
     """
+    from jitml.config import CONFIG  # all that compiling takes
+    from jitml.errors import JitmlError, TraceError, UnsupportedError
+    from jitml.trace.environment.transformed import Transformed
+
     jitted = function if isinstance(function, Jit) else jit(function)
     try:
         text: str = jitted.explain(*args, **kwargs)
@@ -156,22 +179,5 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
         return f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds.\n{error}"
     return text
 
-
-def _compile_transform(traced: Traced) -> Callable[..., Any]:
-    """What runs the program of a transform outside `jit` on the device of its arrays."""
-
-    def compile_graph() -> Callable[..., Any]:
-        from jitml import pipeline  # as in Jit._compile
-
-        assert traced.device is not None
-        backend = pipeline.backend_named(traced.device.backend)
-        executable = pipeline.compile_graph(traced.graph, backend, aliases=traced.aliases, strides=traced.strides)
-        return on_device(traced, traced.device, executable)
-
-    return uninterrupted(compile_graph)
-
-
-compile_programs_by(_compile_transform)
-compile_by(jit, on_host, lambda: import_module("jitml.numpy"))
 
 __all__ = ["Jit", "explain", "jit"]

@@ -26,9 +26,9 @@ JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a
                     a sixteenth of the memory that this process may have, at most 1 GiB.
 JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is stopped,
                     and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
-JITML_TRIAL         `0`: what can be compiled is, at once, and stays, however fast it is; else what may be for nothing runs as
-                    Python at first, and what has been compiled is timed against plain Python, and the slower one is
-                    dropped (docs/sections.md). For tests and benchmarks.
+JITML_TRIAL         `0`: what can be compiled is, at its first call, and stays, however fast it is; else functions run as Python
+                    until a compilation is paid for, and what has been compiled is timed against plain Python, and the
+                    slower one is dropped (docs/sections.md). For tests and benchmarks.
 JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), `cuda` (an NVIDIA GPU: arrays are copied
                     there and back at each call), or `interpreter` (Python and NumPy: slow; it tells what is wrong before
                     machine code is made). The last two hear of no floating-point errors.
@@ -55,6 +55,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+FIRST, NEVER = 0, -1  # cadences of checked answers
 _MOST = (1 << 63) - 1  # what an int64 holds
 
 NAMES = tuple(
@@ -200,15 +201,18 @@ def _threads(text: str) -> int | None:
     return at_most_threads(int(text), f"JITML_NUM_THREADS={text}")
 
 
-def at_most_threads(count: int, asked: str) -> int:
+def at_most_threads(count: int, asked: str, frames: int = 4) -> int:
     """So many threads as a machine may have a use for: each has a stack, and the system has an end of them.
+
+    Args:
+        frames: from here to the line that is warned of.
 
     >>> at_most_threads(4, "threads=4")
     4
     """
     most = max(256, 4 * (os.cpu_count() or 1))
     if count > most:
-        warn(f"{asked} is more than this machine has a use for; {most} threads are used at the most", stacklevel=4)
+        warn(f"{asked} is more than this machine has a use for; {most} threads are used at the most", stacklevel=frames)
     return min(count, most)
 
 
@@ -227,6 +231,23 @@ def _verify(text: str) -> str | int:
         f"JITML_VERIFY={text!r} is neither first, always, never nor a number of calls",
         remedy="Set it to one of them, or unset it.",
     )
+
+
+def cadence(option: str | int) -> int:
+    """Each how many calls an answer is checked; 0 for the first one alone, -1 for none.
+
+    Raises:
+        ValueError: no such choice.
+
+    >>> cadence("always"), cadence(10)
+    (1, 10)
+    """
+    named = {"first": FIRST, "always": 1, "never": NEVER}
+    if isinstance(option, str) and option in named:
+        return named[option]
+    if isinstance(option, int) and not isinstance(option, bool) and option > 0:
+        return option
+    raise ValueError(f"verify={option!r} is neither 'first', 'always', 'never' nor a number of calls")
 
 
 def _count(name: str, of: str, environment: Mapping[str, str], usual: int, least: int = 1) -> int:

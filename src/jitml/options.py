@@ -6,15 +6,14 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jitml.config import CONFIG, at_most_threads
-from jitml.device.registry import CPU, require_known
+from jitml.config import CONFIG, at_most_threads, cadence
 from jitml.records import dataclass, field
-from jitml.verification.verification import cadence
 
 if TYPE_CHECKING:
     from jitml.kernels.schedule import Schedule
 
 T = TypeVar("T")
+CPU = "cpu"
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 
 
@@ -32,6 +31,16 @@ class Options:
     schedules: tuple[tuple[str, Schedule], ...] = ()
     device: str | None = None
     strict: bool = field(default_factory=lambda: CONFIG.strict)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody asks for what only compiled code has."""
+        return bool(self.strict or self.schedules or self.verify > 0 or self.device not in (None, CPU))
+
+    @property
+    def is_rented(self) -> bool:
+        """Whether plain Python answers until a compilation is paid for, and nothing is to be said of the arguments before."""
+        return CONFIG.trial and not (self.is_asked or self.static_argnums or self.static_argnames)
 
 
 def static_names(function: Callable[..., Any], options: Options) -> tuple[frozenset[int], frozenset[str]] | None:
@@ -68,19 +77,13 @@ def fastmath_flags(flags: bool | Iterable[str]) -> frozenset[str]:
 def thread_count(threads: int | None) -> int | None:
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"threads={threads!r} is not a number of threads")
-    return threads if threads is None else at_most_threads(threads, f"threads={threads}")
+    return threads if threads is None else at_most_threads(threads, f"threads={threads}", frames=5)
 
 
 def dynamic_choice(choice: bool | None) -> bool | None:
     if choice not in (None, True, False):
         raise ValueError(f"dynamic={choice!r} is neither True, False nor None")
     return choice
-
-
-def device_choice(device: str | None) -> str | None:
-    if device not in (None, CPU):
-        require_known(device)
-    return device
 
 
 def strictness(choice: bool | None) -> bool:

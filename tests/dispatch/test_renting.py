@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.renting import FEW, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
+from jitml.dispatch.renting import FEW, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
 from jitml.sections.drivers import is_driver
 from jitml.trace.speculation.price import ProgramSize
 from sections.forced_breaks import trials
@@ -39,11 +39,18 @@ def test_a_purse_is_a_share_of_the_time_that_has_passed() -> None:
     assert not purse.affords(0.1)
 
 
-def test_a_purse_is_empty_when_much_more_has_been_spent() -> None:
-    purse = Purse(Clock())
-    assert not purse.is_empty
-    purse.spent = 1.5
-    assert purse.is_empty
+def test_a_purse_is_rich_when_a_long_compilation_would_be_a_small_share() -> None:
+    clock = Clock()
+    purse = Purse(clock)
+    clock.now = (STARTUP + MOST) / SHARE - 1e-6
+    assert not purse.is_rich
+    clock.now += 1e-3
+    assert purse.is_rich
+    purse.brought(0.2)
+    assert purse.startup == pytest.approx(STARTUP - 0.2)
+    assert purse.is_rich
+    purse.spent += 1.0
+    assert not purse.is_rich
 
 
 @pytest.mark.usefixtures("full_purse")
@@ -53,7 +60,7 @@ def test_rent_is_due_when_as_much_has_been_paid_as_a_compilation_takes() -> None
     rent.paid(USUAL)
     assert rent.is_due()
     assert not rent.is_due(2.0)
-    rent.bought(0.3, is_guess=False, is_made=True)
+    rent.bought(0.3, is_made=True)
     rent.paid(0.2)
     assert not rent.is_due()
     rent.paid(0.2)
@@ -69,14 +76,15 @@ def test_what_is_small_is_known_after_a_few_turns() -> None:
     assert rent.is_small
 
 
-def test_guesses_alone_are_paid_for_out_of_the_purse() -> None:
-    before = PURSE.spent
-    Rent().bought(1.0, is_guess=False, is_made=True)
-    assert PURSE.spent == before
-    assert PURSE.startup == 0.0
-    Rent().bought(1.0, is_guess=True, is_made=False)
+@pytest.mark.usefixtures("full_purse")
+def test_all_compilations_are_paid_for_out_of_the_purse() -> None:
+    before, PURSE.startup = PURSE.spent, STARTUP
+    Rent().bought(1.0, is_made=False)
     assert PURSE.spent == before + 1.0
-    PURSE.spent = before
+    assert PURSE.startup == STARTUP
+    Rent().bought(1.0, is_made=True)
+    assert PURSE.spent == before + 2.0
+    assert PURSE.startup == 0.0
 
 
 def test_compilations_inside_a_turn_are_not_its_own_time() -> None:
@@ -125,8 +133,8 @@ def test_calls_that_no_variant_is_for_are_left_alone() -> None:
     jitted = jitml.jit(total)
     x = np.ones(3)
     np.testing.assert_array_equal(jitted(x, x), x + x)
-    slowly = jitted._call_slowly
-    jitted._call_slowly = lambda *call: asked.append(call) or slowly(*call)  # type: ignore[method-assign,func-returns-value]
+    slowly = jitted.engine._call_slowly
+    jitted.engine._call_slowly = lambda *call: asked.append(call) or slowly(*call)  # type: ignore[method-assign,func-returns-value]
     for _ in range(100):
         assert jitted(1, 2) == 3
     assert len(asked) == 8
@@ -151,10 +159,10 @@ def test_a_few_misses_among_many_hits_leave_compiled_code_in_use(is_nested: bool
     for _ in range(20):
         assert jitted(*miss) == total([1], 2.0)
         assert jitted(*hit) == total([1.0], 2.0)
-        assert jitted._alone is None
+        assert jitted.alone is None
     for _ in range(8):
         jitted(*miss)
-    assert jitted._alone is not None
+    assert jitted.alone is not None
 
 
 @pytest.mark.loose
@@ -257,7 +265,7 @@ def test_what_has_static_arguments_is_rented(is_named: bool) -> None:
 
 
 @pytest.mark.loose
-def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_compiled() -> None:
+def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     def total(names: Sequence[str]) -> float:
         found = 0.0
         for name in names:
@@ -267,19 +275,20 @@ def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_com
     many, few = ["a"] * 100_000, ("b", "cd")
     with trials():
         jitted = jitml.jit(total)
-        PURSE.spent = 1e6
+        monkeypatch.setattr(PURSE, "_clock", lambda: 0.0)
+        PURSE.spent += PURSE.left - USUAL / 2  # frames are written for it
         for names in (many, tuple(many)):
             jitted(names)
-            jitted._go_on()
+            jitted.go_on()
         assert len([*jitted.splits]) == 2
         PURSE.spent, jitted._rent.spent = -1e6, 2 * USUAL
         jitted(["a"])
         assert len(jitted.variants) == 1
-        jitted._go_on()
+        jitted.go_on()
         jitted(few)
         jitted._rent.spent = 0.0
         assert jitted(few) == 3.0
-        assert jitted._alone is None
+        assert jitted.alone is None
         assert jitted(["a"]) == 1.0
 
 
@@ -311,7 +320,7 @@ def test_what_calls_compiled_functions_is_not_left_alone() -> None:
         for _ in range(3):
             assert jitted() == 1.0
         assert not split.is_plain
-        assert jitted._alone is None
+        assert jitted.alone is None
 
 
 @pytest.mark.loose

@@ -43,7 +43,7 @@ def in_sections(function: Callable[..., Any], breaks: Callable[[ast.stmt], bool]
         jitted.splits.clear()
         return jitted
     split = split_of(jitted)
-    jitted._is_special = True
+    jitted.engine._is_special = True
     for statement in statements_of(split):
         if breaks(statement):
             split.breaks[place(statement)] = Break(statement.lineno, ast.unparse(statement).partition("\n")[0], "forced", "", "")

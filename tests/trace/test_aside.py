@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jitml
+from sections.forced_breaks import trials
 
 X = np.arange(4.0)
 FOUND: list[Any] = []
@@ -63,13 +64,16 @@ def test_what_a_module_computes_that_is_imported(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
-def test_what_a_handler_computes() -> None:
+@pytest.mark.parametrize("is_jitted", [False, pytest.param(True, marks=pytest.mark.loose)])
+def test_what_a_handler_computes(is_jitted: bool) -> None:
     def handler(number: int, frame: FrameType | None) -> None:
         computed()
         if len(FOUND) < 20:
             signal.setitimer(signal.ITIMER_REAL, 0.005)
 
-    before = signal.signal(signal.SIGALRM, handler)
+    with trials():
+        rented = jitml.jit(handler)
+    before = signal.signal(signal.SIGALRM, rented if is_jitted else handler)
     signal.setitimer(signal.ITIMER_REAL, 0.005)
     try:
         np.testing.assert_allclose(jitml.jit(long, verify="never")(X), long(X))

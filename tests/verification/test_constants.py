@@ -40,14 +40,14 @@ def large() -> Any:
 
 def ask_instead(jitted: Any, function: Any) -> None:
     """Have another function called where the plain one is, to compare answers."""
-    make = jitted._specializer.make
+    make = jitted.engine._specializer.make
 
     def planted(*args: Any) -> Any:
         variant = make(*args)
         variant.enter.function = function
         return variant
 
-    jitted._specializer.make = planted
+    jitted.engine._specializer.make = planted
 
 
 def constants(*arrays: Any, function: Any = None, written: Any = ()) -> list[str]:

@@ -31,9 +31,11 @@ class Planted(Jit):
         super().__init__(function, jitml.jit(function, verify=verify).options)
         self.fault = fault
         self.answers = 0
+        self.compiled = self.engine._compile
+        self.engine._compile = self._planted  # type: ignore[method-assign]
 
-    def _compile(self, traced: Traced) -> Any:
-        execute = super()._compile(traced)
+    def _planted(self, traced: Traced) -> Any:
+        execute = self.compiled(traced)
 
         def wrong(*inputs: Any) -> Any:
             self.answers += 1
@@ -237,7 +239,7 @@ def test_an_interrupt_leaves_all_as_it_was() -> None:
         x += 1
 
     f = jitml.jit(add, verify="first")
-    specializer = f._specializer
+    specializer = f.engine._specializer
     variant_of = specializer.make
 
     def make(*args: Any) -> Any:

@@ -94,7 +94,7 @@ def train_digits(tick: Tick) -> tuple[TableRow, float]:
         AssertionError: the two loss curves differ by more than CURVE_TOLERANCE, relative.
     """
     x, y, held_x, held_y = digits.load()
-    fast = jit(digits.step)
+    fast = jit(digits.step, strict=True)
     params, averages = digits.init(), digits.moments(digits.init())
     first, _ = _timed(fast, params, averages, x[: digits.BATCH], y[: digits.BATCH], digits.RATE)
     numpy_time, (_, theirs) = _timed(digits.train, digits.step_by_hand, x, y, digits.EPOCHS, tick)
@@ -108,14 +108,14 @@ def train_digits(tick: Tick) -> tuple[TableRow, float]:
 def filter_photo(tick: Tick, path: Path) -> TableRow:
     """The photograph's drawing; both pictures go to `path`."""
     image = photo.load()
-    row, drawing = _compare("filter a photo", photo.sketch, jit(photo.sketch), (image,), 15, tick)
+    row, drawing = _compare("filter a photo", photo.sketch, jit(photo.sketch, strict=True), (image,), 15, tick)
     photo.save(image, drawing, path)
     return row
 
 
 def price_options(tick: Tick) -> TableRow:
     """A million options: prices and four Greeks each."""
-    fast = jit(options.prices_and_greeks)
+    fast = jit(options.prices_and_greeks, strict=True)
     row, _ = _compare("price options", options.prices_and_greeks_by_hand, fast, options.market(), 9, tick)
     return row
 

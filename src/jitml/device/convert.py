@@ -95,6 +95,11 @@ def is_foreign(x: Any) -> bool:
     return hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__") and x.__dlpack_device__()[0] not in _HOST_KINDS
 
 
+def is_on_device(x: Any) -> bool:
+    """Whether this is an array on a device, ours or another library's."""
+    return type(x) is Array or is_foreign(x)
+
+
 def ours(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments with the arrays of other libraries on a device as ours, without a copy."""
     taken = tuple(asarray(x) if is_foreign(x) else x for x in args)

@@ -89,6 +89,11 @@ def device_named(name: str) -> ArrayDevice:
         return _made[name]
 
 
+def is_used() -> bool:
+    """Whether any device has been asked for."""
+    return bool(_made)
+
+
 def require_known(name: object) -> None:
     """
     Raises:

@@ -1,50 +1,79 @@
 """Rent or buy: when is a program worth its compilation?  When plain Python has run, at its place, for as long as that takes.
 
-So whatever comes (other values in each call, say) costs at most twice what is best. What may be compiled for nothing at many
-places (sections, callees, further programs of one function) has one purse in addition, which is a share of the time that has
-passed: a process that ends soon compiles few of them.
+So whatever comes (other values in each call, say) costs at most twice what is best. All places (functions, their further
+programs, sections, callees) have one purse in addition, which is a share of the time that has passed: a process that ends soon
+compiles nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextvars import Token
-from time import perf_counter
+import os
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
+from time import perf_counter, process_time
+from typing import Any
+from weakref import ref
 
-from jitml.ir.execute.debug_nans import begin_python, end_python
+from jitml.functions import Switch
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
 STARTUP = 0.3  # seconds more for the first one, which brings the compiler
 SHARE = 0.1  # of the time that has passed, which may be spent on what may be for nothing
+FRAME = 0.02  # seconds that it takes to write the frame of a function in sections, about
 SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
 _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
-_BRIEF, _STRIDE = 5e-5, 15  # seconds of a call after which so many are not timed
+_TIMING = 3e-4  # a hundred times the seconds that it takes to time a call
+_STRIDE = 127  # calls at the most of which one is timed
 FEW = 50  # turns after which it is known to be small
 
 
 class Purse:
-    """Seconds that may be spent on compilations which are guesses.
+    """Seconds that may be spent on compilations, each of which may be for nothing.
 
     Args:
         clock: seconds that have passed.
+        startup: seconds more that the first one takes.
     """
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
-        self._clock, self._began = clock, clock()
+    def __init__(self, clock: Callable[[], float], startup: float = STARTUP) -> None:
+        self._clock = clock
         self.spent = 0.0  # on all of them, and on what could not be compiled
-        self.startup = STARTUP  # until there has been one
+        self.startup = startup  # until there has been one
 
     def affords(self, seconds: float) -> bool:
-        return self.spent + seconds + self.startup <= SHARE * (self._clock() - self._began)
+        return seconds <= self.left
 
     @property
-    def is_empty(self) -> bool:
-        return self.spent > MOST and not self.affords(0.0)
+    def left(self) -> float:
+        return SHARE * self._clock() - self.spent - self.startup
+
+    def brought(self, seconds: float) -> None:
+        """So long it has taken to import what is needed for the first one."""
+        self.spent += seconds
+        self.startup = max(0.0, self.startup - seconds)
+
+    @property
+    def is_rich(self) -> bool:
+        """Whether first calls may be compiled before anything has been paid for them."""
+        return self.affords(MOST)
 
 
-PURSE = Purse()
+def _startup() -> float:
+    """Python compiles our modules in each process where it may not keep what it has compiled."""
+    return STARTUP if __spec__ is not None and __spec__.cached and os.path.exists(__spec__.cached) else 4 * STARTUP
+
+
+_BEGAN = perf_counter() - min(process_time(), 1.0)  # as long ago the process has begun, or longer
+
+
+def _passed() -> float:
+    """What waits, for other processes too, is not the time that a compilation adds to."""
+    return min(perf_counter() - _BEGAN, process_time())
+
+
+PURSE = Purse(_passed, _startup())
 
 
 class Unpaid(Exception):
@@ -106,10 +135,9 @@ class Rent:
         """Whether what runs here is known to be too small to be worth anything."""
         return self.turns == FEW and self.spent < FEW * SMALL
 
-    def bought(self, seconds: float, *, is_guess: bool, is_made: bool) -> None:
+    def bought(self, seconds: float, *, is_made: bool) -> None:
         """So long it has taken to compile, or to find out that it cannot be compiled."""
-        if is_guess:
-            PURSE.spent += seconds
+        PURSE.spent += seconds
         if is_made:
             PURSE.startup = 0.0
         self.compiling += seconds
@@ -145,43 +173,73 @@ class Misses:
         return False
 
 
+class Rented(Switch):
+    """A function that is left alone at times: it runs as it was written, and what is not timed of it has no frame of ours."""
+
+    alone: LeftAlone | None = None
+
+    def leave_alone(
+        self,
+        paid: Callable[[float, int], bool],
+        *,
+        run: Callable[..., Any] | None = None,
+    ) -> None:
+        """Have the function as it was written answer, until enough has been paid.
+
+        Args:
+            paid: is told of the seconds that a call has taken, and how many it stands for; whether that is enough.
+            run: is called in its place where it is timed.
+        """
+        self.alone = LeftAlone(self, paid, run or self.function)
+        self.alone.begin()
+
+    def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+        """What is to answer a call that would be timed; None if that is well."""
+        raise NotImplementedError
+
+    def go_on(self) -> None:
+        """Enough has been paid."""
+        raise NotImplementedError
+
+
 class LeftAlone:
-    """What counts the calls of a function that runs as it was written; some of them are timed, more of long ones.
+    """Times some of the calls of a function that runs as it was written, more of long ones.
 
-    Who calls it asks, and does not call through this one: each frame between the calls of a function that recurs would bring it
-    nearer to Python's limit.
-
-    Args:
-        paid: is told of the seconds that a call has taken, and how many it stands for; whether that is enough.
-        ended: is called then.
-        is_alone: whether jitted functions that it calls run as Python where it is timed.
+    While one is timed, no other is: what recurs has all of Python's stack, and its time is counted once.
     """
 
-    __slots__ = ("_ended", "_is_alone", "_left", "_paid", "_stride")
+    def __init__(self, switch: Rented, paid: Callable[[float, int], bool], run: Callable[..., Any]) -> None:
+        self._switch = ref(switch)  # which holds this; who calls it holds both
+        self._function, self._paid, self._run = switch.function, paid, run
+        self._stride = 0  # calls that are not timed after one that is
 
-    def __init__(self, paid: Callable[[float, int], bool], ended: Callable[[], None], *, is_alone: bool = False) -> None:
-        self._paid, self._ended, self._is_alone = paid, ended, is_alone
-        self._stride = self._left = 0
+    def begin(self) -> None:
+        self._answer(repeat(self.timed))
 
-    def is_timed(self) -> bool:
-        """Whether the next call is: then `begin` and `end` are to be called."""
-        if self._left > 0:
-            self._left -= 1
-            return False
-        return True
+    def timed(self, *args: Any, **kwargs: Any) -> Any:
+        switch = self._switch()
+        assert switch is not None
+        if (instead := switch.instead(args, kwargs)) is not None:
+            return instead(*args, **kwargs)
+        self._answer(repeat(self._function))
+        before, began = PURSE.spent, perf_counter()
+        try:
+            return self._run(*args, **kwargs)
+        finally:
+            self._took(switch, perf_counter() - began - (PURSE.spent - before))
 
-    def begin(self) -> tuple[float, float, Token[bool] | None]:
-        return PURSE.spent, perf_counter(), begin_python() if self._is_alone else None
-
-    def end(self, begun: tuple[float, float, Token[bool] | None]) -> None:
-        before, began, token = begun
-        if token is not None:
-            end_python(token)
-        seconds = perf_counter() - began - (PURSE.spent - before)
+    def _took(self, switch: Rented, seconds: float) -> None:
         is_over = self._paid(seconds, self._stride + 1)
-        self._stride = self._left = _STRIDE if seconds < _BRIEF else 0
-        if is_over:
-            self._ended()
+        self._stride = min(int(_TIMING / max(seconds, 1e-7)), _STRIDE)
+        if switch.alone is self and is_over:
+            switch.go_on()
+        else:
+            self._answer(chain(repeat(self._function, self._stride), repeat(self.timed)))
+
+    def _answer(self, functions: Iterator[Callable[..., Any]]) -> None:
+        switch = self._switch()
+        if switch is not None and switch.alone is self:
+            switch.answer_in_turn(functions)
 
 
-__all__ = ["FEW", "PURSE", "USUAL", "LeftAlone", "Misses", "PlainTurn", "Purse", "Rent", "Unpaid"]
+__all__ = ["FEW", "FRAME", "MOST", "PURSE", "USUAL", "LeftAlone", "Misses", "PlainTurn", "Purse", "Rent", "Rented", "Unpaid"]

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
+from typing import Any
 
 from jitml.interrupts import codes_of_handlers
 from jitml.trace.trace import ATTEMPT
 
 
-def is_aside() -> bool:
-    """Whether such code has called this, by a frame between here and where the innermost function begins to be traced."""
+def is_aside(called: Any = None) -> bool:
+    """Whether such code has called this, by a frame between here and where the innermost function begins to be traced.
+
+    Args:
+        called: what has been called, which may be a handler itself.
+    """
     handlers = codes_of_handlers()
+    if getattr(called, "__code__", None) in handlers:
+        return True
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not ATTEMPT:
         if frame.f_code.co_name in ("<module>", "__del__") or frame.f_code in handlers:

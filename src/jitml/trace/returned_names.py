@@ -15,9 +15,9 @@ from typing import Any
 import optree
 
 from jitml.errors import JitmlError, UserFrame
+from jitml.functions import FunctionLike
 from jitml.trace.effects.write_back import Change, stack_of_change
 from jitml.trace.environment.arguments import Callee
-from jitml.trace.environment.transformed import FunctionLike
 from jitml.trace.record.recording import Trace
 from jitml.trace.record.user_code import base_name
 from jitml.trace.rewrite.escapes import within

@@ -15,7 +15,7 @@ from functools import partial
 from time import perf_counter, thread_time
 from typing import Any
 
-from jitml.config import CONFIG
+from jitml.config import CONFIG, FIRST, NEVER
 from jitml.dispatch.entry import MISS, Admission, bind, reaching
 from jitml.dispatch.specialize import Variant, call_of
 from jitml.dispatch.timing import Timed
@@ -40,24 +40,6 @@ _LONG = 0.1  # seconds of plain Python, that nobody shall wait for again
 _BRIEF = 0.05  # seconds of the compiled program, that it may run twice in its first call
 _LATER = 1.0  # seconds that further checks may take, each
 _MOST_TRIES = 3  # calls in which other threads run
-_FIRST, _NEVER = 0, -1
-
-
-def cadence(option: str | int) -> int:
-    """Each how many calls an answer is checked; 0 for the first one alone, -1 for none.
-
-    Raises:
-        ValueError: no such choice.
-
-    >>> cadence("always"), cadence(10)
-    (1, 10)
-    """
-    named = {"first": _FIRST, "always": 1, "never": _NEVER}
-    if isinstance(option, str) and option in named:
-        return named[option]
-    if isinstance(option, int) and not isinstance(option, bool) and option > 0:
-        return option
-    raise ValueError(f"verify={option!r} is neither 'first', 'always', 'never' nor a number of calls")
 
 
 @dataclass(eq=False)
@@ -69,7 +51,7 @@ class Verification:
         enter: the compiled one.
         admits: whether a call is for the variant.
         call_of: the arguments that flattened ones stand for.
-        every: see `cadence`.
+        every: see `jitml.config.cadence`.
         fast: whether arithmetic is not NumPy's own.
         settle: takes what `enter` is to be from now on, and what is to be said of the variant.
         took: takes what the compiled program and the plain function took, in seconds, for an answer that was right.
@@ -168,7 +150,7 @@ class Verification:
             self.settle(self.enter, f"not checked: {reason}")
             return self.enter(leaves)
         assert state is not None
-        seen = told_by(state, _named(self.function, args, kwargs)) if self.every == _FIRST else {}
+        seen = told_by(state, _named(self.function, args, kwargs)) if self.every == FIRST else {}
         looking = thread_time() - began
         result, raised = self._compiled(leaves)
         if self.is_timed and self.calls == 1 and result is not MISS and raised is None and self.seconds < _BRIEF:
@@ -269,8 +251,8 @@ class Verification:
         watching.is_slow = trial.seconds > _LONG
         if self.is_timed:
             watching.plain_seconds = trial.plain_seconds
-        is_done = self.every == _FIRST and watching.is_over
-        self.settle(self.enter if is_done else self, watching.verdict() if self.every == _FIRST else watching.answers.pop())
+        is_done = self.every == FIRST and watching.is_over
+        self.settle(self.enter if is_done else self, watching.verdict() if self.every == FIRST else watching.answers.pop())
 
     def _warn(self, difference: Difference) -> None:
         text = (
@@ -289,7 +271,7 @@ def have_checked(
         is_timed: whether it is to be used only if it is faster.
         key: the structure of its arguments.
     """
-    if every == _NEVER and not is_timed:
+    if every == NEVER and not is_timed:
         return
     admits = Admission(variant.traced)
     timed = Timed(variant, variant.enter, admits, lambda: 0.0 if check is None else check.spent) if is_timed else None
@@ -302,7 +284,7 @@ def have_checked(
         else:
             timed.settled(enter, is_last=enter is not check)
 
-    if every != _NEVER:
+    if every != NEVER:
         check = Verification(function, name, variant.enter, variant.traced, admits, partial(call_of, key), every, fast, settle)
         if timed is not None:
             check.took, check.is_timed = timed.took, True

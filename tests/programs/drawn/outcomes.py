@@ -96,6 +96,10 @@ class Layered(Jit):
 
     layer = "graph"
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.engine._compile = self._compile  # type: ignore[method-assign]
+
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         if self.layer == "program":
             interpreter = backend_named("interpreter")

@@ -22,13 +22,14 @@ from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.tape import current_tape
 from jitml.dispatch.eager import TransformTries, attempt, heeded, is_programs_own
 from jitml.errors import DTypeError, RowsDiffer, ShapeError
+from jitml.functions import require_function
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
 from jitml.ir.types import I64
 from jitml.trace.environment.transformed import Transformed
-from jitml.trace.hooks.convert import convert, require_function
+from jitml.trace.hooks.convert import convert
 from jitml.trace.record.pytree import NAMESPACE, flatten, holds_itself, unflatten
 from jitml.trace.record.recording import active_trace, current_trace, user_source
 from jitml.trace.result_trees import settled

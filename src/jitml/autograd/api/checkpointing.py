@@ -10,9 +10,10 @@ from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.core.levels import levels
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.custom import is_taped
+from jitml.functions import require_function
 from jitml.ir import ops
 from jitml.trace.environment.transformed import Transformed
-from jitml.trace.hooks.convert import convert, require_function
+from jitml.trace.hooks.convert import convert
 from jitml.trace.record.checkpoints import checkpointed
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace, current_trace

@@ -19,12 +19,12 @@ from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.custom import call_with_jvp, call_with_vjp, is_taped, not_given
 from jitml.autograd.tape.tape import current_tape
 from jitml.errors import DerivativeError
+from jitml.functions import FunctionLike, require_function
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.trace.environment.loads import load, observe, place_of
 from jitml.trace.environment.pickling import reduced
-from jitml.trace.environment.transformed import FunctionLike
-from jitml.trace.hooks.convert import convert, require_function
+from jitml.trace.hooks.convert import convert
 from jitml.trace.record.recording import active_trace, current_trace, user_source
 
 Function = Callable[..., Any]

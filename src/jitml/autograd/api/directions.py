@@ -15,11 +15,11 @@ from jitml.autograd.core.transpose import zeros
 from jitml.autograd.reverse.linearize import Linearized, LinearSplit, split
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.tape.transforms import Recorded, recorded
+from jitml.functions import require_function
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
 from jitml.records import dataclass, replace
 from jitml.trace.environment.arguments import Unchanging
-from jitml.trace.hooks.convert import require_function
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.values.boxing import wrap
 from jitml.trace.values.kinds import rebuilt

@@ -9,9 +9,9 @@ from typing import Any
 from jitml.autograd.api.running import ArgumentChoice, Function, forward, inline, run_or_tape
 from jitml.autograd.arguments.point import Domain, trace_point
 from jitml.autograd.tape.transforms import recorded
+from jitml.functions import require_function
 from jitml.ir import ops
 from jitml.trace.environment.transformed import Transformed
-from jitml.trace.hooks.convert import require_function
 from jitml.trace.record.pytree import unflatten
 
 

@@ -24,12 +24,12 @@ from jitml.autograd.reverse.linearize import LinearSplit, split, trimmed
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.tape.transforms import Recorded, Seen, recorded
 from jitml.errors import DerivativeError
+from jitml.functions import require_function
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.types import I64, Aval
 from jitml.trace.environment.transformed import Transformed
-from jitml.trace.hooks.convert import require_function
 from jitml.trace.record.pytree import unflatten
 from jitml.trace.record.recording import user_source
 from jitml.trace.values.boxing import fresh, scalar

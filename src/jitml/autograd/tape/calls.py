@@ -23,7 +23,7 @@ from jitml.autograd.tape.recording import record
 from jitml.autograd.tape.rewriting import HOOK, rewrite
 from jitml.autograd.tape.tape import current_tape
 from jitml.autograd.tape.values import Taped, has_taped, wrapped
-from jitml.trace.environment.transformed import FunctionLike
+from jitml.functions import FunctionLike
 from jitml.trace.record.libraries import is_library
 from jitml.trace.rewrite.source import Missing, find
 from jitml.trace.values.registry import FUNCTIONS, REGISTRY

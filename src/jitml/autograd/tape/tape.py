@@ -19,6 +19,7 @@ import numpy as np
 from jitml.autograd.tape.memory import MemoryPlace, MemoryWindow, Remembrance
 from jitml.autograd.tape.rules import LocalRule, NoRule
 from jitml.errors import DerivativeError, Source
+from jitml.functions import look_away, see_calls
 from jitml.interrupts import unset
 from jitml.records import dataclass, field
 from jitml.trace.record.recording import is_users
@@ -185,9 +186,12 @@ def taping() -> Iterator[Tape]:
     token = _current.set(tape)
     tape.depth += 1
     try:
+        see_calls(tape)
         yield tape
     finally:
         tape.depth -= 1
+        if not tape.depth:
+            look_away(tape)
         unset(_current, token)
 
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from jitml.functions import FunctionLike
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import CalledArguments, load
 from jitml.trace.environment.names import base_of, is_made_plainly
 from jitml.trace.environment.sourceless import given_numbers, is_formula, is_trusted, refuse_unread
-from jitml.trace.environment.transformed import FunctionLike
 from jitml.trace.environment.unseen_reads import outer_values
 from jitml.trace.hooks.calls import Hooks
 from jitml.trace.record.libraries import is_library
@@ -66,20 +66,6 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
             require_class(trace, kind)
         return MethodType(convert(own), function)
     return function
-
-
-def require_function(what: str, f: Any) -> None:
-    """A transform is given what can be called.
-
-    Raises:
-        TypeError: it is given something else, say the function's result.
-    """
-    if isinstance(f, (staticmethod, classmethod, property)):
-        kind = type(f).__name__
-        raise TypeError(f"{what} takes a function, not a {kind}: write @{kind} above @{what}, not below it")
-    if not callable(f):
-        given = repr(f) if isinstance(f, (bool, int, float, str, type(None))) else f"a {type(f).__qualname__}"
-        raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")
 
 
 def _convert_function(function: FunctionType) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ import numpy as np
 
 import jitml
 from jitml.errors import Cause, JitmlError, Source, TraceError, UnsupportedError
+from jitml.functions import look_away, see_calls
 from jitml.interrupts import pass_on, unset
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym, limits
@@ -293,6 +294,7 @@ def activate(trace: Trace) -> Iterator[Trace]:
     """Record into `trace` inside the block; at the end it is closed and a refusal that was swallowed comes back."""
     token = _current.set(trace)
     try:
+        see_calls(trace)
         with recording(trace.builder):
             yield trace
     except Exception as error:
@@ -302,6 +304,7 @@ def activate(trace: Trace) -> Iterator[Trace]:
         raise
     finally:
         trace.closed = True
+        look_away(trace)
         unset(_current, token)
     if trace.refusal is not None:
         raise trace.refusal

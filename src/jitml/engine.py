@@ -1,0 +1,498 @@
+"""The engine of a jitted function, where all layers meet: trace, compile, dispatch, sections.
+
+Importing this takes about a tenth of a second, and `jitted.py` is what decides when.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from time import perf_counter
+from types import FrameType, FunctionType
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+from weakref import ref
+
+from jitml.config import CONFIG
+from jitml.device.convert import is_foreign, is_on_device, ours
+from jitml.dispatch.entry import MISS
+from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
+from jitml.dispatch.renting import FRAME, PURSE, Misses, PlainTurn, Rent, Rented, Unpaid
+from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
+from jitml.dispatch.timing import resting
+from jitml.dispatch.variants import Tries, Variants
+from jitml.errors import (
+    Cause,
+    CompilerError,
+    FailedCheck,
+    LoweringError,
+    ManyPrograms,
+    NoDeviceError,
+    ScheduleError,
+    Source,
+    SourceNotFound,
+    StarvedError,
+    TraceError,
+    UncompiledWarning,
+    UnsupportedError,
+)
+from jitml.forks import lock
+from jitml.functions import unseen
+from jitml.headroom import require_compiler
+from jitml.interrupts import contained, uninterrupted
+from jitml.ir.execute.debug_nans import as_python, runs_as_python
+from jitml.jitted import Jit
+from jitml.joined import join
+from jitml.options import Options, is_resumed, name_of, static_names
+from jitml.process import collect_young
+from jitml.records import replace
+from jitml.sections.callees import HotCallees
+from jitml.sections.drivers import has_loop, is_driver
+from jitml.sections.kinds import Splits, is_inside
+from jitml.sections.report import described
+from jitml.sections.requirements import LIMITS, require_no_calls
+from jitml.sections.section import MOST_VARIANTS
+from jitml.sections.split import SplitFunction
+from jitml.trace.asynchronous import is_aside
+from jitml.trace.environment.arguments import marked, require_countable
+from jitml.trace.hooks.convert import convert
+from jitml.trace.record.pytree import flatten, is_nested
+from jitml.trace.record.recording import current_trace, frames_of_ours, outside_trace
+from jitml.trace.results import told_by_flags
+from jitml.trace.speculation.limits import NO_LIMITS
+from jitml.trace.trace import Traced, trace
+from jitml.verification.verification import have_checked
+
+if TYPE_CHECKING:
+    from optree import PyTreeSpec
+
+    from jitml.pipeline import Lowered
+
+FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
+SHORT = 1e-3  # seconds of a call in which no part is worth anything
+
+
+class Engine:
+    """Compiles a function, or sections of it, and answers calls by what it has compiled.
+
+    Args:
+        require: raises what is to be said of a program that is not to be compiled.
+        is_timed: whether compiled code is timed against plain Python; None for what the configuration says.
+        jitted: the function's object; sections have none.
+        rent: what plain Python has cost so far.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Options,
+        require: Callable[[Traced], None] | None = None,
+        *,
+        is_timed: bool | None = None,
+        jitted: Jit | None = None,
+        rent: Rent,
+    ) -> None:
+        self.function = function
+        self.options = options
+        self._require = require
+        self._jitted = None if jitted is None else ref(jitted)  # which holds this; who calls it holds both
+        self._variants = Variants[Variant](making=lock())
+        self._rent = rent
+        self._misses = Misses(rent)
+        self._is_renting = is_timed is None and CONFIG.trial
+        is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
+        made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
+        self._limits = NO_LIMITS if options.strict else LIMITS
+        self._specializer = Specializer(
+            function,
+            self._variants,
+            made,
+            dynamic=options.dynamic,
+            host_calls=options.host_calls,
+        )
+        self._statics = static_names(function, options)
+        self._is_unread = False  # whether it, or what it calls, has no source
+        self.splits = Splits(function, partial(_section, options), _callees(options), is_whole=not is_resumed(function))
+        self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
+
+    @property
+    def jitted(self) -> Jit:
+        assert self._jitted is not None
+        jitted = self._jitted()
+        assert jitted is not None
+        return jitted
+
+    def answer_seen(self, *args: Any, **kwargs: Any) -> Any:
+        """A call while somebody sees calls, or the first one."""
+        alone = self.jitted.alone
+        if alone is None or current_trace() is not None:
+            return self(*args, **kwargs)
+        for leaf in flatten((args, kwargs))[0]:  # on a tape, perhaps
+            if (as_taped := getattr(type(leaf), "__calling__", None)) is not None:
+                return as_taped(self.function)(*args, **kwargs)
+        alone.begin()
+        return alone.timed(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:  # called inside another trace: part of that one
+            if not is_aside(self.function):
+                return convert(self.function)(*args, **kwargs)
+            with outside_trace():
+                return self.jitted(*args, **kwargs)
+        if self._is_special or runs_as_python():
+            if self._is_unread or runs_as_python():
+                return self.function(*args, **kwargs)
+            result = self._call_specially(args, kwargs)
+            if type(result) is SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
+                turn = self.splits.begin(result)
+                try:
+                    return result.frame(*self.splits.first, *args, **kwargs)
+                finally:
+                    self._ended(result, turn)
+            if result is not MISS:
+                return result
+        why, broken, refusal = "", None, None
+        try:
+            result = self._call_compiled(args, kwargs)
+            return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
+        except FailedCheck:
+            pass
+        except Unpaid:
+            if not self._variants:
+                self._rent_out(args, kwargs)
+        except SourceNotFound as error:
+            self._is_unread, self._is_special, why = True, True, error.message
+        except StarvedError as error:
+            why = f"was not compiled: {error.message}; each call tries again"
+        except Untraced as error:
+            if self.options.strict:
+                why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
+            else:
+                broken = error
+        except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
+            if self.options.strict or isinstance(error, ScheduleError | NoDeviceError):
+                raise
+            if error.leaves_changes:
+                self._is_special = True
+                self.splits.refused(error, *ours(args, kwargs))
+                raise
+            refusal = error
+        # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
+        args, kwargs = ours(args, kwargs)
+        if refusal is not None:
+            self._is_special = True
+            split, refusal = self.splits.refused(refusal, args, kwargs), None
+            return self.function(*args, **kwargs) if split is None else self.jitted(*args, **kwargs)
+        if self._is_unread:
+            self._warn(f"runs as plain Python from now on: {why}")
+            return self.function(*args, **kwargs)
+        result = self.function(*args, **kwargs)
+        if broken is not None:  # tracing has raised what the function does not
+            self._is_special = True
+            split = self.splits.refused(broken, args, kwargs)
+            if split is not None:
+                split.prepare()
+        if why:
+            self._warn(why)
+        return result
+
+    def _warn(self, what: str) -> None:
+        warn(f"{name_of(self.function)} {what}", UncompiledWarning, stacklevel=frames_of_ours() + 1)
+
+    def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that may not be answered by the whole function's variants: the result, or what gives it; else `MISS`."""
+        split = self.splits.of(args, kwargs)
+        if split is None:
+            return MISS
+        if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
+            try:
+                result = self._variants.call(*_plain(args, kwargs))
+            except FailedCheck:
+                result = MISS
+            if result is not MISS and type(result) is not PlainTurn:
+                return result
+        return split
+
+    def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A turn of plain Python."""
+        args, kwargs = ours(args, kwargs)
+        if not self._variants:  # what it is to be compiled for is not known yet
+            self._rent_out(args, kwargs)
+            return self.jitted(*args, **kwargs)
+        with as_python():  # functions inside are not to be compiled for it
+            turn.begin()
+            result = self.function(*args, **kwargs)
+        turn.seen()
+        self._rest()
+        return result
+
+    def _rest(self) -> None:
+        if (found := resting(self.variants)) is not None:
+            self._leave_alone(found.paid, run=partial(_alone, self.function) if found.is_tiny else None)
+
+    def _leave_alone(self, paid: Callable[[float, int], bool], *, run: Callable[..., Any] | None = None) -> None:
+        self.jitted.awaits_frame = False
+        self.jitted.leave_alone(paid, run=run)
+
+    def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
+        """A call of the split function has ended."""
+        self.splits.end(turn)
+        if split.rent is not None and split.rent.spent < SHORT:
+            self.splits.drop(split)
+            if not self._variants:  # else calls of this kind are misses
+                self._leave_alone(split.rent.paid)
+        elif self.jitted.alone is None and not self._variants and self.splits.is_plain:
+            self._leave_alone(self.splits.paid)
+        if why := self.splits.complaint():
+            self._warn(f"takes most of its time as plain Python: {why}. jitml.explain shows all of it")
+
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._statics:
+            args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
+        key, leaves = _plain(args, kwargs) if kwargs else (len(args), args)
+        result = self._variants.call(key, leaves)
+        if result is MISS:
+            return self._call_slowly(key, args, kwargs)
+        if self._misses.in_a_row:
+            self._misses.in_a_row = 0
+        return result
+
+    def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(map(is_foreign, (*args, *kwargs.values()))):
+            return self._call_compiled(*ours(args, kwargs))
+        leaves, spec = self._taken_apart(args, kwargs)
+        for leaf in leaves:  # of derivatives that are taken as Python runs, in code that is not rewritten for that
+            if (as_taped := getattr(type(leaf), "__calling__", None)) is not None:
+                return as_taped(self.function)(*args, **kwargs)
+        if is_nested(spec):
+            key = spec
+            leaves.append((args, kwargs))
+            result = self._variants.call(key, leaves)
+            if result is not MISS:
+                self._misses.in_a_row = 0
+                return result
+
+        if self._is_renting:
+            if not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
+                raise ManyPrograms(MOST_VARIANTS, *self._why_not(leaves, key))
+            if not self._is_due(args, kwargs, leaves):
+                if self._variants and self._misses.are_many():
+                    self._leave_alone(self._misses.paid)
+                return PlainTurn(self._rent.paid)
+
+        def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
+            require_compiler()
+            call = CallArguments(key, args, kwargs, leaves)
+            return self._bought(partial(self._specializer.make, call, self._compile, others, tries))
+
+        result = self._variants.make(key, leaves, make, Tries())
+        if self.splits.wake():
+            self._is_special = bool(self.splits)
+        self._rest()
+        return result
+
+    def _bought(self, make: Callable[[], Variant]) -> Variant:
+        """A variant. It may cost about as much as plain Python has, or what has not run yet as much as there is.
+
+        Raises:
+            Unpaid: it would cost more.
+        """
+        rent = self._rent
+        is_asked = self.options.is_asked or not (rent.spent or PURSE.is_rich)  # for arrays on a device
+        most = math.inf if is_asked or not CONFIG.trial else rent.most if rent.spent else PURSE.left
+        self._specializer.limits = limits = self._limits.within(most)
+        is_made = is_unpaid = False
+        began = perf_counter()
+        try:
+            variant = contained(make)
+            collect_young()
+            is_made = True
+            return variant
+        except UnsupportedError as error:
+            is_unpaid = limits != self._limits and error.cause in (Cause.UNROLLED, Cause.SLOW)
+            if not is_unpaid:
+                raise
+            raise Unpaid from None
+        finally:
+            rent.bought(perf_counter() - began, is_made=is_made)
+            if is_unpaid:
+                rent.price = 2 * most
+
+    def _is_due(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> bool:
+        """Whether to compile another program; a first one unpaid, if there is enough and it is likely to be of use."""
+        rent = self._rent
+        if programs := len(self.variants):
+            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
+        if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
+            return True
+        return PURSE.is_rich and not (is_inside() or self._is_called_plainly() or is_driver(self.function, args, kwargs))
+
+    def _is_called_plainly(self) -> bool:
+        """Whether a jitted function that is left alone is among the callers: what that calls is hardly worth more."""
+        plain = {x.function.__code__ for x in unseen() if isinstance(x, Rented) and hasattr(x.function, "__code__")}
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            if frame.f_code in plain:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""
+        self._is_special = True
+        is_short = not has_loop(self.function) or self._is_called_plainly()
+        if is_short or not PURSE.affords(FRAME) or not self.splits.rented(self._rent, args, kwargs):
+            self._leave_alone(self._rent.paid)
+            self.jitted.awaits_frame = not is_short
+
+    def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
+        if not self._variants:  # later calls do not pay for it
+            require_countable(self.function, args, kwargs)
+        return flatten((args, kwargs))
+
+    def _compile(self, traced: Traced) -> Callable[..., Any]:
+        options = self.options
+        if self._require is not None:
+            self._require(traced)
+
+        def compile_graph() -> Callable[..., Any]:
+            from jitml import pipeline  # brings llvmlite, which `import jitml` must not
+
+            device = device_for(traced, options.device, name_of(self.function))
+            executable = pipeline.compile_graph(
+                traced.graph,
+                None if device is None else pipeline.backend_named(device.backend),
+                aliases=traced.aliases,
+                strides=traced.strides,
+                threads=options.threads,
+                fastmath=options.fastmath,
+                schedules=dict(options.schedules),
+                watch=True,
+            )
+            return executable if device is None else (on_device if traced.device else counted)(traced, device, executable)
+
+        return uninterrupted(compile_graph)
+
+    answer = _call_compiled
+
+    def known_answer(self, args: tuple[Any, ...]) -> Any:
+        """What a variant that there is gives, or `MISS`.
+
+        Raises:
+            FailedCheck: it cannot answer; nothing has been changed.
+        """
+        result = self._variants.call(len(args), args)
+        if result is MISS and any(isinstance(x, tuple) for x in args):
+            leaves, spec = flatten((args, {}))
+            leaves.append((args, {}))
+            result = self._variants.call(spec, leaves)
+        return result
+
+    def why_not_known(self, args: tuple[Any, ...]) -> tuple[str, Source | None]:
+        """What a variant that there is takes for granted, and is not so for these arguments, and where that was claimed."""
+        leaves, spec = flatten((args, {}))
+        given = [*leaves, (args, {})] if is_nested(spec) else args
+        return self._why_not(given, spec, len(args))
+
+    def _why_not(self, leaves: Sequence[Any], *keys: Hashable) -> tuple[str, Source | None]:
+        failing = (v.traced.host.failing(leaves) for v in self._variants.of(*keys))
+        return next((found for found in failing if found[0]), ("what it reads", None))
+
+    def lower(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
+        traced = contained(partial(self._trace, args, kwargs))
+        options = self.options
+
+        def lower() -> Lowered:
+            from jitml import pipeline  # as in _compile
+
+            device = device_for(traced, options.device, name_of(self.function))
+            return pipeline.lower(
+                traced.graph,
+                None if device is None else pipeline.backend_named(device.backend),
+                aliases=traced.aliases,
+                strides=traced.strides,
+                threads=options.threads,
+                fastmath=options.fastmath,
+                schedules=dict(options.schedules),
+            )
+
+        return uninterrupted(lower)
+
+    def explain(self, title: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        from jitml import report  # as in _compile
+
+        if (split := self.splits.known(args, kwargs)) is not None:
+            return described(title, [split])
+        traced = contained(partial(self._trace, args, kwargs))
+        flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
+        device = device_for(traced, self.options.device, name_of(self.function))
+        copies = [] if device is None else copies_of(traced, device)
+        lowered, guards = self.lower(args, kwargs), traced.host.summary()
+        return report.explain_program(title, lowered, flagged, copies, guards, self.variants)
+
+    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
+        if self._statics:
+            args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
+        args, kwargs = ours(args, kwargs)
+        leaves, spec = self._taken_apart(args, kwargs)
+        if is_nested(spec):
+            leaves.append((args, kwargs))
+        known = self._variants.fitting(*_plain(args, kwargs)) or self._variants.fitting(spec, leaves)
+        if known is not None:
+            return known.traced
+        return trace(self.function, args, kwargs, host_calls=self.options.host_calls, rooted=True)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        return tuple(self._variants)
+
+    @property
+    def all_variants(self) -> tuple[Variant, ...]:
+        sections = (section for split in self.splits for section in split.sections)
+        return (*self._variants, *(variant for section in sections if section.compiled for variant in section.compiled.variants))
+
+    def clear(self) -> None:
+        """Forget every specialisation."""
+        self._variants.clear()
+        self._specializer.forget()
+        self.splits.clear()
+        self._is_unread, self._is_special = False, bool(self.splits)
+
+
+def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:
+    """The key and the leaves of arguments none of which is a container."""
+    if not kwargs:
+        return len(args), args
+    return (len(args), *kwargs), (*args, *kwargs.values())
+
+
+def _alone(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with as_python():  # functions inside are not to be compiled for it
+        return function(*args, **kwargs)
+
+
+def _section(options: Options, function: FunctionType, is_exact: bool, rent: Rent) -> Engine:
+    """What compiles a section."""
+    return Engine(function, _of_part(options), require_no_calls if is_exact else None, is_timed=False, rent=rent)
+
+
+def _callee(options: Options, function: FunctionType, rent: Rent) -> Jit:
+    """What compiles a function that a statement between sections calls."""
+    return Jit(function, _of_part(options), rent=rent)
+
+
+def _of_part(options: Options) -> Options:
+    return replace(options, static_argnums=(), static_argnames=(), schedules=())
+
+
+@functools.cache
+def _callees(options: Options) -> HotCallees:
+    return HotCallees(partial(_callee, options))
+
+
+join()
+
+__all__ = ["Engine"]

@@ -1,0 +1,135 @@
+"""Objects that stand for functions: they become methods, are copied and inspected as functions are, and are called in C.
+
+Each frame between the calls of a function that recurs would bring it nearer to Python's limit, and takes longer than many a
+function runs. So `Switch`, which jitted functions are, has none: it asks an iterator what to call. Where calls have to be seen by
+ours (while a function is traced, or recorded on a tape), all iterators are taken away (`see_calls`).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from operator import methodcaller
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+
+class FunctionLike:
+    """An object that stands for a function: it becomes a method as a function does."""
+
+    __name__: str
+    __call__: Callable[..., Any]
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __copy__(self) -> Any:
+        return self  # as functions do
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self
+
+    @property
+    def traced_as(self) -> Callable[..., Any] | None:
+        """The function that takes its place where it is called in a trace, if it does nothing else there."""
+        return None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        # Methods pickle by the name of what they call: of `slope = grad(loss)` in a class it would lead to the loss.
+        if self.__dict__.get("__name__", name) != name and vars(owner).get(self.__name__) is not self:
+            self.__name__, self.__qualname__ = name, f"{owner.__qualname__}.{name}"
+
+
+_OF_FUNCTIONS = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__"})
+
+
+class FunctionAttributes(FunctionLike):
+    """One that does the same as a function, and has what `inspect` asks for to tell generators and coroutines."""
+
+    function: Callable[..., Any]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OF_FUNCTIONS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.function, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OF_FUNCTIONS:
+            setattr(self.function, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+
+class _DirectCall(property):
+    """A `__call__` that is found anew for each call; asked for at the class, it takes the object first, as methods do."""
+
+    def __call__(self, called: Switch, /, *args: Any, **kwargs: Any) -> Any:
+        return called(*args, **kwargs)
+
+
+class Switch(FunctionAttributes):
+    """Calls what its `_next` gives."""
+
+    __call__ = _DirectCall(methodcaller("_next"))
+    _next: Callable[[], Callable[..., Any]]
+
+    def answer_by(self, function: Callable[..., Any]) -> None:
+        """Have a function of ours answer, which sees all calls."""
+        self._next = repeat(function).__next__
+
+    def answer_in_turn(self, functions: Iterator[Callable[..., Any]]) -> None:
+        """Have each call answered by the next of these, as long as nobody has to see calls."""
+        self._next = functions.__next__
+        _UNSEEN[id(self)] = self
+        if _SEEING:
+            _UNSEEN.pop(id(self), None)
+            self.answer_by(self._seen)
+
+    @property
+    def _seen(self) -> Callable[..., Any]:
+        """What answers calls that have to be seen. It does not hold the object: callers do."""
+        known = ref(self)
+        return lambda *args, **kwargs: known()._answer_seen(args, kwargs)  # type: ignore[union-attr]  # it is being called
+
+    def _answer_seen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+def require_function(what: str, f: Any) -> None:
+    """A transform is given what can be called.
+
+    Raises:
+        TypeError: it is given something else, say the function's result.
+    """
+    if isinstance(f, (staticmethod, classmethod, property)):
+        kind = type(f).__name__
+        raise TypeError(f"{what} takes a function, not a {kind}: write @{kind} above @{what}, not below it")
+    if not callable(f):
+        given = repr(f) if isinstance(f, (bool, int, float, str, type(None))) else f"a {type(f).__qualname__}"
+        raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")
+
+
+_UNSEEN: WeakValueDictionary[int, Switch] = WeakValueDictionary()
+_SEEING: set[int] = set()
+
+
+def unseen() -> list[Switch]:
+    """Those that answer by themselves."""
+    return [switch for known in _UNSEEN.valuerefs() if (switch := known()) is not None]
+
+
+def see_calls(viewer: object) -> None:
+    """Have all calls of switches seen by ours from here on, until `look_away` is called with the same object."""
+    _SEEING.add(id(viewer))
+    if _UNSEEN:
+        for switch in unseen():
+            switch.answer_by(switch._seen)
+        _UNSEEN.clear()
+
+
+def look_away(viewer: object) -> None:
+    _SEEING.discard(id(viewer))
+
+
+__all__ = ["FunctionAttributes", "FunctionLike", "Switch", "look_away", "require_function", "see_calls", "unseen"]

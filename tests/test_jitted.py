@@ -1,0 +1,194 @@
+"""Jitted functions before anything has been compiled: plain functions, whose calls have no frame of ours in between."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.dispatch.renting import PURSE, Rent
+from jitml.functions import look_away, see_calls, unseen
+from sections.forced_breaks import trials
+
+pytestmark = pytest.mark.loose
+
+WITHOUT_ENGINE = """
+import sys
+import jitml
+print(sorted(name for name in sys.modules if name.partition(".")[0] == "jitml"))
+import numpy as np
+
+class Scale:
+    @jitml.jit
+    def __init__(self, by):
+        self.by = by
+
+    @jitml.jit
+    def __call__(self, x):
+        return x * self.by
+
+@jitml.jit
+def powers(n):
+    yield from (n**i for i in range(3))
+
+@jitml.jit(fastmath=True)
+def main():
+    x = np.ones(3)
+    for _ in range(100):
+        x = Scale(2.0)(x) / 2
+    return float(x.sum()) + sum(powers(2))
+
+print([main() for _ in range(3)], repr(main))
+heavy = {"llvmlite", "scipy", "jitml.trace.trace", "jitml.ir", "jitml.engine", "jitml.sections.frames"}
+print(sorted(heavy & set(sys.modules)), main.variants)
+"""
+
+
+def run(program: str) -> list[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JITML_")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.splitlines()
+
+
+def test_a_few_cheap_calls_import_nothing_that_compiles() -> None:
+    at_once, answers, brought = run(WITHOUT_ENGINE)
+    assert at_once == "['jitml']"
+    assert answers == "[10.0, 10.0, 10.0] <jit main, 0 variants, runs as Python for now>"
+    assert brought == "[] ()"
+
+
+@pytest.mark.parametrize("asked", ["strict=True", 'verify="always"', "static_argnums=(0,)"])
+def test_what_only_the_engine_can_do_brings_it(asked: str) -> None:
+    program = f"import sys, jitml\njitml.jit({asked})(abs)\nprint('jitml.engine' in sys.modules)"
+    assert run(program) == ["True"]
+
+
+@pytest.fixture(name="poor")
+def with_poor_purse() -> Any:
+    with trials():
+        PURSE.spent = 1e6
+        yield
+
+
+@pytest.mark.usefixtures("poor")
+def test_what_recurs_has_half_of_pythons_stack() -> None:
+    def depth(n: int) -> int:
+        return 0 if n == 0 else 1 + jitted(n - 1)  # type: ignore[no-any-return]  # the same
+
+    jitted = jitml.jit(depth)
+    room = sys.getrecursionlimit() - len(_frames())
+    for n in (3, room // 2 - 20, room // 2 - 20):
+        assert jitted(n) == n
+
+
+def _frames() -> list[Any]:
+    frame, found = sys._getframe(), []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame
+    return found
+
+
+@pytest.mark.usefixtures("poor")
+def test_a_call_that_is_timed_counts_what_it_calls_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    paid: list[tuple[float, int]] = []
+    monkeypatch.setattr(Rent, "paid", lambda self, seconds, calls=1: paid.append((seconds, calls)) or False)
+
+    def fib(n: int) -> int:
+        return n if n < 2 else jitted(n - 1) + jitted(n - 2)  # type: ignore[no-any-return]  # the same
+
+    jitted = jitml.jit(fib)
+    assert [jitted(10) for _ in range(2)] == [55, 55]
+    assert paid[0][1] == 1
+    assert len(paid) <= 2 + 177  # the first call, and no more than each further one
+
+
+@pytest.mark.usefixtures("poor")
+@pytest.mark.parametrize("call", [lambda f, x: f(x), lambda f, x: type(f).__call__(f, x), lambda f, x: f.__call__(x)])
+def test_it_is_called_as_any_object(call: Callable[..., Any]) -> None:
+    jitted = jitml.jit(lambda x: x + 1)
+    for _ in range(300):
+        assert call(jitted, 1) == 2
+
+
+@pytest.mark.usefixtures("poor")
+def test_nothing_else_holds_it() -> None:
+    jitted = jitml.jit(lambda x: x)
+    jitted(1)
+    known = weakref.ref(jitted)
+    del jitted
+    assert known() is None
+
+
+@pytest.mark.usefixtures("poor")
+def test_all_calls_are_seen_in_a_trace() -> None:
+    """Also those by code that is not converted; afterwards they are as before."""
+
+    def root(x: Any) -> Any:
+        return float(x) ** 0.5 if x > 1 else x
+
+    plain = jitml.jit(root)
+    assert [plain(4.0) for _ in range(20)] == [2.0] * 20
+    assert plain in unseen()
+    jitted = jitml.jit(lambda x: sum(map(plain, x)), strict=True)
+    assert jitted(np.array([4.0, 9.0, 0.5])) == 5.5
+    assert plain not in unseen()
+    assert plain(4.0) == 2.0
+    assert plain in unseen()
+
+
+@pytest.mark.usefixtures("poor")
+def test_what_is_left_alone_is_no_switch_while_somebody_looks() -> None:
+    plain = jitml.jit(lambda x: x)
+    viewer = object()
+    see_calls(viewer)
+    plain.answer_in_turn(repeat(plain.function))
+    assert plain not in unseen()
+    assert plain(3) == 3
+    look_away(viewer)
+    assert plain(3) == 3
+    assert plain in unseen()
+
+
+@pytest.mark.usefixtures("poor")
+def test_a_derivative_on_a_tape_goes_through_it() -> None:
+    inner = jitml.jit(lambda x: np.asarray([x, float(x) ** 2]).sum())
+    inner(1.0)
+
+    def outer(x: Any) -> Any:
+        print(end="")
+        return sum(map(inner, [x, 2 * x]))
+
+    assert jitml.grad(outer)(3.0) == pytest.approx(1 + 6 + 2 + 24)
+    assert inner(2.0) == 6.0
+
+
+def test_what_has_cost_enough_is_compiled() -> None:
+    def total(x: np.ndarray) -> float:
+        found = 0.0
+        for i in range(len(x)):
+            found += np.sin(x[i])
+        return found
+
+    with trials():
+        PURSE.spent = 1e6
+        jitted = jitml.jit(total)
+        x = np.linspace(0.0, 1.0, 50)
+        expected = total(x)
+        assert [jitted(x) for _ in range(3)] == [expected] * 3
+        assert not jitted.variants
+        PURSE.spent = 0.0
+        PURSE.spent = PURSE.left - 0.5  # enough for one, if that has been paid for
+        for _ in range(3):
+            jitted._rent.spent = 1e3
+            jitted.go_on()
+            assert jitted(x) == pytest.approx(expected)
+    assert jitted.variants
