@@ -27,8 +27,7 @@ from jitml.trace.values.aliases import either, faces, one_of, serials_of
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.containers import find
 from jitml.trace.values.kinds import Kind, same
-from jitml.trace.values.optional import what_is_there
-from jitml.trace.values.unbound import parts
+from jitml.trace.values.variant import payload
 
 
 class Demotable(Protocol):
@@ -206,5 +205,5 @@ def _storages_among(values: Iterable[Any]) -> set[Storage]:
     """Those of arrays, also in containers and objects."""
     values = [*values]
     spaces = (getattr(x, "__dict__", {}).values() for x in find(values).values())
-    leaves = [leaf for x in itertools.chain(values, *spaces) for leaf in flatten(what_is_there(parts(x)[0]))[0]]
+    leaves = [leaf for x in itertools.chain(values, *spaces) for leaf in flatten(payload(x))[0]]
     return {leaf.storage for leaf in leaves if type(leaf) is TracedArray}

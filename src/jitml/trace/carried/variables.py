@@ -42,10 +42,9 @@ from jitml.trace.values.kinds import (
     told,
     widest,
 )
-from jitml.trace.values.optional import Perhaps, chances, perhaps, what_is_there
 from jitml.trace.values.ragged import SIZE, handed
 from jitml.trace.values.type_unions import NONE, Doubt, Doubts, doubt, is_of, may_be_none, types_of
-from jitml.trace.values.unbound import Unsure, bound, given_up, parts, placeholder, unsure
+from jitml.trace.values.variant import Variant, bound, given_up, may_be_unbound, parts, payload, placeholder, variant
 
 Path = tuple[int, ...]
 
@@ -60,17 +59,14 @@ class Name:
         self.first: HeldValue | None = None  # as the body has bound it, before it was known that it does
         self.chance: Truth = True  # and the truth of that it has
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
-        self.may_be_none = False  # the same, or is None (`optional.py`)
         self.numbers: dict[Path, Kind] = {}  # that the body has made of None, and where in tuples
         self._enter(entry)
 
     def _enter(self, entry: Any) -> None:
         self.given = entry  # as the frame has it
-        self.entry, self.bound = parts(entry)
-        self.there: Truth = True
-        self.may_be_none = type(self.entry) is Perhaps
-        if type(self.entry) is Perhaps:
-            self.entry, self.there = chances(self.entry)
+        self.entry, *self.truths = parts(entry)  # what it holds, whether it is bound, and whether it is not None
+        # Of both, whether an iteration may begin with either: then the truth of it is carried, too.
+        self.is_open = [t is not True for t in (entry.bound, entry.there)] if type(entry) is Variant else [False, False]
         self.held: HeldValue | None = None if self.entry is UNDEF else take_apart(self.entry)
         self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
@@ -83,15 +79,13 @@ class Name:
         self.is_assumed = False  # to be carried: this pass shows whether it is
         self.start: Any = entry
         self.starts: list[Value | None] = []
-        # Where an iteration may begin without it, the truth of it is carried, too.
-        self.is_unsure = type(entry) is Unsure
-        self.truth: Value | None = None
-        self.presence: Value | None = None  # the same for what is perhaps None
+        self.flags: list[Truth] = []
         self.types = [CarriedTypes(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
 
-    def _enter_as(self, entry: Any) -> None:
+    def _enter_as(self, entry: Any, there: Truth, loop: Demotable) -> None:
         """With something else in the place of None, or of nothing, and bound where it was."""
-        self._enter(entry if self.bound is True else Unsure(self.name, entry, as_value(self.bound)))
+        bound, there = (truth if truth is True else as_value(truth) for truth in (self.truths[0], there))
+        self._enter(entry if bound is there is True else Variant(self.name, entry, bound, there, loop.decider))
 
     def assume_carried(self) -> None:
         """An earlier recording of the loop carried it: so does the first pass of this one, which shows whether that is needed."""
@@ -102,12 +96,11 @@ class Name:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
         if self.first is not None:
             leaves = [self._placeholder(leaf, kind, loop.missing) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
-            entry = self.first.rebuild(leaves)
-            entry = Perhaps(self.name, entry, as_value(False), loop.decider) if self.may_be_none else entry
-            self._enter_as(entry)
+            self._enter_as(self.first.rebuild(leaves), not self.is_open[1], loop)
             self.is_carried, self.first = True, None
         if self.numbers:
-            self._enter_as(_with_numbers(self.entry, {path: _none(kind, loop.decider) for path, kind in self.numbers.items()}))
+            numbers = {path: _none(kind, loop.decider) for path, kind in self.numbers.items()}
+            self._enter_as(_with_numbers(self.entry, numbers), True, loop)
             self.is_carried, self.numbers = True, {}
 
     def _placeholder(self, leaf: Any, kind: Kind | None, missing: dict[tuple[int, Truth], Any]) -> Any:
@@ -136,12 +129,9 @@ class Name:
             leaves.append(leaf)
             self.starts.append(start)
         self.start = self.held.rebuild(leaves)
-        if self.may_be_none:
-            self.presence = body.truth()
-            self.start = Perhaps(self.name, self.start, self.presence, memory.loop.decider)
-        if self.is_unsure:
-            self.truth = body.truth()
-            self.start = Unsure(self.name, self.start, self.truth)
+        self.flags = [body.truth() if is_open else True for is_open in self.is_open]
+        if any(self.is_open):
+            self.start = Variant(self.name, self.start, self.flags[0], self.flags[1], memory.loop.decider)
 
     def moves(self, end: Any, loop: Demotable) -> bool:
         """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
@@ -151,25 +141,23 @@ class Name:
         if same(self.start, end) and not self._varies:
             self.is_carried = self.is_carried and not assumed
             return assumed
-        end, bound = parts(end)
+        end, *truths = self._parts(end)
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
         assert self.held is not None
         if numbers := _numbers(self.entry, end):
             self.numbers = numbers
             return True
-        end, there = self._chances(end)
-        if self.entry is None and there is not True:
-            self._see_first(end, there, loop.body)
-            self.may_be_none = True
+        opened = [is_open or truth is not True for is_open, truth in zip(self.is_open, truths)]
+        if self.entry is None and truths[1] is not True:
+            self._see_first(end, truths[1], loop.body)
+            self.is_open[1] = True
             return True
         held = take_apart(end)
         if held.spec != self.held.spec:
             loop.demote(self._error("becomes something else in the loop"))
-        moved = not self.is_carried or (bound is not True and not self.is_unsure) or self._finds_limit(end, loop.body)
-        moved = moved or (there is not True and not self.may_be_none)
-        self.is_unsure = self.is_unsure or bound is not True
-        self.may_be_none = self.may_be_none or there is not True
+        moved = not self.is_carried or opened != self.is_open or self._finds_limit(end, loop.body)
+        self.is_open = opened
         for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
             entry = self.held.kinds[n]
             if entry is not None and loop.extents.see(self.name, n, entry, after, partial(self.kinds.__setitem__, n)):
@@ -217,10 +205,10 @@ class Name:
 
     def _is_first_seen(self, end: Any, body: RegionBody) -> bool:
         """Whether the body may bind the name: then the next pass carries it, and whether it is there."""
-        if type(end) is not Unsure:
+        if not may_be_unbound(end):
             return False
-        self.may_be_none = type(end.value) is Perhaps
-        self._see_first(what_is_there(end.value), end.bound, body)
+        self.is_open[1] = end.there is not True
+        self._see_first(end.value, end.bound, body)
         return True
 
     def _see_first(self, end: Any, chance: Truth, body: RegionBody) -> None:
@@ -228,11 +216,10 @@ class Name:
         self.chance = chance
         self.unseen = _inner_syms(self.first, body)
 
-    def _chances(self, end: Any) -> tuple[Any, Truth]:
-        """What the name holds as the body ends if it is not None, and whether it is not; where it is, no matter what."""
-        if end is None and self.may_be_none:
-            return what_is_there(parts(self.start)[0]), False
-        return chances(end) if type(end) is Perhaps else (end, True)
+    def _parts(self, end: Any) -> tuple[Any, Truth, Truth]:
+        """What the name holds as the body ends if it is not None, with the truths of that; where it is, no matter what."""
+        end, bound, there = parts(end)
+        return (payload(self.start), bound, False) if end is None and self.is_open[1] else (end, bound, there)
 
     @property
     def _varies(self) -> bool:
@@ -270,11 +257,11 @@ class Name:
 
     def arrays(self, x: Any) -> list[TracedArray]:
         """The arrays among the leaves of what the name holds, where the loop hands it on."""
-        x, bound = parts(x)
+        x, bound, _ = self._parts(x)
         if bound is False or (not self.is_carried and not self._is_made):
             return []
         apart = take_all_apart if self._is_made else take_apart
-        return [leaf for leaf in apart(self._chances(x)[0]).leaves if type(leaf) is TracedArray]
+        return [leaf for leaf in apart(x).leaves if type(leaf) is TracedArray]
 
     def outcome(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
         """What the loop carries for this name, and what the name holds after it; `least` is how often the body runs at least."""
@@ -284,22 +271,16 @@ class Name:
             kept = by_leaves(self.given, end, partial(memory.kept, least))
             return CarriedOutcome([], lambda _: kept)
         assert self.held is not None
-        end, bound = parts(end)
-        end, there = self._chances(end)
+        end, *truths = self._parts(end)
         made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, [t.flags for t in self.types], memory, least)
-        if self.may_be_none:
-            assert self.presence is not None
-            made.carry_truth(self.there, self.presence, there, partial(perhaps, self.name, decider=memory.loop.decider))
-        if self.is_unsure:
-            assert self.truth is not None
-            made.carry_truth(self.bound, self.truth, bound, partial(unsure, self.name))
+        made.carry_truths(self.truths, self.flags, truths, partial(variant, self.name, decider=memory.loop.decider))
         return made
 
     def _made(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
         if end is UNDEF or same(self.start, end):
             return CarriedOutcome([], lambda _: self.entry)
-        is_unsure = type(end) is Unsure
-        end, there = self._chances(bound(end))
+        is_unsure = may_be_unbound(end)
+        end, _, there = self._parts(bound(end))
         ends = take_all_apart(end)
         if is_filled(end):
             if id(end) in memory.lists:
@@ -332,10 +313,8 @@ class Name:
         outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
         if is_ragged:
             outcome.then(lambda value: memory.cut_out(insides, take_all_apart(value).leaves))
-        if there is not True:
-            outcome.carry_truth(False, body.truth(), there, partial(perhaps, self.name, decider=memory.loop.decider))
-        if not self.is_flag and least == 0:
-            outcome.carry_truth(False, body.truth(), True, partial(unsure, self.name))
+        truths = [body.truth() if is_open else True for is_open in (not self.is_flag and least == 0, there is not True)]
+        outcome.carry_truths([False, False], truths, [True, there], partial(variant, self.name, decider=memory.loop.decider))
         return outcome
 
     def _handed(self, ends: HeldValue, body: RegionBody, memory: CarriedMemory) -> HeldValue:
@@ -367,11 +346,20 @@ class CarriedOutcome:
 
         self.show = seen
 
-    def carry_truth(self, before: Truth, start: Value, end: Truth, make: Callable[[Any, Value], Any]) -> None:
-        """The name may be unbound, or None: whether it is goes from one iteration to the next."""
-        show = self.show
-        self.carried.append(Carried.of_truth(lambda: before, start, end))
-        self.show = lambda results: make(show(results[:-1]), results[-1])
+    def carry_truths(
+        self, befores: Sequence[Truth], starts: Sequence[Truth], ends: Sequence[Truth], make: Callable[..., Any]
+    ) -> None:
+        """The name may be unbound, or None: whether it is goes from one iteration to the next, if a start is no constant."""
+        show, count = self.show, len(self.carried)
+        for before, start, end in zip(befores, starts, ends):
+            if not isinstance(start, bool):
+                self.carried.append(Carried.of_truth(partial(as_value, before), start, end))
+
+        def shown(results: list[Value]) -> Any:
+            truths = iter(results[count:])
+            return make(show(results[:count]), *(start if isinstance(start, bool) else next(truths) for start in starts))
+
+        self.show = shown
 
 
 def _outcome(

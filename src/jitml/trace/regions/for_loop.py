@@ -27,7 +27,7 @@ from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.kinds import kind_of, same, take_apart, truth
 from jitml.trace.values.numbers import TracedNumber, of_size
 from jitml.trace.values.type_unions import doubt_of
-from jitml.trace.values.unbound import GivenUp, parts, unsure
+from jitml.trace.values.variant import GivenUp, parts, variant
 
 _INDEX = Aval((), I64)
 
@@ -180,12 +180,12 @@ class For(TracedLoop):
     def _if_run(self, name: str, last: Any) -> Any:
         """What a target holds after a loop that may not have run: the last element, or, of numbers, what it held before."""
         ran = ops.gt(value_of_size(self.rows.trip), number(0))
-        before, bound = parts(self.befores[name])
+        before, bound, _ = parts(self.befores[name])
         kind = kind_of(last)
         if bound is False or kind is None or kind.form == "array" or kind != kind_of(before) or doubt_of(before):
-            return unsure(name, last, ran)
+            return variant(name, last, ran, True, self.decider)
         value = ops.select(ran, kind.take(last), kind.take(before))
-        return unsure(name, kind.show(value), any_of(ran, bound))
+        return variant(name, kind.show(value), any_of(ran, bound), True, self.decider)
 
     def result(self) -> tuple[Any, ...]:
         if limits(self.rows.trip)[1] <= 0:

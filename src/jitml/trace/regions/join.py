@@ -9,6 +9,7 @@ with the truth of its being there, and arrays get new memory; which arrays they 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from jitml.ir import ops
@@ -38,10 +39,9 @@ from jitml.trace.values.kinds import (
     widest,
 )
 from jitml.trace.values.numbers import TracedNumber
-from jitml.trace.values.optional import chances, may_be_apart, perhaps
 from jitml.trace.values.ragged import SIZE, RaggedKind, ragged, widened
 from jitml.trace.values.type_unions import NONE, Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
-from jitml.trace.values.unbound import Unsure, given_up, parts, unsure
+from jitml.trace.values.variant import given_up, may_be_apart, may_be_unbound, parts, variant
 
 Finish = Callable[[], Any]  # makes what a name holds once the results are there
 
@@ -67,14 +67,23 @@ class Merge:
             return lambda: self._one_of(a, b)
         if name.startswith(OURS):
             return self._bound(name, a, b)
-        if (a is UNDEF or b is UNDEF) and Unsure not in (type(a), type(b)) and not decisions().wants(name, self.fork.site):
+        is_open = may_be_unbound(a) or may_be_unbound(b)
+        if (a is UNDEF or b is UNDEF) and not is_open and not decisions().wants(name, self.fork.site):
             return lambda: given_up(name)
-        (a, in_then), (b, in_else) = parts(a), parts(b)
-        made = self._bound(name, a, b)
-        if in_then is in_else is True:
-            return made
-        bound = self._truth(in_then, in_else)
-        return lambda: unsure(name, made(), bound())
+        ends = [self._in(branch, partial(parts, x)) for branch, x in ((True, a), (False, b))]
+        if may_be_apart(name, a, b):
+            ends = [(UNDEF, bound, False) if value is None else (value, bound, there) for value, bound, there in ends]
+        (a, *mine), (b, *others) = ends
+        made, (bound, there) = self._bound(name, a, b), map(self._truth, mine, others)
+        return lambda: variant(name, made(), bound(), there(), self.fork.decider)
+
+    def _in(self, branch: bool, ask: Callable[[], Any]) -> Any:
+        """What a branch can tell."""
+        body = self.fork.sides[branch].body
+        body.resume()
+        found = ask()
+        body.suspend()
+        return found
 
     def _truth(self, x: Truth, y: Truth) -> Callable[[], Truth]:
         """A function that tells, after both branches, what each of them tells at its end."""
@@ -93,8 +102,6 @@ class Merge:
         """Of what the name holds where it is bound."""
         if same(a, b):
             return lambda: self._one_of(a, b)
-        if may_be_apart(name, a, b):
-            return self._perhaps(name, a, b)
         if a is UNDEF or b is UNDEF:
             held = self._new(name, a, b)
             xs, ys = (held.leaves if x is not UNDEF else (None,) * len(held.leaves) for x in (a, b))
@@ -108,20 +115,6 @@ class Merge:
                 return lambda: tuple(item() for item in items)
             self._refuse(name, a, b)
         return self._handed(name, (a, b), self._leaves(name, one, one.leaves, other.leaves))
-
-    def _perhaps(self, name: str, a: Any, b: Any) -> Finish:
-        """Of a name that may be None in one branch or the other, and else holds a tuple or an array."""
-        (a, in_then), (b, in_else) = self._chances(True, a), self._chances(False, b)
-        made, there = self._bound(name, a, b), self._truth(in_then, in_else)
-        return lambda: perhaps(name, made(), there(), self.fork.decider)
-
-    def _chances(self, branch: bool, x: Any) -> tuple[Any, Truth]:
-        """What the name holds if it is not None, and whether it is not, as the branch can tell."""
-        body = self.fork.sides[branch].body
-        body.resume()
-        found = chances(x)
-        body.suspend()
-        return found
 
     def _handed(self, name: str, ends: tuple[Any, ...], finish: Finish) -> Finish:
         """What a name holds, which may be one of the containers that it holds in the branches."""
@@ -241,11 +234,7 @@ class Merge:
         """Whether what a branch ends with is of a type, as the branch can tell."""
         if leaf is None or doubt_of(leaf) is None:
             return leaf is not None and is_of(leaf, which)
-        body = self.fork.sides[branch].body
-        body.resume()
-        truth = is_of(leaf, which)
-        body.suspend()
-        test = self.fork.test
+        truth, test = self._in(branch, partial(is_of, leaf, which)), self.fork.test
         maker = active_trace().builder.maker(test)
         if truth is test:  # `x is None` has been asked
             return branch

@@ -38,8 +38,7 @@ from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.containers import HandedOut, UnsettledContainers, containers, find
 from jitml.trace.values.kinds import same
-from jitml.trace.values.optional import what_is_there
-from jitml.trace.values.unbound import parts
+from jitml.trace.values.variant import payload
 
 _MOST_PASSES = 6
 _LATEST_PASS = 3  # in which an object of before may still be found: in the first, or the next ones, where types have moved
@@ -248,7 +247,7 @@ class TracedLoop(RecordedRegion):
     def _see_containers(self, values: Values, least: int) -> None:
         """What names hold as the body ends, and where it may not run, as the loop begins."""
         names = [*self.all_names, *self.rebound]
-        ends = [(name, what_is_there(parts(values.get(name.name, UNDEF))[0]), name.entry) for name in names]
+        ends = [(name, payload(values.get(name.name, UNDEF)), name.entry) for name in names]
         self.ways = [(name, [end] if least or entry is UNDEF else [end, entry]) for name, end, entry in ends if end is not UNDEF]
         changed = self.contents.changed
         if changed and not changed.isdisjoint(
@@ -259,11 +258,11 @@ class TracedLoop(RecordedRegion):
 
     def _hand_out(self) -> None:
         """Containers after the loop may be those that were there before it, or one another."""
-        starts = [(what_is_there(parts(name.start)[0]), name.entry) for name, _ in self.ways]
+        starts = [(payload(name.start), name.entry) for name, _ in self.ways]
         before = {id(x): old for start, entry in starts for x, (old,) in containers(start, (entry,))}
         handing = HandedOut(Decider(self.site), [self.body.trace], before)
         for name, ways in self.ways:
-            now = what_is_there(parts(self.held.get(name.name, UNDEF))[0])
+            now = payload(self.held.get(name.name, UNDEF))
             handing.hand_out(name.name, now, ways, [other.entry for other in self.all_names if other is not name])
 
     def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[CarriedOutcome], names: list[Name]) -> None:

@@ -20,8 +20,7 @@ from jitml.trace.record.pytree import children
 from jitml.trace.record.recording import Trace, active_trace, current_trace, home_of
 from jitml.trace.rewrite.protocol import OURS
 from jitml.trace.speculation.modes import Decider, traced_frames
-from jitml.trace.values.optional import what_is_there
-from jitml.trace.values.unbound import parts as parts_of_name
+from jitml.trace.values.variant import payload
 
 _OTHERS = ("jitml.", "numpy")  # of whose objects no container is known by other names
 _NONE: Mapping[int, Any] = MappingProxyType({})
@@ -126,7 +125,7 @@ def find(values: Iterable[Any]) -> dict[int, Any]:
     found: dict[int, Any] = {}
     waiting = [*values]
     while waiting:
-        x = what_is_there(parts_of_name(waiting.pop())[0])
+        x = payload(waiting.pop())
         if id(x) in found:
             continue
         parts, spec = children(x)
