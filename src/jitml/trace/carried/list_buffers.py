@@ -72,7 +72,7 @@ class Probe:
         """Of the item only the kind is known."""
         self.is_popped, self.is_direct = True, False
         self.is_queue = self.is_queue or is_first
-        held = take_apart(self[-1])
+        held = take_apart(self[-1], none_is_leaf=False)
         inputs = [kind and kind.show(self.trace.builder.add_input(kind.aval)) for kind in held.kinds]
         return self, held.rebuild([leaf if new is None else new for leaf, new in zip(held.leaves, inputs)])
 
@@ -147,7 +147,7 @@ class Growing:
 
     def push(self, item: Any) -> Growing:
         columns = self.columns
-        held = take_apart(item)
+        held = take_apart(item, none_is_leaf=False)
         are_alike = held.spec == columns.spec and all(_fits(a, b) for a, b in zip(held.kinds, columns.kinds))
         if not are_alike or not all(map(_keeps, held.leaves, columns.kinds, columns.flags)):
             columns.misfits = True
@@ -292,8 +292,8 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     Returns:
         None if the items are no values of one type.
     """
-    items = [take_apart(item) for item in probe.items]
-    before = [take_apart(item) for item in probe.before]
+    items = [take_apart(item, none_is_leaf=False) for item in probe.items]
+    before = [take_apart(item, none_is_leaf=False) for item in probe.before]
     kinds = _common([*items, *before])
     head: Sequence[Any] = ()
     are_alike = kinds is not None and all(_is_alike(a, b) for held in before for a, b in zip(held.kinds, kinds))

@@ -11,9 +11,9 @@ from typing import Any
 
 from jitml.ir.graph import Value
 from jitml.trace.carried.body import RegionBody
+from jitml.trace.carried.leaves import CarriedLeaf
 from jitml.trace.carried.list_buffers import Growing, Probe, columns_for
 from jitml.trace.carried.memory import CarriedMemory, Demotable
-from jitml.trace.carried.types import CarriedTypes
 from jitml.trace.carried.variables import CarriedOutcome, Name
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.parts import CallPart
@@ -48,8 +48,7 @@ class ListName(Name):
     def _grow(self, entry: Growing) -> None:
         self.entry = entry
         self.held = take_apart(entry)
-        self.kinds = [SIZE for _ in self.held.leaves]
-        self.types = [CarriedTypes({int}) for _ in self.kinds]
+        self.leaves = [CarriedLeaf(leaf, SIZE, {int}) for leaf in self.held.leaves]
         self.is_carried = True
         self.direction = 0 if entry.columns.is_popped else 1
 

@@ -122,6 +122,13 @@ class CarriedMemory:
             self.objects[key] = made
         return self.objects[key]
 
+    def show(self, end: TracedArray, new: TracedArray, before: TracedArray | None, least: int) -> TracedArray:
+        """The same where the loop hands the array out for it, as this one."""
+        if end.storage.appended or end.storage.listed is not None:
+            new.storage.listed = end.storage.listed or Decider(self.loop.site)
+        self.after.setdefault(end.storage, new)
+        return self.object_after(end, before, least)
+
     def check(self, ends: Sequence[tuple[Sequence[TracedArray], Sequence[TracedArray]]], shown: Iterable[Any]) -> None:
         """Refuse to take new memory where somebody sees the old one, too.
 

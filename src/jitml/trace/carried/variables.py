@@ -10,43 +10,36 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from jitml.errors import JitmlError, UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Sym
-from jitml.ir.graph import Node, Value
-from jitml.ir.types import BOOL
+from jitml.ir.graph import Value
 from jitml.records import dataclass
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.induction_limits import ask_for_limits, counted, furthest
+from jitml.trace.carried.leaves import CarriedLeaf, settles
 from jitml.trace.carried.memory import Carried, CarriedMemory, Demotable
 from jitml.trace.carried.sizes import Varying
-from jitml.trace.carried.types import CarriedTypes, settles
-from jitml.trace.record.recording import active_trace, user_source
+from jitml.trace.record.recording import user_source
 from jitml.trace.rewrite.protocol import OURS, UNDEF
-from jitml.trace.speculation.modes import Decider, Mode, Site, decisions
+from jitml.trace.speculation.modes import Mode, Site, decisions
 from jitml.trace.symbolic.booleans import Truth, as_value
-from jitml.trace.values.boxing import TracedArray, lift
+from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.kinds import (
     FLAG,
     HeldValue,
     Kind,
     by_leaves,
     is_filled,
-    join,
     kind_of,
     same,
     take_all_apart,
     take_apart,
     told,
-    widest,
 )
 from jitml.trace.values.ragged import SIZE, handed
-from jitml.trace.values.type_unions import NONE, Doubt, Doubts, doubt, is_of, may_be_none, types_of
+from jitml.trace.values.type_unions import types_of
 from jitml.trace.values.variant import Variant, bound, given_up, may_be_unbound, parts, payload, placeholder, variant
-
-Path = tuple[int, ...]
 
 
 class Name:
@@ -59,7 +52,6 @@ class Name:
         self.first: HeldValue | None = None  # as the body has bound it, before it was known that it does
         self.chance: Truth = True  # and the truth of that it has
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
-        self.numbers: dict[Path, Kind] = {}  # that the body has made of None, and where in tuples
         self._enter(entry)
 
     def _enter(self, entry: Any) -> None:
@@ -68,9 +60,9 @@ class Name:
         # Of both, whether an iteration may begin with either: then the truth of it is carried, too.
         self.is_open = [t is not True for t in (entry.bound, entry.there)] if type(entry) is Variant else [False, False]
         self.held: HeldValue | None = None if self.entry is UNDEF else take_apart(self.entry)
-        self.kinds: list[Kind | None] = list(self.held.kinds) if self.held else []
+        self.leaves = [CarriedLeaf.of(leaf) for leaf in self.held.leaves] if self.held else []
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
-        first = self.kinds[0] if self.held is not None and self.held.spec.is_leaf() and self.kinds else None
+        first = self.leaves[0].kind if self.held is not None and self.held.spec.is_leaf() else None
         self.is_carried = first is not None and first.form != "array"
         # A flag says that the loop has ended, so that no body begins with it set; nor with the value that is returned.
         self.is_flag = self.name.startswith(OURS)
@@ -78,14 +70,7 @@ class Name:
             self.is_carried = False
         self.is_assumed = False  # to be carried: this pass shows whether it is
         self.start: Any = entry
-        self.starts: list[Value | None] = []
         self.flags: list[Truth] = []
-        self.types = [CarriedTypes(types_of(leaf)) for leaf in self.held.leaves] if self.held else []
-
-    def _enter_as(self, entry: Any, there: Truth, loop: Demotable) -> None:
-        """With something else in the place of None, or of nothing, and bound where it was."""
-        bound, there = (truth if truth is True else as_value(truth) for truth in (self.truths[0], there))
-        self._enter(entry if bound is there is True else Variant(self.name, entry, bound, there, loop.decider))
 
     def assume_carried(self) -> None:
         """An earlier recording of the loop carried it: so does the first pass of this one, which shows whether that is needed."""
@@ -96,12 +81,10 @@ class Name:
         """What the next pass needs outside the body. `is_whole`: the loop runs as often as it can."""
         if self.first is not None:
             leaves = [self._placeholder(leaf, kind, loop.missing) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
-            self._enter_as(self.first.rebuild(leaves), not self.is_open[1], loop)
+            bound, there = (t if t is True else as_value(t) for t in (self.truths[0], not self.is_open[1]))
+            entry = self.first.rebuild(leaves)
+            self._enter(entry if bound is there is True else Variant(self.name, entry, bound, there, loop.decider))
             self.is_carried, self.first = True, None
-        if self.numbers:
-            numbers = {path: _none(kind, loop.decider) for path, kind in self.numbers.items()}
-            self._enter_as(_with_numbers(self.entry, numbers), True, loop)
-            self.is_carried, self.numbers = True, {}
 
     def _placeholder(self, leaf: Any, kind: Kind | None, missing: dict[tuple[int, Truth], Any]) -> Any:
         """What the name holds before it is bound; one object for names that are bound to one, and always together."""
@@ -113,21 +96,14 @@ class Name:
     def begin(self, body: RegionBody, memory: CarriedMemory) -> None:
         """What the name holds as a pass begins."""
         if not self.is_carried or self.held is None:
-            self.start = False if self.is_flag and self.kinds and self.kinds[0] == FLAG else self.given
+            self.start = False if self.is_flag and [leaf.kind for leaf in self.leaves] == [FLAG] else self.given
             return
-        leaves = []
-        self.starts = []
-        for n, (leaf, kind) in enumerate(zip(self.held.leaves, self.kinds)):
-            start = None
-            if kind is not None and kind.form == "array":
-                leaf, start = memory.stand_in(leaf, kind, self.name)
-            elif kind is not None:
-                start = body.trace.builder.add_input(kind.aval)
-                count = counted(start, leaf, self.direction, self.furthest) if self.direction and kind == SIZE else None
-                leaf = kind.show(start) if count is None else count
-                self.types[n].begin(start, kind, body, memory.loop.decider)
-            leaves.append(leaf)
-            self.starts.append(start)
+        leaves = [leaf.begin(self.name, memory) for leaf in self.leaves]
+        if self.direction and [leaf.kind for leaf in self.leaves] == [SIZE]:
+            (only,) = self.leaves
+            assert only.start is not None
+            count = counted(only.start, only.entry, self.direction, self.furthest)
+            leaves = leaves if count is None else [count]
         self.start = self.held.rebuild(leaves)
         self.flags = [body.truth() if is_open else True for is_open in self.is_open]
         if any(self.is_open):
@@ -145,9 +121,6 @@ class Name:
         if end is UNDEF:
             loop.demote(self._error("is deleted in the loop"), Mode.PLAIN)
         assert self.held is not None
-        if numbers := _numbers(self.entry, end):
-            self.numbers = numbers
-            return True
         opened = [is_open or truth is not True for is_open, truth in zip(self.is_open, truths)]
         if self.entry is None and truths[1] is not True:
             self._see_first(end, truths[1], loop.body)
@@ -158,39 +131,27 @@ class Name:
             loop.demote(self._error("becomes something else in the loop"))
         moved = not self.is_carried or opened != self.is_open or self._finds_limit(end, loop.body)
         self.is_open = opened
-        for n, (before, after) in enumerate(zip(self.kinds, held.kinds)):
-            entry = self.held.kinds[n]
-            if entry is not None and loop.extents.see(self.name, n, entry, after, partial(self.kinds.__setitem__, n)):
-                continue
-            if before == after and (before is not None or same(self.held.leaves[n], held.leaves[n])):
-                continue
-            joined = self._joined(n, held.leaves[n])
-            if joined is not None and not self.is_carried:
-                continue  # the next pass shows how the first iteration uses it
-            is_strict = joined is not None and not self._may_join(n, joined, loop.body)
-            if is_strict and not (settles(held.leaves[n], types_of(self.held.leaves[n])) and loop.decider.mode is Mode.PEELED):
-                self.types[n].is_strict = True
-                is_strict = False
-            if joined is None or is_strict:
-                before, after = self.held.leaves[n], held.leaves[n]
-                loop.demote(self._error(f"is {told(before)} first and {told(after)} later", self._as(before, after)))
-            assert joined is not None
-            if joined != before:
-                self.kinds[n] = joined
-                moved = True
-        for types, kind, entry, end in zip(self.types, self.kinds, self.held.leaves, held.leaves):
-            if kind is not None and kind.form != "array" and types.find(kind, entry, end):
-                moved = moved or self.is_carried
+        leaves = [self._leaf_moves(n, leaf, after, loop) for n, (leaf, after) in enumerate(zip(self.leaves, held.leaves))]
         self.is_carried = True
-        return moved
+        return moved or any(leaves)
 
-    def _joined(self, n: int, end: Any) -> Kind | None:
-        """The kind of what holds a leaf before the first iteration, and after it."""
-        assert self.held is not None
-        before, after = self.kinds[n], kind_of(end)
-        if before is None or after is None:
-            return None
-        return widest(before, after, (self.held.leaves[n], end))
+    def _leaf_moves(self, n: int, leaf: CarriedLeaf, end: Any, loop: Demotable) -> bool:
+        """The same of one leaf."""
+        before, after, entry = leaf.kind, kind_of(end), kind_of(leaf.entry)
+        if entry is not None and loop.extents.see(self.name, n, entry, after, leaf.put):
+            return False
+        # What is not carried yet stays what it is: the next pass shows how the first iteration uses it.
+        if before != after or (before is None and not same(leaf.entry, end)):
+            joined = leaf.joined(end)
+            is_strict = joined is not None and self.is_carried and not leaf.may_join(joined, loop.body)
+            if is_strict and not (settles(end, types_of(leaf.entry)) and loop.decider.mode is Mode.PEELED):
+                leaf.is_strict, is_strict = True, False
+            if joined is None or is_strict:
+                reason = f"is {told(leaf.entry)} first and {told(end)} later"
+                loop.demote(self._error(reason, self._as(leaf.entry, end)))
+            if self.is_carried or before is None:
+                leaf.kind = joined
+        return (leaf.see(end) and self.is_carried) or leaf.kind != before
 
     def _finds_limit(self, end: Any, body: RegionBody) -> bool:
         """Whether the pass has made an array that is as long as what the loop counts with, and shows how far it counts."""
@@ -223,20 +184,11 @@ class Name:
 
     @property
     def _varies(self) -> bool:
-        return any(type(kind) is Varying for kind in self.kinds)
+        return any(type(leaf.kind) is Varying for leaf in self.leaves)
 
     @property
     def _is_made(self) -> bool:
         return self.entry is UNDEF or self.is_flag
-
-    def _may_join(self, n: int, joined: Kind, body: RegionBody) -> bool:
-        """Whether the first iteration, with a Python number, computes what it would with a number of the other type."""
-        before = self.kinds[n]
-        if joined == before:
-            return True
-        start = self.starts[n]
-        assert start is not None
-        return _takes_as(body.trace.builder.nodes, start, joined)
 
     def _error(self, what: str, remedy: str = "") -> JitmlError:
         return UnsupportedError(f"{self.name} {what}", source=user_source(), remedy=remedy)
@@ -272,7 +224,7 @@ class Name:
             return CarriedOutcome([], lambda _: kept)
         assert self.held is not None
         end, *truths = self._parts(end)
-        made = _outcome(self.held.leaves, self.starts, take_apart(end), self.kinds, [t.flags for t in self.types], memory, least)
+        made = _outcome(self.leaves, take_apart(end), memory, least)
         made.carry_truths(self.truths, self.flags, truths, partial(variant, self.name, decider=memory.loop.decider))
         return made
 
@@ -298,19 +250,13 @@ class Name:
         insides = [leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray]
         if is_ragged:
             ends = self._handed(ends, body, memory)
-        befores: Sequence[Any] = [None] * len(ends.leaves)
-        kinds = list(ends.kinds)
-        if self.held is not None:  # a flag or a value to return, from an iteration before
-            joined = [join(a, b) if a and b else a or b for a, b in zip(self.held.kinds, kinds)]
-            if self.held.spec != ends.spec or any(a is None for a, b in zip(joined, kinds) if b is not None):
-                memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
-            befores, kinds = self.held.leaves, joined
-        starts = [body.trace.builder.add_input(kind.aval) if kind else None for kind in kinds]
-        flags: list[dict[type, Value]] = []
-        for before, end, kind in zip(befores, ends.leaves, kinds):
-            types = types_of(end) | types_of(before) if kind is not None and kind.form != "array" else set()
-            flags.append({t: body.truth() for t in types if kind is not None and t is not kind.which})
-        outcome = _outcome(befores, starts, ends, kinds, flags, memory, least)
+        # A flag or a value to return may be there from an iteration before.
+        leaves = self.leaves if self.held is not None else [CarriedLeaf.of(UNDEF) for _ in ends.leaves]
+        if (self.held is not None and self.held.spec != ends.spec) or not all(
+            leaf.make(end, kind, body) for leaf, end, kind in zip(leaves, ends.leaves, ends.kinds)
+        ):
+            memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
+        outcome = _outcome(leaves, ends, memory, least)
         if is_ragged:
             outcome.then(lambda value: memory.cut_out(insides, take_all_apart(value).leaves))
         truths = [body.truth() if is_open else True for is_open in (not self.is_flag and least == 0, there is not True)]
@@ -362,120 +308,14 @@ class CarriedOutcome:
         self.show = shown
 
 
-def _outcome(
-    befores: Sequence[Any],
-    starts: Sequence[Value | None],
-    ends: HeldValue,
-    kinds: Sequence[Kind | None],
-    flags: Sequence[dict[type, Value]],
-    memory: CarriedMemory,
-    least: int,
-) -> CarriedOutcome:
-    carried: list[Carried] = []
-    places: list[int | None] = []
-    told: list[dict[type, int]] = []
-    shares = [start in memory.taken for start in starts]
-    for before, start, end, kind, flags_of, is_shared in zip(befores, starts, ends.leaves, kinds, flags, shares):
-        places.append(None)
-        if kind is not None and not is_shared:
-            assert start is not None
-            places[-1] = len(carried)
-            carried.append(Carried(partial(_before, before, kind), start, kind.take(end)))
-            memory.taken.add(start)
-            if type(end) is TracedArray:
-                memory.handed.append((_array(before), end))
-                memory.made.setdefault(end.storage, end)
-        told.append({})
-        for which, flag in flags_of.items():
-            last = is_of(end, which)
-            if last is not False or least == 0:
-                told[-1][which] = len(carried)
-            carried.append(Carried.of_truth(partial(_is_of, before, which), flag, last))
-
-    def shown(before: Any, leaf: Any, kind: Kind, value: Value, cases: dict[type, Value], doubted: Doubt | None) -> Any:
-        new = kind.show(value)
-        if type(leaf) is not TracedArray:
-            exact, is_strict = ((), False) if doubted is None else (doubted.exact, doubted.is_strict)
-            doubt(value, cases, memory.loop.decider, exact, is_strict=is_strict)
-            return new
-        if leaf.storage.appended or leaf.storage.listed is not None:
-            new.storage.listed = leaf.storage.listed or Decider(memory.loop.site)
-        memory.after.setdefault(leaf.storage, new)
-        return memory.object_after(leaf, _array(before), least)
-
-    known = active_trace().call[Doubts]
+def _outcome(leaves: Sequence[CarriedLeaf], ends: HeldValue, memory: CarriedMemory, least: int) -> CarriedOutcome:
+    outcomes = [leaf.outcome(end, memory, least) for leaf, end in zip(leaves, ends.leaves)]
 
     def show(results: list[Value]) -> Any:
-        leaves = []
-        for before, leaf, kind, place, cases, start in zip(befores, ends.leaves, kinds, places, told, starts):
-            doubted = None if start is None else known.get(start)
-            if kind is None:
-                leaves.append(leaf)
-            elif place is None:
-                leaves.append(memory.object_after(leaf, _array(before), least))
-            else:
-                types = {which: results[n] for which, n in cases.items()}
-                leaves.append(shown(before, leaf, kind, results[place], types, doubted))
-        return ends.rebuild(leaves)
+        following = iter(results)
+        return ends.rebuild([shown([next(following) for _ in carried]) for carried, shown in outcomes])
 
-    return CarriedOutcome(carried, show)
-
-
-def _array(before: Any) -> TracedArray | None:
-    return lift(before) if type(before) is np.ndarray else before if type(before) is TracedArray else None
-
-
-def _before(leaf: Any, kind: Kind) -> Value:
-    if leaf is None:  # not bound before the first iteration, and not read there
-        return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
-    return kind.take(leaf)
-
-
-def _is_of(leaf: Any, which: type) -> Truth:
-    return leaf is not None and is_of(leaf, which)
-
-
-def _takes_as(nodes: Sequence[Node], number: Value, kind: Kind) -> bool:
-    """Whether nodes do the same with a number that is converted beforehand."""
-    return all(_node_takes_as(node, number, kind) for node in nodes if number in node.inputs)
-
-
-def _node_takes_as(node: Node, number: Value, kind: Kind) -> bool:
-    if node.op is ops.convert:
-        return bool(node.params["dtype"] == kind.aval.dtype)
-    if number.dtype != kind.aval.dtype:
-        return False
-    if not node.bodies:
-        return all(v.dtype in (number.dtype, BOOL) for v in node.inputs)
-    return all(
-        _takes_as(body.nodes, inside, kind)
-        for body in node.bodies.values()
-        for inside, outside in zip(reversed(body.inputs), reversed(node.inputs))  # a loop's index stands before those
-        if outside is number
-    )
-
-
-def _numbers(entry: Any, end: Any, path: Path = ()) -> dict[Path, Kind]:
-    """The numbers that have come to stand for None, perhaps, and where in a tuple."""
-    if entry is None:
-        kind = kind_of(end) if may_be_none(end) else None
-        return {} if kind is None else {path: kind}
-    if not (type(entry) is type(end) is tuple and len(entry) == len(end)):
-        return {}
-    return {at: kind for n, (x, y) in enumerate(zip(entry, end)) for at, kind in _numbers(x, y, (*path, n)).items()}
-
-
-def _with_numbers(entry: Any, numbers: dict[Path, Any], path: Path = ()) -> Any:
-    if path in numbers:
-        return numbers[path]
-    return tuple(_with_numbers(x, numbers, (*path, n)) for n, x in enumerate(entry)) if type(entry) is tuple else entry
-
-
-def _none(kind: Kind, decider: Decider) -> Any:
-    """None, as a number of which that is open."""
-    value = ops.full(value=0, shape=(), dtype=kind.aval.dtype)
-    doubt(value, {NONE: True}, decider)
-    return kind.show(value)
+    return CarriedOutcome([one for carried, _ in outcomes for one in carried], show)
 
 
 def _is_outer(sym: Sym, body: RegionBody) -> bool:

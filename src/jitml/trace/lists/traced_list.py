@@ -173,7 +173,7 @@ class TracedList(Sequence[Any]):
         """Whether an item could be written into the rows."""
         if changeable(item):
             Decider(self.site).refuse("an item of a list that a loop has filled is replaced", "Use an array, and write into it.")
-        held = take_apart(item)
+        held = take_apart(item, none_is_leaf=False)
         if held.spec != self.spec or not all(map(_fits, held.leaves, held.kinds, self.kinds)):
             return False
         columns = [fresh_like(read(column), column) for column in self.columns]

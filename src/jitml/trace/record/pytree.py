@@ -38,28 +38,28 @@ _BY_POSITION = (list, tuple, deque, None)  # None: a leaf
 HOLDS_ITSELF = 1 << 62  # places in a container without end
 
 
-def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
-    """Leaves and structure. None is structure; an instance of a dataclass is a container of its fields.
+def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], optree.PyTreeSpec]:
+    """Leaves and structure. None is structure, if it is no leaf; an instance of a dataclass is a container of its fields.
 
     Where dataclasses hold each other without end (a node and its parent), they are leaves: objects, like those of other classes.
     """
     while True:
         try:
-            leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+            leaves, spec = optree.tree_flatten(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
         except RecursionError:
-            return _with_records_whole(tree)
+            return _with_records_whole(tree, none_is_leaf)
         unknown = set(map(type, leaves)) - _leaf_types
         new = [cls for cls in unknown if dataclasses.is_dataclass(cls)]
         for cls in new:
             _register(cls)
         if not new:
             _leaf_types.update(cls for cls in unknown if not is_local(cls))
-            return _ordered(tree) if _has_ordered(spec) else (leaves, spec)
+            return _ordered(tree, none_is_leaf) if _has_ordered(spec) else (leaves, spec)
 
 
-def _with_records_whole(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+def _with_records_whole(tree: Any, none_is_leaf: bool) -> tuple[list[Any], optree.PyTreeSpec]:
     try:
-        return optree.tree_flatten(tree, is_leaf=holds_itself, namespace=NAMESPACE)
+        return optree.tree_flatten(tree, is_leaf=holds_itself, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     except RecursionError:
         unsupported("a container holds itself, or is nested too deep", "Keep what is shared in objects of a class.")
 
@@ -79,9 +79,9 @@ def holds_itself(x: Any) -> bool:
     return False
 
 
-def _ordered(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+def _ordered(tree: Any, none_is_leaf: bool) -> tuple[list[Any], optree.PyTreeSpec]:
     """The same with the keys of each OrderedDict as it goes through them; optree knows them as they came in."""
-    return optree.tree_flatten(_in_own_order(tree), namespace=NAMESPACE)
+    return optree.tree_flatten(_in_own_order(tree), none_is_leaf=none_is_leaf, namespace=NAMESPACE)
 
 
 def _in_own_order(tree: Any) -> Any:
@@ -175,10 +175,10 @@ def is_own_kind(x: Any) -> bool:
     return type(x) in _nodes
 
 
-def flatten_but(tree: Any, whole: Collection[int]) -> tuple[list[Any], optree.PyTreeSpec]:
+def flatten_but(tree: Any, whole: Collection[int], *, none_is_leaf: bool = False) -> tuple[list[Any], optree.PyTreeSpec]:
     """The same, with records of these ids as leaves."""
     flatten(tree)  # classes are registered that have not been met
-    return optree.tree_flatten(tree, is_leaf=lambda x: id(x) in whole, namespace=NAMESPACE)
+    return optree.tree_flatten(tree, is_leaf=lambda x: id(x) in whole, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
 
 
 def is_record(x: Any) -> bool:

@@ -40,7 +40,7 @@ from jitml.trace.values.kinds import (
 )
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.ragged import SIZE, RaggedKind, ragged, widened
-from jitml.trace.values.type_unions import NONE, Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
+from jitml.trace.values.type_unions import Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
 from jitml.trace.values.variant import given_up, may_be_apart, may_be_unbound, parts, variant
 
 Finish = Callable[[], Any]  # makes what a name holds once the results are there
@@ -104,15 +104,10 @@ class Merge:
             return lambda: self._one_of(a, b)
         if a is UNDEF or b is UNDEF:
             held = self._new(name, a, b)
-            xs, ys = (held.leaves if x is not UNDEF else (None,) * len(held.leaves) for x in (a, b))
+            xs, ys = (held.leaves if x is not UNDEF else (UNDEF,) * len(held.leaves) for x in (a, b))
             return self._handed(name, (b if a is UNDEF else a,), self._leaves(name, held, xs, ys))
-        if (a is None) != (b is None):
-            return self._number_or_none(name, a, b)
         one, other = take_apart(a), take_apart(b)
         if one.spec != other.spec:
-            if type(a) is type(b) is tuple and len(a) == len(b):
-                items = [self._bound(f"an item of {name}", x, y) for x, y in zip(a, b)]
-                return lambda: tuple(item() for item in items)
             self._refuse(name, a, b)
         return self._handed(name, (a, b), self._leaves(name, one, one.leaves, other.leaves))
 
@@ -120,17 +115,6 @@ class Merge:
         """What a name holds, which may be one of the containers that it holds in the branches."""
         others = [value for side in self.fork.sides.values() for key, value in side.ends.items() if key != name]
         return lambda: self.handing.hand_out(name, finish(), ends, others)
-
-    def _number_or_none(self, name: str, a: Any, b: Any) -> Finish:
-        """Of what is None in one branch: in the other one a number, or None perhaps."""
-        present, is_here = (b, False) if a is None else (a, True)
-        kind = kind_of(present)
-        if kind is None or kind.form == "array":
-            self._refuse(name, a, b)
-        truths = (self._is_of(True, a, NONE), True) if is_here else (True, self._is_of(False, b, NONE))
-        types = {**self._types(kind, a, b), NONE: self._truth(*truths)}
-        output = self._output(kind, (a, b), types=types)
-        return lambda: output.result
 
     def _new(self, name: str, a: Any, b: Any) -> HeldValue:
         """What the name holds that only one branch binds; a list that a loop of that branch has filled comes out as a new one."""
@@ -149,22 +133,26 @@ class Merge:
     def _leaf(self, name: str, kind: Kind | None, x: Any, y: Any) -> Output | AliasView:
         if same(x, y):
             return Output(None, (x, y), self._one_of(x, y))
-        missing = x is None or y is None
-        present = y if x is None else x
+        missing, is_none = x is UNDEF or y is UNDEF, x is None or y is None
+        present = y if x is UNDEF else x
         if missing and not name.startswith("__jm_") and self._is_outer(present):
             return Output(None, (x, y), present)  # where the name is bound at all, it is that very array
         known = next((output for output in self.outputs if output.takes(x, y)), None)
         if known is not None:
             return known if known.is_very(x, y) else self._view(known, x, y)
         kinds = [k for k in (kind_of(x), kind_of(y)) if k is not None]
-        wide = ragged(kinds, active_trace(), is_complete=not missing) if kinds else None
+        wide = ragged(kinds, active_trace(), is_complete=not missing) if kinds and not is_none else None
         if wide is not None:
             return self._ragged(wide, x, y)
         if missing and kind is None:
             return Output(None, (x, y), present)  # an object beside nothing
-        common = kind if missing else widest(kinds[0], kinds[1], (x, y)) if len(kinds) == 2 else None
-        if common is not None and not missing and kinds[0] != kinds[1]:
-            decisions().widened.add(self.fork.site)
+        common = kind if missing else None
+        if len(kinds) == 2:
+            common = widest(kinds[0], kinds[1], (x, y))
+            if common is not None and kinds[0] != kinds[1]:
+                decisions().widened.add(self.fork.site)
+        elif is_none and kinds and kinds[0].form != "array":  # a number, or None
+            common = kinds[0]
         if common is None:
             self._refuse(name, x, y)
         if not _is_known(common):
@@ -173,7 +161,7 @@ class Merge:
 
     def _ragged(self, wide: RaggedKind, x: Any, y: Any) -> Output:
         """Of two arrays of unknown sizes. What has the same sizes in both branches has the same after them."""
-        sizes = [wide.sizes(leaf) if leaf is not None else [None] * len(wide.axes) for leaf in (x, y)]
+        sizes = [wide.sizes(leaf) if leaf is not UNDEF else [UNDEF] * len(wide.axes) for leaf in (x, y)]
         extents = []
         for pair in zip(*sizes):
             found = next((o for o in self.outputs if o.kind is SIZE and all(map(same, o.leaves, pair))), None)
@@ -197,7 +185,7 @@ class Merge:
         view = next((view for view in others if view.leaves[0] is x and view.leaves[1] is y), None)
         if view is None:
             before: list[Output | AliasView] = [known, *others]
-            partners = [p for p in before if any(a is b is not None for a, b in zip(p.leaves, (x, y)))]
+            partners = [p for p in before if any(a is b is not UNDEF for a, b in zip(p.leaves, (x, y)))]
             view = AliasView(known, (x, y), self.fork.decider, partners)
             self.views.append(view)
         return view
@@ -225,15 +213,13 @@ class Merge:
 
     def _types(self, kind: Kind, x: Any, y: Any) -> dict[type, Callable[[], Truth]]:
         """Which other types the result may have, and what tells after both branches whether it has."""
-        if kind.form == "array":
-            return {}
-        types = {t for leaf in (x, y) if leaf is not None for t in types_of(leaf)} - {kind.which}
+        types = {t for leaf in (x, y) for t in types_of(leaf)} - {kind.which}
         return {t: self._truth(self._is_of(True, x, t), self._is_of(False, y, t)) for t in types}
 
     def _is_of(self, branch: bool, leaf: Any, which: type) -> Truth:
         """Whether what a branch ends with is of a type, as the branch can tell."""
-        if leaf is None or doubt_of(leaf) is None:
-            return leaf is not None and is_of(leaf, which)
+        if doubt_of(leaf) is None:
+            return is_of(leaf, which)
         truth, test = self._in(branch, partial(is_of, leaf, which)), self.fork.test
         maker = active_trace().builder.maker(test)
         if truth is test:  # `x is None` has been asked
@@ -283,7 +269,7 @@ class Merge:
 def _end(output: Output, which: int) -> Value:
     leaf, kind = output.leaves[which], output.kind
     assert kind is not None
-    if leaf is None:  # not bound here, and not read where it is not
+    if leaf is UNDEF or leaf is None:  # not bound here, and not read where it is not; or no number
         return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
     return kind.take(leaf) if output.ragged is None else widened(read(leaf), kind.aval)
 

@@ -18,6 +18,7 @@ import numpy as np
 from jitml.ir.graph import Value
 from jitml.records import dataclass, field
 from jitml.trace.record.recording import Trace, active_trace
+from jitml.trace.rewrite.protocol import UNDEF
 from jitml.trace.speculation.modes import Decider, Site
 from jitml.trace.storage.storage import AliasOrigin, Case, Storage, leave_region
 from jitml.trace.symbolic.booleans import Truth, all_of, negated
@@ -54,20 +55,20 @@ class Output:
     def takes(self, x: Any, y: Any) -> bool:
         """Whether another name for these is one for this very array: in each branch the same one, if both are bound there."""
         arrays = [type(a) is type(b) is TracedArray and same(a, b) for a, b in zip(self.leaves, (x, y))]
-        apart = [a is not None and b is not None and not same(a, b) for a, b in zip(self.leaves, (x, y))]
+        apart = [a is not UNDEF and b is not UNDEF and not same(a, b) for a, b in zip(self.leaves, (x, y))]
         if (
             not any(arrays)
             or any(apart)
             or (self.ragged is not None and not (same(self.leaves[0], x) and same(self.leaves[1], y)))
-            or any(a is None and b is not None and kind_of(b) != self.kind for a, b in zip(self.leaves, (x, y)))
+            or any(a is UNDEF and b is not UNDEF and kind_of(b) != self.kind for a, b in zip(self.leaves, (x, y)))
         ):
             return False
-        self.leaves = (x if self.leaves[0] is None else self.leaves[0], y if self.leaves[1] is None else self.leaves[1])
+        self.leaves = (x if self.leaves[0] is UNDEF else self.leaves[0], y if self.leaves[1] is UNDEF else self.leaves[1])
         return True
 
     def is_very(self, x: Any, y: Any) -> bool:
         """Whether these are the very objects, where they are bound."""
-        return all(a is b for a, b in zip(self.leaves, (x, y)) if b is not None)
+        return all(a is b for a, b in zip(self.leaves, (x, y)) if b is not UNDEF)
 
     @property
     def arrays(self) -> tuple[TracedArray | None, TracedArray | None]:
@@ -177,7 +178,7 @@ class AliasJoin:
 
     def _number(self, value: Value, which: int) -> tuple[Any, Any]:
         number = TracedNumber.of_value(self._side(which), value)
-        return (number, None) if which == 0 else (None, number)
+        return (number, UNDEF) if which == 0 else (UNDEF, number)
 
     def _side(self, which: int) -> Trace:
         trace: Trace = self.fork.sides[which == 0].body.trace

@@ -47,7 +47,7 @@ class TracedWhile(TracedLoop):
 
     def _begins_concretely(self, outcome: Value) -> bool:
         """Whether Python can tell the test before the first iteration: what it depends on is known then."""
-        entries = {start: leaf for name in self.names if name.held for start, leaf in zip(name.starts, name.held.leaves)}
+        entries = {leaf.start: leaf.entry for name in self.names for leaf in name.leaves}
         for v in unknowns_of(outcome):
             leaf = entries.get(v) if v is not None else UNDEF
             if leaf is None or leaf is UNDEF or (is_traced(leaf) and not is_decided(leaf)):

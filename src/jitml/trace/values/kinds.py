@@ -9,6 +9,7 @@ other objects have to stay the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,7 @@ def is_decided(x: Any) -> bool:
     return constant_of(read(x)) is not None
 
 
-_LEAF = optree.treespec_leaf()
+_LEAF = optree.treespec_leaf(none_is_leaf=True)
 
 
 @dataclass(frozen=True)
@@ -213,19 +214,20 @@ def is_filled(x: Any) -> bool:
     return isinstance(x, list) and type(x) is not list
 
 
-def take_apart(x: Any) -> HeldValue:
+def take_apart(x: Any, *, none_is_leaf: bool = True) -> HeldValue:
+    """None is a leaf, as a number may come to stand there; as an item of a list that a loop fills it is structure."""
     if is_filled(x):  # it has many leaves; it is one object here
         return HeldValue(_LEAF, (x,), (None,))
-    return take_all_apart(x)
+    return take_all_apart(x, none_is_leaf=none_is_leaf)
 
 
-def take_all_apart(x: Any) -> HeldValue:
+def take_all_apart(x: Any, *, none_is_leaf: bool = True) -> HeldValue:
     """The same of what is handed on as a new object: the leaves of a Stack, too."""
     if type(x) in (tuple, list, dict) and (count := places_within(x)) > _MOST_PLACES:
         where = "holds itself" if count >= HOLDS_ITSELF else f"holds the same containers over and over, in {count} places"
         unsupported(f"a {type(x).__name__} in a loop or a branch {where}", "Put what is shared into a name of its own.")
-    records = active_trace().outside.records
-    leaves, spec = flatten(x) if not records else flatten_but(x, records)
+    take = partial(flatten_but, whole=records) if (records := active_trace().outside.records) else flatten
+    leaves, spec = take(x, none_is_leaf=none_is_leaf)
     return HeldValue(spec, tuple(leaves), tuple(map(kind_of, leaves)))
 
 

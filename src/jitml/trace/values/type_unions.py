@@ -119,16 +119,18 @@ def is_pythons(which: type | None) -> bool:
 
 
 def types_of(x: Any) -> set[type]:
-    """The types that a number may have."""
-    found, own = doubt_of(x), own_type(x)
+    """The types that a number, or None, may have."""
+    found, own = doubt_of(x), NONE if x is None else own_type(x)
     return {*(() if found is None else found.cases), *(() if own is None else (own,))}
 
 
 def is_of(x: Any, which: type) -> Truth:
-    """Whether a number is of a type."""
+    """Whether a number, or None, is of a type."""
     found = doubt_of(x)
-    if found is None or which in found.cases:
-        return own_type(x) is which if found is None else found.cases[which]
+    if found is None:
+        return which in types_of(x)
+    if which in found.cases:
+        return found.cases[which]
     return negated(any_of(*found.cases.values())) if own_type(x) is which else False
 
 
