@@ -22,6 +22,7 @@ from jitml.trace.record.recording import active_trace
 from jitml.trace.rewrite.protocol import UNDEF
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.kinds import Kind, join, kind_of, widest
+from jitml.trace.values.ragged import SIZE, RaggedKind
 from jitml.trace.values.type_unions import Doubts, doubt, is_exact, is_of, may_be_none, types_of
 
 Show = Callable[[list[Value]], Any]
@@ -96,9 +97,8 @@ class CarriedLeaf:
         self.known |= found
         self.settles = settles(end, self.known)
         dtype = self.kind.aval.dtype
-        ends = (
-            (self.entry, end) if dtype == self.dtype else (self.entry,)
-        )  # what has come in by another dtype says nothing of this
+        # What has come in by another dtype says nothing of this one.
+        ends = (self.entry, end) if dtype == self.dtype else (self.entry,)
         lost = {t for t in self.known if not all(is_exact(x, t, dtype) for x in ends)}
         is_new = bool(found or lost - self.inexact)
         self.inexact |= lost
@@ -125,7 +125,12 @@ class CarriedLeaf:
         if type(end) is TracedArray:
             memory.handed.append((array, end))
             memory.made.setdefault(end.storage, end)
-            return carried, lambda results: memory.show(end, kind.show(results[0]), array, least)
+            if type(kind) is not RaggedKind:
+                return carried, lambda results: memory.show(end, kind.show(results[0]), array, least)
+            for size in kind.sizes(end):
+                begin = memory.loop.body.trace.builder.add_input(SIZE.aval)
+                carried.append(Carried(partial(_before, UNDEF, SIZE), begin, SIZE.take(size)))
+            return carried, lambda results: memory.show(end, kind.cut(results[0], results[1:]), array, least)
         lasts = {which: is_of(end, which) for which in self.flags}
         carried += [Carried.of_truth(partial(is_of, entry, t), flag, lasts[t]) for t, flag in self.flags.items()]
         told = [last is not False or least == 0 for last in lasts.values()]

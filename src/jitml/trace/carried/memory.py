@@ -75,7 +75,6 @@ class CarriedMemory:
         self.lists: set[int] = set()  # that loops in the body have filled, by id, and a name hands out
         self.shared: set[Storage] = set()  # that more than one array stands for at the end of the body
         self.handed: list[tuple[TracedArray | None, TracedArray]] = []  # as the loop begins, if it is there, and as the body ends
-        self.cut: list[tuple[Storage, Storage]] = []  # arrays of unknown size at the end of the body, and after the loop
         self.twins: dict[tuple[int, int], TracedArray] = {}  # of what shows the same: the object from before, or another one
         self.twins_at_start: dict[int, TracedArray] = {}  # by what it was before the loop, by id
         self.taken: set[Value] = set()  # inputs of the body that some name carries: another name of the same array need not
@@ -179,7 +178,7 @@ class CarriedMemory:
     def leave(self) -> None:
         """The arrays after the loop are there."""
         entries = {now.storage: before.storage for before, now, _ in self.known.values()}
-        pairs = [*((inside, now.storage) for inside, now in self.after.items()), *self.cut]
+        pairs = [(inside, now.storage) for inside, now in self.after.items()]
         leave_region(pairs, Decider(self.loop.site), entries)
         self._part(pairs)
         self.twins.clear()
@@ -197,10 +196,6 @@ class CarriedMemory:
         for group in groups.values():
             for one, other in itertools.combinations(group, 2):
                 one.meet(Rival(weakref.ref(other), self.loop.decider, overlaps=True))
-
-    def cut_out(self, insides: Sequence[Storage], leaves: Sequence[Any]) -> None:
-        """What a name holds after the loop, cut out of larger memory, and the storages of its arrays in the body."""
-        self.cut += zip(insides, (leaf.storage for leaf in leaves if type(leaf) is TracedArray))
 
     def _demote(self, reason: str, mode: Mode = Mode.PLAIN) -> None:
         if self.loop.mode >= mode:

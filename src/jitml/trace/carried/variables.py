@@ -6,12 +6,11 @@ go on sharing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from jitml.errors import JitmlError, UnsupportedError
-from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Value
 from jitml.records import dataclass
@@ -37,7 +36,7 @@ from jitml.trace.values.kinds import (
     take_apart,
     told,
 )
-from jitml.trace.values.ragged import SIZE, handed
+from jitml.trace.values.ragged import SIZE, ragged
 from jitml.trace.values.type_unions import types_of
 from jitml.trace.values.variant import Variant, bound, given_up, may_be_unbound, parts, payload, placeholder, variant
 
@@ -175,7 +174,7 @@ class Name:
     def _see_first(self, end: Any, chance: Truth, body: RegionBody) -> None:
         self.first = take_all_apart(end)
         self.chance = chance
-        self.unseen = _inner_syms(self.first, body)
+        self.unseen = _inner_syms(self.first.kinds, body)
 
     def _parts(self, end: Any) -> tuple[Any, Truth, Truth]:
         """What the name holds as the body ends if it is not None, with the truths of that; where it is, no matter what."""
@@ -238,7 +237,7 @@ class Name:
             if id(end) in memory.lists:
                 memory.loop.demote(self._error("is a list that has another name, too"), Mode.PLAIN)
             memory.lists.add(id(end))
-        is_ragged, holds_made = bool(_inner_syms(ends, body)), body.has_made(ends.others)
+        is_ragged, holds_made = bool(_inner_syms(ends.kinds, body)), body.has_made(ends.others)
         may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged or holds_made)
         if may_be_lost and not decisions().wants(self.name, site):
             return CarriedOutcome([], lambda _: given_up(self.name))
@@ -247,31 +246,21 @@ class Name:
         for leaf in ends.leaves:
             if type(leaf) is TracedArray and not same(memory.made.setdefault(leaf.storage, leaf), leaf):
                 memory.loop.demote(self._error("is a view of an array that has another name, too"), Mode.PLAIN)
-        insides = [leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray]
-        if is_ragged:
-            ends = self._handed(ends, body, memory)
+        kinds = [kind and (ragged([kind], body.parent, is_complete=False) or kind) for kind in ends.kinds]
+        arrays = {leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray}
+        is_shared = any(s in memory.shared or s.trace is not body.trace for s in arrays)
+        if is_ragged and (_inner_syms(kinds, body) or self.held is not None or is_shared):
+            memory.loop.demote(self._error("has a size that differs from iteration to iteration"), Mode.PLAIN)
         # A flag or a value to return may be there from an iteration before.
         leaves = self.leaves if self.held is not None else [CarriedLeaf.of(UNDEF) for _ in ends.leaves]
         if (self.held is not None and self.held.spec != ends.spec) or not all(
-            leaf.make(end, kind, body) for leaf, end, kind in zip(leaves, ends.leaves, ends.kinds)
+            leaf.make(end, kind, body) for leaf, end, kind in zip(leaves, ends.leaves, kinds)
         ):
             memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
         outcome = _outcome(leaves, ends, memory, least)
-        if is_ragged:
-            outcome.then(lambda value: memory.cut_out(insides, take_all_apart(value).leaves))
         truths = [body.truth() if is_open else True for is_open in (not self.is_flag and least == 0, there is not True)]
         outcome.carry_truths([False, False], truths, [True, there], partial(variant, self.name, decider=memory.loop.decider))
         return outcome
-
-    def _handed(self, ends: HeldValue, body: RegionBody, memory: CarriedMemory) -> HeldValue:
-        """Of a name whose arrays have sizes that the body alone knows."""
-        made = handed(ends, body.parent)
-        inside = {sym for kind in made.kinds if kind is not None for sym in kind.aval.syms if not _is_outer(sym, body)}
-        arrays = {leaf.storage for leaf in ends.leaves if type(leaf) is TracedArray}
-        is_shared = any(s in memory.shared or s.trace is not body.trace for s in arrays)
-        if inside or self.held is not None or is_shared:
-            memory.loop.demote(self._error("has a size that differs from iteration to iteration"), Mode.PLAIN)
-        return made
 
 
 @dataclass
@@ -280,17 +269,6 @@ class CarriedOutcome:
 
     carried: list[Carried]
     show: Callable[[list[Value]], Any]
-
-    def then(self, see: Callable[[Any], None]) -> None:
-        """Let somebody see the value."""
-        show = self.show
-
-        def seen(results: list[Value]) -> Any:
-            value = show(results)
-            see(value)
-            return value
-
-        self.show = seen
 
     def carry_truths(
         self, befores: Sequence[Truth], starts: Sequence[Truth], ends: Sequence[Truth], make: Callable[..., Any]
@@ -318,11 +296,7 @@ def _outcome(leaves: Sequence[CarriedLeaf], ends: HeldValue, memory: CarriedMemo
     return CarriedOutcome([one for carried, _ in outcomes for one in carried], show)
 
 
-def _is_outer(sym: Sym, body: RegionBody) -> bool:
-    return body.parent.sees(body.trace.sizes.values[sym])
-
-
-def _inner_syms(held: HeldValue, body: RegionBody) -> set[Sym]:
+def _inner_syms(kinds: Iterable[Kind | None], body: RegionBody) -> set[Sym]:
     """The sizes that the body alone knows."""
-    inside = {node.params["sym"] for node in body.trace.builder.nodes if node.op is ops.bind}
-    return inside.intersection(sym for kind in held.kinds if kind is not None for sym in kind.aval.syms)
+    sizes = body.trace.sizes.values
+    return {sym for kind in kinds if kind is not None for sym in kind.aval.syms if not body.parent.sees(sizes[sym])}

@@ -39,7 +39,7 @@ from jitml.trace.values.kinds import (
     widest,
 )
 from jitml.trace.values.numbers import TracedNumber
-from jitml.trace.values.ragged import SIZE, RaggedKind, ragged, widened
+from jitml.trace.values.ragged import SIZE, RaggedKind, ragged
 from jitml.trace.values.type_unions import Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
 from jitml.trace.values.variant import given_up, may_be_apart, may_be_unbound, parts, variant
 
@@ -166,7 +166,7 @@ class Merge:
         for pair in zip(*sizes):
             found = next((o for o in self.outputs if o.kind is SIZE and all(map(same, o.leaves, pair))), None)
             extents.append(self._output(SIZE, pair) if found is None else found)
-        return self._output(wide.wide, (x, y), ragged=wide, extents=extents)
+        return self._output(wide, (x, y), extents=extents)
 
     def _one_of(self, x: Any, y: Any) -> Any:
         """What is the same in both branches; of two views of one array, it is one or the other object."""
@@ -207,8 +207,8 @@ class Merge:
     def _shown(self, output: Output, value: Value) -> Any:
         kind = output.kind
         assert kind is not None
-        if output.ragged is not None:
-            kind, value = output.ragged.show(value, [read(extent.result) for extent in output.extents])
+        if type(kind) is RaggedKind:
+            return kind.cut(value, [read(extent.result) for extent in output.extents])
         return kind.show(self._typed(output, value))
 
     def _types(self, kind: Kind, x: Any, y: Any) -> dict[type, Callable[[], Truth]]:
@@ -259,7 +259,7 @@ class Merge:
             ends[branch] += [storage.load() for storage in storages]
             side.body.suspend()
         results = conditional(self.fork.test, sides[True].body, sides[False].body, ends[True], ends[False])
-        for output, value in sorted(zip(outputs, results), key=lambda pair: pair[0].ragged is not None):  # sizes come first
+        for output, value in sorted(zip(outputs, results), key=lambda pair: pair[0].is_ragged):  # sizes come first
             output.result = self._shown(output, value)
         sharing.finish()
         for storage, value in zip(storages, results[len(outputs) :]):
@@ -271,7 +271,7 @@ def _end(output: Output, which: int) -> Value:
     assert kind is not None
     if leaf is UNDEF or leaf is None:  # not bound here, and not read where it is not; or no number
         return ops.full(value=0, shape=kind.aval.shape, dtype=kind.aval.dtype)
-    return kind.take(leaf) if output.ragged is None else widened(read(leaf), kind.aval)
+    return kind.take(leaf)
 
 
 def _is_known(kind: Kind) -> bool:

@@ -48,7 +48,6 @@ class Output:
     kind: Kind | None
     leaves: tuple[Any, Any]
     result: Any = None
-    ragged: RaggedKind | None = None
     types: Mapping[type, Callable[[], Truth]] = field(default_factory=dict)  # that a number may have instead (`type_unions.py`)
     extents: Sequence[Output] = ()  # of an array whose sizes the branches alone know: those, as results of their own
 
@@ -59,12 +58,16 @@ class Output:
         if (
             not any(arrays)
             or any(apart)
-            or (self.ragged is not None and not (same(self.leaves[0], x) and same(self.leaves[1], y)))
+            or (self.is_ragged and not (same(self.leaves[0], x) and same(self.leaves[1], y)))
             or any(a is UNDEF and b is not UNDEF and kind_of(b) != self.kind for a, b in zip(self.leaves, (x, y)))
         ):
             return False
         self.leaves = (x if self.leaves[0] is UNDEF else self.leaves[0], y if self.leaves[1] is UNDEF else self.leaves[1])
         return True
+
+    @property
+    def is_ragged(self) -> bool:
+        return type(self.kind) is RaggedKind
 
     def is_very(self, x: Any, y: Any) -> bool:
         """Whether these are the very objects, where they are bound."""
@@ -138,7 +141,7 @@ class AliasJoin:
         groups: dict[tuple[Storage, Storage], list[Output]] = {}
         for output in self.asked:
             x, y = output.arrays
-            if x is not None and y is not None and output.ragged is None and self._is_own(x) and self._is_own(y):
+            if x is not None and y is not None and not output.is_ragged and self._is_own(x) and self._is_own(y):
                 groups.setdefault((x.storage, y.storage), []).append(output)
         wholes = []
         for (s, t), group in groups.items():
@@ -235,7 +238,7 @@ class AliasJoin:
 
     def _is_all(self, output: Output, storage: Storage, which: int) -> bool:
         array = output.arrays[which]
-        return array is not None and array.storage is storage and not array.steps and output.ragged is None
+        return array is not None and array.storage is storage and not array.steps and not output.is_ragged
 
 
 def _under(condition: Truth, found: Sequence[Case]) -> list[Case]:

@@ -3,12 +3,12 @@
 In memory of its largest size, with its sizes beside it.
 
 The region hands out the array at the start of a larger one (`widened`) and each unknown size as an i64[]; outside, those become
-sizes, and the array is cut out again (`RaggedKind.show`).
+sizes, and the array is cut out again (`RaggedKind.cut`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -16,12 +16,12 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, bound, limits
 from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
-from jitml.records import dataclass, replace
+from jitml.records import dataclass
 from jitml.trace.record.recording import Trace
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.sizes import named, number
-from jitml.trace.values.boxing import fresh, read
-from jitml.trace.values.kinds import HeldValue, Kind
+from jitml.trace.values.boxing import read
+from jitml.trace.values.kinds import Kind
 from jitml.trace.values.numbers import of_size
 
 MOST_ELEMENTS = 1 << 24  # a larger array would be written as a whole where perhaps only a few elements of it are there
@@ -29,30 +29,26 @@ SIZE = Kind("number", Aval((), I64))
 
 
 @dataclass(frozen=True)
-class RaggedKind:
-    """An array's kind outside of the region; its sizes along `axes` are between `low` and `high`, and known inside."""
+class RaggedKind(Kind):
+    """Of an array whose sizes along `axes`, each `low` at least, the region alone knows. `aval` is memory for the largest."""
 
-    kind: Kind
-    axes: tuple[int, ...]
-    low: tuple[int, ...]
+    axes: tuple[int, ...] = ()
+    low: tuple[int, ...] = ()
 
-    @property
-    def wide(self) -> Kind:
-        """The array that is handed out in its place."""
-        aval = self.kind.aval
-        return replace(self.kind, aval=aval, layout=c_strides(aval.bounds))
+    def take(self, leaf: Any) -> Value:
+        return widened(read(leaf), self.aval)
 
     def sizes(self, leaf: Any) -> list[Any]:
         """Those of an array, as numbers of Python's. Call it where they are known."""
         return [of_size(leaf.aval.shape[axis]) for axis in self.axes]
 
-    def show(self, value: Value, sizes: list[Value]) -> tuple[Kind, Value]:
-        """The array itself, from what the region has handed out, and its kind."""
-        shape: list[Any] = list(self.kind.aval.shape)
+    def cut(self, value: Value, sizes: Sequence[Value]) -> Any:
+        """The array itself, from what the region has handed out."""
+        shape: list[Any] = list(self.aval.shape)
         for axis, low, size in zip(self.axes, self.low, sizes):
             shape[axis] = named(size, low, bound(shape[axis]))
         array = window(value, tuple(shape))
-        return replace(self.kind, aval=array.aval, layout=c_strides(array.aval.shape)), array
+        return Kind("array", array.aval, c_strides(array.aval.shape), self.writeable, self.lent).show(array)
 
 
 def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> RaggedKind | None:
@@ -78,7 +74,7 @@ def ragged(kinds: list[Kind], trace: Trace, *, is_complete: bool) -> RaggedKind 
     if not axes or prod(map(bound, shape)) > MOST_ELEMENTS:
         return None
     aval = Aval(tuple(shape), first.aval.dtype)
-    return RaggedKind(replace(first, aval=aval, layout=()), tuple(axes), tuple(lows))
+    return RaggedKind("array", aval, c_strides(aval.bounds), first.writeable, first.lent, tuple(axes), tuple(lows))
 
 
 def _is_known(size: Size, trace: Trace) -> bool:
@@ -98,36 +94,3 @@ def widened(value: Value, aval: Aval) -> Value:
     starts = [number(0)] * aval.ndim
     made: Value = ops.dynamic_update_slice(memory, value, *starts, step=(1,) * aval.ndim)
     return made
-
-
-@dataclass(frozen=True)
-class Handed(HeldValue):
-    """What a name holds, taken apart as the region hands it out: beside each array its sizes that are not known outside."""
-
-    ragged: tuple[RaggedKind | None, ...] = ()
-
-    def rebuild(self, leaves: list[Any]) -> Any:
-        following = iter(leaves)
-        return super().rebuild([_cut(wide, next(following), following) for wide in self.ragged])
-
-
-def _cut(wide: RaggedKind | None, leaf: Any, following: Iterator[Any]) -> Any:
-    if wide is None:
-        return leaf
-    kind, value = wide.show(read(leaf), [read(next(following)) for _ in wide.axes])
-    return kind.show(value)
-
-
-def handed(held: HeldValue, outside: Trace) -> HeldValue:
-    """The same, made ready in the region to leave it for the trace outside; nothing else may hold an array of unknown size."""
-    wides = tuple(ragged([kind], outside, is_complete=False) if kind is not None else None for kind in held.kinds)
-    leaves: list[Any] = []
-    kinds: list[Kind | None] = []
-    for leaf, kind, wide in zip(held.leaves, held.kinds, wides):
-        sizes = wide.sizes(leaf) if wide is not None else []
-        leaves += [leaf if wide is None else fresh(widened(read(leaf), wide.kind.aval)), *sizes]
-        kinds += [kind if wide is None else wide.wide, *(SIZE for _ in sizes)]
-    return Handed(held.spec, tuple(leaves), tuple(kinds), wides)
-
-
-__all__ = ["MOST_ELEMENTS", "SIZE", "RaggedKind", "handed", "ragged", "widened", "window"]
