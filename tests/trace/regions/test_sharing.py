@@ -13,6 +13,7 @@ import jitml
 from jitml.ir.graph import Graph
 from jitml.trace.record.recording import Trace, activate
 from jitml.trace.regions.join_aliases import Output
+from jitml.trace.rewrite.protocol import UNDEF
 from jitml.trace.values.boxing import lift
 from jitml.trace.values.kinds import kind_of
 from programs.comparing import difference
@@ -63,8 +64,8 @@ def test_a_result_of_a_branch_takes_no_array_of_another_shape() -> None:
     """What one branch returns was one result with a name that is another array there, and both were of one shape (60000:443)."""
     with activate(Trace()):
         x, y, z = lift(np.zeros(3)), lift(np.zeros(4)), lift(np.ones(4))
-        assert not Output(kind_of(y), (None, y)).takes(x, y)
-        assert Output(kind_of(y), (None, y)).takes(z, y)
+        assert not Output(kind_of(y), (UNDEF, y)).takes(x, y)
+        assert Output(kind_of(y), (UNDEF, y)).takes(z, y)
 
 
 @pytest.mark.parametrize("n", [2, 3])

@@ -55,10 +55,6 @@ class CarriedLeaf:
     def of(cls, entry: Any) -> CarriedLeaf:
         return cls(entry, kind_of(entry), types_of(entry))
 
-    def put(self, kind: Kind) -> None:
-        """Carry it as this."""
-        self.kind = kind
-
     def open(self, kind: Kind, body: RegionBody) -> Value:
         """Give the body inputs for it."""
         self.start = body.trace.builder.add_input(kind.aval)

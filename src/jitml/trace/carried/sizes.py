@@ -8,7 +8,6 @@ show.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -18,20 +17,21 @@ from jitml.ir.dims import Size, bound, limits
 from jitml.ir.graph import Value
 from jitml.records import dataclass, field
 from jitml.trace.carried.body import RegionBody
+from jitml.trace.carried.leaves import CarriedLeaf
 from jitml.trace.carried.memory import Demotable
 from jitml.trace.record.recording import unsupported, user_source
 from jitml.trace.speculation.paths import Limit, limit
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.sizes import named, number, once, span, value_of_size
 from jitml.trace.values.boxing import read
-from jitml.trace.values.kinds import Kind
+from jitml.trace.values.kinds import Kind, kind_of
 from jitml.trace.values.ragged import MOST_ELEMENTS, SIZE, widened, window
 
 _GUESS = 1 << 16  # of a size that may grow without an end that is known: memory of that size is set aside
 _GROWTH = 16  # the same, in sizes of before the loop
 _FEW = 32  # iterations that are rather unrolled, if they change no size but by numbers that are known
 
-Axis = tuple[str, int, int]  # of the n-th leaf of what a name holds
+Axis = tuple[CarriedLeaf, int]
 
 
 @dataclass(eq=False)
@@ -86,15 +86,6 @@ class Varying(Kind):
 
 
 @dataclass
-class SeenShapes:
-    """What a pass has shown of one array: the shapes before the loop and at the end of the body, and where to put its kind."""
-
-    entry: Kind
-    end: Kind
-    put: Callable[[Kind], None]
-
-
-@dataclass
 class CarriedExtents:
     """All that a loop carries of sizes.
 
@@ -103,7 +94,7 @@ class CarriedExtents:
 
     loop: Demotable
     by_axis: dict[Axis, Extent] = field(default_factory=dict)
-    _seen: dict[tuple[str, int], SeenShapes] = field(default_factory=dict)
+    _seen: dict[CarriedLeaf, tuple[str, Kind, Kind]] = field(default_factory=dict)  # its name, and kinds at start and end
 
     @property
     def all(self) -> list[Extent]:
@@ -114,12 +105,13 @@ class CarriedExtents:
         for extent in self.all:
             extent.begin(body)
 
-    def see(self, name: str, n: int, entry: Kind, end: Kind | None, put: Callable[[Kind], None]) -> bool:
+    def see(self, name: str, leaf: CarriedLeaf, end: Kind | None) -> bool:
         """What an array is at the end of a pass; whether it can be carried with sizes that change."""
-        is_carried = any((name, n, axis) in self.by_axis for axis in range(entry.aval.ndim))
-        if end is None or not (is_carried or entry.aval.shape != end.aval.shape) or not self._fit(entry, end):
+        entry = kind_of(leaf.entry)
+        is_carried = entry is not None and any((leaf, axis) in self.by_axis for axis in range(entry.aval.ndim))
+        if entry is None or end is None or not (is_carried or entry.aval.shape != end.aval.shape) or not self._fit(entry, end):
             return False
-        self._seen[name, n] = SeenShapes(entry, end, put)
+        self._seen[leaf] = name, entry, end
         return True
 
     def _fit(self, entry: Kind, end: Kind) -> bool:
@@ -134,13 +126,13 @@ class CarriedExtents:
         Call it in the body, at its end.
         """
         if self._seen and self._is_better_unrolled():
-            (name, _), seen = next(iter(self._seen.items()))
-            reason = f"{name} is {seen.entry.aval} first and {seen.end.aval} later"
+            name, first, later = next(iter(self._seen.values()))
+            reason = f"{name} is {first.aval} first and {later.aval} later"
             self.loop.demote(UnsupportedError(reason, source=user_source()))
         groups: dict[tuple[Extent | None, Size, Size], list[Axis]] = {}
-        for (name, n), seen in self._seen.items():
-            for axis, sizes in enumerate(zip(seen.entry.aval.shape, seen.end.aval.shape)):
-                place = (name, n, axis)
+        for leaf, (_, entry, end) in self._seen.items():
+            for axis, sizes in enumerate(zip(entry.aval.shape, end.aval.shape)):
+                place = leaf, axis
                 if place in self.by_axis or sizes[0] != sizes[1]:
                     groups.setdefault((self.by_axis.get(place), *sizes), []).append(place)
         taken: set[Extent] = set()
@@ -152,17 +144,16 @@ class CarriedExtents:
             self.by_axis |= dict.fromkeys(places, extent)
             moved |= self._widen(extent, after)
             extent.after = after if moved else extent.kept(after)
-        for (name, n), seen in self._seen.items():
-            extents = tuple(self.by_axis.get((name, n, axis)) for axis in range(seen.entry.aval.ndim))
-            shape = tuple(s if extent is None else extent.high for s, extent in zip(seen.entry.aval.shape, extents))
-            aval, entry = seen.entry.aval.with_shape(shape), seen.entry
-            seen.put(Varying("array", aval, c_strides(shape), entry.writeable, entry.lent, extents))
+        for leaf, (_, entry, _) in self._seen.items():
+            extents = tuple(self.by_axis.get((leaf, axis)) for axis in range(entry.aval.ndim))
+            shape = tuple(s if extent is None else extent.high for s, extent in zip(entry.aval.shape, extents))
+            leaf.kind = Varying("array", entry.aval.with_shape(shape), c_strides(shape), entry.writeable, entry.lent, extents)
         self._seen.clear()
         return moved
 
     def _is_better_unrolled(self) -> bool:
         """Whether all sizes are known in a few iterations, of which Python knows how many there are."""
-        is_known = not any(kind.aval.syms for seen in self._seen.values() for kind in (seen.entry, seen.end))
+        is_known = not any(kind.aval.syms for _, *kinds in self._seen.values() for kind in kinds)
         is_long = self.loop.trip is not None and limits(self.loop.trip)[0] > _FEW
         return is_known and self.loop.may_be_plain and not is_long
 

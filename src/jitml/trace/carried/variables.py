@@ -130,14 +130,14 @@ class Name:
             loop.demote(self._error("becomes something else in the loop"))
         moved = not self.is_carried or opened != self.is_open or self._finds_limit(end, loop.body)
         self.is_open = opened
-        leaves = [self._leaf_moves(n, leaf, after, loop) for n, (leaf, after) in enumerate(zip(self.leaves, held.leaves))]
+        leaves = [self._leaf_moves(leaf, after, loop) for leaf, after in zip(self.leaves, held.leaves)]
         self.is_carried = True
         return moved or any(leaves)
 
-    def _leaf_moves(self, n: int, leaf: CarriedLeaf, end: Any, loop: Demotable) -> bool:
+    def _leaf_moves(self, leaf: CarriedLeaf, end: Any, loop: Demotable) -> bool:
         """The same of one leaf."""
-        before, after, entry = leaf.kind, kind_of(end), kind_of(leaf.entry)
-        if entry is not None and loop.extents.see(self.name, n, entry, after, leaf.put):
+        before, after = leaf.kind, kind_of(end)
+        if loop.extents.see(self.name, leaf, after):
             return False
         # What is not carried yet stays what it is: the next pass shows how the first iteration uses it.
         if before != after or (before is None and not same(leaf.entry, end)):
