@@ -31,6 +31,13 @@ FOUND = {
         ["v = []", "for a in x:", "    v.append(a)", "    v.append(0.5)", "return v, sum(v), np.array(v)"],
         "np.arange(3, dtype=np.float32)",
     ),
+    "a list that a loop fills is unpacked in it": (
+        [
+            *("for i in range(3):", "    if x.max() > 1.5:", "        v = []", "        for k in range(3):"),
+            *("            v.append([0, k, float(x.min())])", "    else:", "        w = list(map(list, zip(*v)))", "return v[1]"),
+        ],
+        "np.arange(4.0)",
+    ),
     "items of a list that have more bits than NumPy's": (
         ["return [a if a > 0 else 300 for a in x], [a if a > 0 else 0.1 for a in x * np.float32(2)]"],
         "np.array([1, -2, 3], np.int8)",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import optree
 
@@ -80,13 +80,16 @@ class Probe:
         self.is_read = True
         known = [*self.before, *self.items]
         if isinstance(index, slice):
-            unsupported("a list that a loop appends to is used in it", _INSTEAD)
+            _refuse_use()
         if not known:  # what its items are, the first iteration tells
             self.loop.demote(UnsupportedError("an item is read of a list that is empty before the loop", source=user_source()))
         if type(index) is int and -len(self.before) <= index < len(self.before) and not (self.items or self.is_popped):
             return self.before[index]
         self.is_guessed = True
         return known[-1]
+
+    def __iter__(self) -> NoReturn:
+        _refuse_use()
 
     def length(self) -> Any:
         return self.count
@@ -198,7 +201,7 @@ class Growing:
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice) or self.columns.head:
-            unsupported("a list that a loop appends to is used in it", _INSTEAD)
+            _refuse_use()
         return self._from_first(index) if self.columns.is_queue else self._stack()[index]
 
     def _from_first(self, index: Any) -> Any:
@@ -238,8 +241,15 @@ class Growing:
             stack.head = firsts
         return stack.owned()
 
+    def __iter__(self) -> NoReturn:  # without this, Python asks for items until there are none
+        _refuse_use()
+
     def __getattr__(self, name: str) -> Any:
-        unsupported(f"a list that a loop appends to is used in it (.{name})", _INSTEAD)
+        _refuse_use(f" (.{name})")
+
+
+def _refuse_use(how: str = "") -> NoReturn:
+    unsupported(f"a list that a loop appends to is used in it{how}", _INSTEAD)
 
 
 def _sum(count: Any, more: int) -> Any:

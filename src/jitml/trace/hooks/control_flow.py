@@ -161,7 +161,7 @@ class PlainWhile(_Late):
         return self._take_over(names, values, stop)
 
     def _take_over(self, names: Names, values: Values, stop: Any = False) -> bool:
-        self.rest = drivers.rest(self.place, stop, self.born)
+        self.rest = drivers.rest(self.place, stop, born=self.born)
         self.drives = True
         self.rest.enter(names, values)
         return False

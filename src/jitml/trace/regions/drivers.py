@@ -24,7 +24,7 @@ from jitml.trace.regions import branch as branches
 from jitml.trace.regions import for_loop, select, unrolled_tail, while_loop
 from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.induction import Directions
-from jitml.trace.rewrite.protocol import BooleanOperand, ConditionalExpression, Driver, Names, Values, WhileDriver
+from jitml.trace.rewrite.protocol import Driver, Names, Values
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.storage.storage import Storage, StoreCount
@@ -62,29 +62,12 @@ def goes_on(test: Any, place: Site) -> bool:
     return taken
 
 
-def branch(test: Any) -> Driver:
-    """Of `if test`, undecided."""
-    return branches.TracedIf(test)
-
-
-def choice(test: Any) -> ConditionalExpression:
-    """Of `x if test else y`, undecided."""
-    return select.Ternary(test)
-
-
-def operand(left: Any, stops_if: bool) -> BooleanOperand:
-    """Of `left and right` (where a False stops) or `left or right` (a True)."""
-    return select.Both(left, stops_if)
-
-
-def negation(x: Any) -> Any:
-    """`not x`, undecided."""
-    return select.negation(x)
-
-
-def require(ok: Any) -> bool:
-    """`assert ok`, undecided."""
-    return select.require(ok)
+# Of `if test`, `x if test else y`, `left and right` (where a False stops) or `left or right`, `not x`, `assert ok`, undecided.
+branch, choice, operand, negation, require = branches.TracedIf, select.Ternary, select.Both, select.negation, select.require
+# Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`.
+unless = unrolled_tail.Remaining
+# Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced.
+rest = while_loop.TracedWhile
 
 
 def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
@@ -100,11 +83,6 @@ def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
     elif found.trip < 2 or is_plain:
         return None, iterable
     return for_loop.For(found, place), iterable
-
-
-def unless(stop: Any, place: Site) -> Driver:
-    """Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`."""
-    return unrolled_tail.Remaining(stop, place)
 
 
 def here() -> Site:
@@ -136,15 +114,6 @@ def raises(place: Site) -> str:
 def never(test: Any, raised: str, place: Site) -> None:
     """A `while` whose body ends with an exception is not entered, or the program's own Python says what happens."""
     paths.require_not(truth(test), raised, place, user_source())
-
-
-def rest(place: Site, stop: Any, born: int) -> WhileDriver:
-    """Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced.
-
-    Args:
-        born: which storages were there before it began.
-    """
-    return while_loop.TracedWhile(place, stop, born=born)
 
 
 def birth() -> int:
