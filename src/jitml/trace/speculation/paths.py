@@ -51,6 +51,8 @@ _LIMIT = "JITML_MAX_PATHS is the limit."
 _WHICH = ("neither", "the first", "the second")
 _NAN = int(np.float64(np.nan).view(I64))
 
+AssumptionKind = Literal["truth", "number", "float", "limit", "sizes", "result"]
+
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
@@ -65,7 +67,7 @@ class Assumption:
     site: Site
     occurrence: int
     outcome: Any
-    kind: Literal["truth", "number", "float", "limit", "sizes", "result"]
+    kind: AssumptionKind
     source: Source | None
     asked_by: str = field(default="", compare=False)
     stack: tuple[UserFrame, ...] = field(default_factory=user_stack, compare=False)
@@ -132,56 +134,24 @@ class Decided(CallPart):
         self.fits: dict[tuple[Size, Size], Fit] = {}
         self._passed: dict[Site, int] = {}
         # Once an extent is open it is so for all that the place returns, however often a loop's body is traced.
-        self._open_extents: dict[int, int] = {}
-        self._opened = {a.site: a.outcome for a in path.assumptions if a.kind == "result" and a.outcome.open_axes}
+        self.open_extents: dict[int, int] = {}
+        self.opened = {a.site: a.outcome for a in path.assumptions if a.kind == "result" and a.outcome.open_axes}
 
     def cut(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if node.op is ops.check:
                 self.outcomes.pop(node.inputs[0], None)  # who asks has it claimed again
 
-    def assume(self, value: Value, place: Site) -> tuple[int, Assumption]:
-        """Number and content of a new assumption."""
-        occurrence, outcome = self._foresee(place)
-        kind: Literal["truth", "number", "float"] = (
-            "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
-        )
-        if outcome is not None:  # a call has told
-            active_trace().call[Concrete].guesses.discard(value)
-        outcome = guess(value) if outcome is None else outcome
-        return self._add(Assumption(place, occurrence, outcome, kind, user_source(), asking()))
-
-    def limit(self, place: Site, most: int | None) -> tuple[int, Assumption] | None:
-        """The same of what a size is at most; None if nothing is known."""
-        occurrence, outcome = self._foresee(place)
-        if outcome is not None:
-            most = max(most or 0, outcome)
-        return None if most is None else self._add(Assumption(place, occurrence, most, "limit", user_source()))
-
-    def fit(self, place: Site, outcome: int) -> tuple[int, Assumption]:
-        """The same of which of two sizes is stretched."""
-        occurrence, foreseen = self._foresee(place)
-        outcome = outcome if foreseen is None else foreseen
-        return self._add(Assumption(place, occurrence, outcome, "sizes", user_source()))
-
-    def result(self, place: Site, seen: Returned) -> tuple[int, Assumption]:
-        """The same of what a host call returns, which has just returned what is `seen`."""
-        occurrence, outcome = self._foresee(place)
-        if outcome is None:
-            outcome = seen.opened_like(self._open_extents)
-        if place in self._opened:
-            outcome = self._opened[place].widened(outcome)
-        self._open_extents |= outcome.open_extents(seen)
-        return self._add(Assumption(place, occurrence, outcome, "result", user_source()))
-
-    def _foresee(self, place: Site) -> tuple[int, Any]:
+    def foresee(self, place: Site) -> tuple[int, Any]:
+        """How often a place has been passed before, and what a call has told of it; None if nothing."""
         occurrence = self._passed.get(place, 0)
         self._passed[place] = occurrence + 1
         return occurrence, self.foreseen.get((place, occurrence))
 
-    def _add(self, assumption: Assumption) -> tuple[int, Assumption]:
-        self.assumptions.append(assumption)
-        return len(self.assumptions) - 1, assumption
+    def add(self, place: Site, occurrence: int, outcome: Any, kind: AssumptionKind, asked_by: str = "") -> tuple[int, Assumption]:
+        """Number and content of a new assumption."""
+        self.assumptions.append(Assumption(place, occurrence, outcome, kind, user_source(), asked_by))
+        return len(self.assumptions) - 1, self.assumptions[-1]
 
 
 def decide(value: Value, place: Site) -> int:
@@ -199,15 +169,17 @@ def decide(value: Value, place: Site) -> int:
     decided = trace.call[Decided]
     if value in decided.outcomes:
         return decided.outcomes[value]
-    number, assumption = decided.assume(value, place)
+    occurrence, outcome = decided.foresee(place)
+    if outcome is None:
+        outcome = guess(value)
+    else:  # a call has told
+        trace.call[Concrete].guesses.discard(value)
+    kind: AssumptionKind = "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
+    number, assumption = decided.add(place, occurrence, outcome, kind, asking())
     if number >= CONFIG.max_unroll:
-        raise UnsupportedError(
-            f"{number} conditions would have to be decided before the function can be compiled",
-            source=user_source(),
-            remedy=_REMEDY,
-        )
-    outcome = assumption.outcome
-    if assumption.kind == "truth":
+        text = f"{number} conditions would have to be decided before the function can be compiled"
+        raise UnsupportedError(text, source=user_source(), remedy=_REMEDY)
+    if kind == "truth":
         text = f"assumption {number} is {1 - outcome} at {_escaped(assumption.source)}"
         ops.check(value, value if outcome else ops.bit_not(value), error=WrongPath.__name__, message=text)
     else:
@@ -240,8 +212,10 @@ class Limit:
 
 def limit(place: Site, most: int | None) -> Limit | None:
     """A limit, `most` or what calls have shown to be needed; None if there is neither."""
-    found = active_trace().call[Decided].limit(place, most)
-    return None if found is None else Limit(*found)
+    decided = active_trace().call[Decided]
+    occurrence, outcome = decided.foresee(place)
+    most = most if outcome is None else max(most or 0, outcome)
+    return None if most is None else Limit(*decided.add(place, occurrence, most, "limit"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,14 +247,21 @@ def fit(x: Size, y: Size, value_of: Callable[[Size], Value]) -> Fit | None:
     if known is None and len(decided.assumptions) < CONFIG.max_unroll:
         mine, other = example_of_size(value_of(x)), example_of_size(value_of(y))
         guessed = 0 if mine is None or other is None else stretched(mine, other)
-        known = decided.fits[x, y] = Fit(*decided.fit(site(), guessed), (x, y))
+        occurrence, outcome = decided.foresee(place := site())
+        known = Fit(*decided.add(place, occurrence, guessed if outcome is None else outcome, "sizes"), (x, y))
+        decided.fits[x, y] = known
     return known
 
 
 def result(seen: Returned) -> tuple[int | None, Returned]:
     """What a host call is taken to return, as far as calls have shown, and the number of that assumption, if there is one."""
-    number, assumption = active_trace().call[Decided].result(site(), seen)
-    return number, assumption.outcome
+    decided, place = active_trace().call[Decided], site()
+    occurrence, outcome = decided.foresee(place)
+    outcome = seen.opened_like(decided.open_extents) if outcome is None else outcome
+    if place in decided.opened:
+        outcome = decided.opened[place].widened(outcome)
+    decided.open_extents |= outcome.open_extents(seen)
+    return decided.add(place, occurrence, outcome, "result")[0], outcome
 
 
 def _escaped(told: Any) -> str:
