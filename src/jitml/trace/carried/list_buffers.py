@@ -262,9 +262,7 @@ def _sum(count: Any, more: int) -> Any:
 def _body() -> Trace:
     """Of the innermost loop."""
     trace = active_trace()
-    while not trace.is_body and trace.parent is not None:
-        trace = trace.parent
-    return trace
+    return next((around for around in trace.around() if around.is_body), trace.root)
 
 
 def _between(count: Value, last: Size) -> Size:

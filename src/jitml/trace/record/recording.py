@@ -270,10 +270,14 @@ class Trace:
 
     def encloses(self, other: Trace) -> bool:
         """Whether `other` is this trace or inside it."""
-        inner: Trace | None = other
-        while inner is not None and inner is not self:
-            inner = inner.parent
-        return inner is self
+        return self in other.around()
+
+    def around(self) -> Iterator[Trace]:
+        """This one, and those that it is inside of."""
+        trace: Trace | None = self
+        while trace is not None:
+            yield trace
+            trace = trace.parent
 
 
 _current: ContextVar[Trace | None] = ContextVar("jitml_trace", default=None)
@@ -333,7 +337,7 @@ class Attempt:
 
     def undo(self) -> bool:
         """Forget what was recorded and refused since then; False if the trace is not the same any more."""
-        scope = trace = _current.get()
+        trace = _current.get()
         if trace is None or trace is not self.trace:
             return False
         trace.facts = self.facts
@@ -343,9 +347,8 @@ class Attempt:
         for node in nodes:
             if node.op is ops.bind:
                 del trace.sizes.names[trace.sizes.values[node.params["sym"]]]  # whoever asks for the size binds it again
-        while scope is not None:
+        for scope in trace.around():
             scope.refusal = None
-            scope = scope.parent
         return True
 
 
@@ -362,9 +365,8 @@ def refuse(error: JitmlError) -> NoReturn:
     trace = _current.get()
     for part in [*trace.call.values()] if trace is not None else ():
         part.refused(error)
-    while trace is not None:
-        trace.refusal = trace.refusal or error
-        trace = trace.parent
+    for scope in trace.around() if trace is not None else ():
+        scope.refusal = scope.refusal or error
     raise error
 
 

@@ -82,10 +82,7 @@ class Fork(RecordedRegion):
     def leave_side(self) -> None:
         side = self._open
         if side is not None:
-            regions = active_trace().call[OpenRegions]
-            if regions[-1] is not self:
-                decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
-            regions.pop()
+            self.end_recording()
             for key, (what, before) in side.changed.items():
                 side.changed[key] = what, what.items()
                 what.put(before)

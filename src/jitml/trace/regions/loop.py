@@ -126,10 +126,7 @@ class TracedLoop(RecordedRegion):
         self.contents.begin(self.body, self.memory)
 
     def _suspend(self) -> None:
-        regions = active_trace().call[OpenRegions]
-        if regions[-1] is not self:
-            decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
-        regions.pop()
+        self.end_recording()
         self.contents.restore()
         self.body.suspend()
         self.is_recording = False

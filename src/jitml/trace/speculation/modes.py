@@ -60,6 +60,13 @@ class RecordedRegion:
     trace: Trace  # of its body
     may_append: bool = False
 
+    def end_recording(self) -> None:
+        """Its body has ended."""
+        regions = active_trace().call[OpenRegions]
+        if regions[-1] is not self:
+            decisions().reconsider(active_trace(), UnsupportedError("an exception leaves a captured region"))
+        regions.pop()
+
     def take(self, what: Any) -> bool:
         """Carry, or join, something of before that is about to be changed, if that can be."""
         return False

@@ -24,7 +24,7 @@ from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import I64
 from jitml.trace.record.parts import CallPart
-from jitml.trace.record.recording import Trace, active_trace
+from jitml.trace.record.recording import active_trace
 
 LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 _MANY_TERMS = 12  # a longer polynomial becomes a value with a name of its own
@@ -169,12 +169,7 @@ def span(size: Size) -> tuple[int, int]:
 
 
 def _facts() -> list[Dim]:
-    trace: Trace | None = active_trace()
-    facts: list[Dim] = []
-    while trace is not None:
-        facts += [fact for fact in trace.facts if isinstance(fact, Dim)]
-        trace = trace.parent
-    return facts
+    return [fact for trace in active_trace().around() for fact in trace.facts if isinstance(fact, Dim)]
 
 
 def _extreme(size: Size, end: int) -> int:

@@ -146,11 +146,8 @@ def _in_variables(frame: FrameType) -> dict[str, set[int]]:
 
 
 def _unsettled(x: Any, trace: Trace | None) -> Unsettled | None:
-    while trace is not None:
-        if id(x) in trace.local[UnsettledContainers]:
-            return trace.local[UnsettledContainers][id(x)]
-        trace = trace.parent
-    return None
+    known = (scope.local[UnsettledContainers].get(id(x)) for scope in trace.around()) if trace is not None else ()
+    return next((found for found in known if found is not None), None)
 
 
 def _is_item(x: Any, ways: Sequence[Any], trace: Trace) -> bool:

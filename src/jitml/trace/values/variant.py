@@ -50,13 +50,12 @@ class Variant:
 
     def known(self) -> Truth:
         """Whether it is there, as far as that is known here."""
-        trace: Trace | None = active_trace() if not isinstance(self.there, bool) else None
-        while trace is not None:
-            for fact in trace.facts:
-                if fact is self.there or fact is self.absent:
-                    return fact is self.there
-            trace = trace.parent
-        outcome = None if isinstance(self.absent, bool) else decided(self.absent)
+        if isinstance(self.there, bool) or isinstance(self.absent, bool):
+            return self.there
+        for fact in (fact for trace in active_trace().around() for fact in trace.facts):
+            if fact is self.there or fact is self.absent:
+                return fact is self.there
+        outcome = decided(self.absent)
         return self.there if outcome is None else not outcome
 
     def is_there(self, wanted: bool) -> TracedNumber | bool:
@@ -139,10 +138,7 @@ def bound(x: Any) -> Any:
     """What a name holds that is read here; None perhaps."""
     if type(x) is not Variant:
         return x
-    trace: Trace | None = active_trace() if x.bound is not True else None
-    while trace is not None and trace not in x.seen:
-        trace = trace.parent
-    if trace is None and x.bound is not True:
+    if x.bound is not True and not any(trace in x.seen for trace in active_trace().around()):
         x.seen.append(active_trace())
         message = f"cannot access local variable '{x.name}' where it is not associated with a value"
         ops.check(x.bound, x.bound, error="UnboundLocalError", message=message)
