@@ -172,6 +172,15 @@ def greatest_of_some(x: Any) -> Any:
     return {"best": best, "pair": (best, best is not None)}
 
 
+def greatest_in_a_dict(x: Any) -> Any:
+    """None beside a number, in a container that branches and iterations make anew."""
+    found = {"best": None, "at": [None, 0]}
+    for i in range(len(x)):
+        if x[i] > 0 and (found["best"] is None or x[i] > found["best"]):
+            found = {"best": x[i], "at": [i, found["at"][1] + 1]}
+    return found["best"], *found["at"]
+
+
 def steps_up(x: Any) -> Any:
     before, n = None, 0
     for v in x:
@@ -250,7 +259,7 @@ def attributes_of_some(x: Any) -> Any:
 
 LOOPS: list[Function] = [
     of_four_types, attributes_of_some,
-    steps_of_some, last_place, first_place, greatest_of_some, steps_up, found_in, of_none_in_a_nest,
+    steps_of_some, last_place, first_place, greatest_of_some, greatest_in_a_dict, steps_up, found_in, of_none_in_a_nest,
     greatest, least, counted, greatest_from_infinity, summed, rectified, in_a_nest, stepped, smoothed, held, two_greatest, until,
     halved, typed, of_a_truth,
 ]  # fmt: skip
