@@ -27,7 +27,7 @@ from jitml.trace.values.aliases import either, faces, one_of, serials_of
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.containers import find
 from jitml.trace.values.kinds import Kind, same
-from jitml.trace.values.variant import payload
+from jitml.trace.values.open_names import payload
 
 
 class Demotable(Protocol):

@@ -36,9 +36,9 @@ from jitml.trace.values.kinds import (
     take_apart,
     told,
 )
+from jitml.trace.values.open_names import OpenName, bound, given_up, may_be_unbound, open_name, parts, payload, placeholder
 from jitml.trace.values.ragged import SIZE, ragged
 from jitml.trace.values.type_unions import types_of
-from jitml.trace.values.variant import Variant, bound, given_up, may_be_unbound, parts, payload, placeholder, variant
 
 
 class Name:
@@ -57,7 +57,7 @@ class Name:
         self.given = entry  # as the frame has it
         self.entry, *self.truths = parts(entry)  # what it holds, whether it is bound, and whether it is not None
         # Of both, whether an iteration may begin with either: then the truth of it is carried, too.
-        self.is_open = [t is not True for t in (entry.bound, entry.there)] if type(entry) is Variant else [False, False]
+        self.is_open = [t is not True for t in (entry.bound, entry.there)] if type(entry) is OpenName else [False, False]
         self.held: HeldValue | None = None if self.entry is UNDEF else take_apart(self.entry)
         self.leaves = [CarriedLeaf.of(leaf) for leaf in self.held.leaves] if self.held else []
         # Numbers and scalars are carried from the first pass on; whether the name keeps an array the end of the body shows.
@@ -82,7 +82,7 @@ class Name:
             leaves = [self._placeholder(leaf, kind, loop.missing) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
             bound, there = (t if t is True else as_value(t) for t in (self.truths[0], not self.is_open[1]))
             entry = self.first.rebuild(leaves)
-            self._enter(entry if bound is there is True else Variant(self.name, entry, bound, there, loop.decider))
+            self._enter(entry if bound is there is True else OpenName(self.name, entry, bound, there, loop.decider))
             self.is_carried, self.first = True, None
 
     def _placeholder(self, leaf: Any, kind: Kind | None, missing: dict[tuple[int, Truth], Any]) -> Any:
@@ -106,7 +106,7 @@ class Name:
         self.start = self.held.rebuild(leaves)
         self.flags = [body.truth() if is_open else True for is_open in self.is_open]
         if any(self.is_open):
-            self.start = Variant(self.name, self.start, self.flags[0], self.flags[1], memory.loop.decider)
+            self.start = OpenName(self.name, self.start, self.flags[0], self.flags[1], memory.loop.decider)
 
     def moves(self, end: Any, loop: Demotable) -> bool:
         """Whether the end of a pass shows that more is carried, or in another type, than it took for granted."""
@@ -224,7 +224,7 @@ class Name:
         assert self.held is not None
         end, *truths = self._parts(end)
         made = _outcome(self.leaves, take_apart(end), memory, least)
-        made.carry_truths(self.truths, self.flags, truths, partial(variant, self.name, decider=memory.loop.decider))
+        made.carry_truths(self.truths, self.flags, truths, partial(open_name, self.name, decider=memory.loop.decider))
         return made
 
     def _made(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
@@ -259,7 +259,7 @@ class Name:
             memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
         outcome = _outcome(leaves, ends, memory, least)
         truths = [body.truth() if is_open else True for is_open in (not self.is_flag and least == 0, there is not True)]
-        outcome.carry_truths([False, False], truths, [True, there], partial(variant, self.name, decider=memory.loop.decider))
+        outcome.carry_truths([False, False], truths, [True, there], partial(open_name, self.name, decider=memory.loop.decider))
         return outcome
 
 

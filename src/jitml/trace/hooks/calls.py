@@ -35,11 +35,11 @@ from jitml.trace.rewrite.protocol import OURS
 from jitml.trace.symbolic.booleans import as_value
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.open_names import OpenName, bound, none_given_up
 from jitml.trace.values.registry import FUNCTIONS, has_meaning, of_its_type
 from jitml.trace.values.sums import added, settled
 from jitml.trace.values.text import percent
 from jitml.trace.values.type_unions import NONE, is_of, may_be_none
-from jitml.trace.values.variant import Variant, bound, none_given_up
 
 
 class Hooks(Callees):
@@ -110,7 +110,7 @@ class Hooks(Callees):
     def is_none(self, x: Any, y: Any) -> Any:
         """`x is None`"""
         number = x if y is None else y
-        if type(number) is Variant:
+        if type(number) is OpenName:
             return number.is_there(False)
         return TracedNumber.of_value(self.trace, as_value(is_of(number, NONE))) if may_be_none(number) else x is y
 

@@ -29,9 +29,9 @@ from jitml.trace.speculation.modes import Mode, Site
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.kinds import is_decided
 from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.open_names import bound, present, sure, truthful
 from jitml.trace.values.registry import call
 from jitml.trace.values.type_unions import may_be_none, require_type_known
-from jitml.trace.values.variant import bound, present, sure, truthful
 
 
 class Taken(tuple[bool]):

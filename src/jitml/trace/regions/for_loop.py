@@ -26,8 +26,8 @@ from jitml.trace.symbolic.sizes import named, number, value_of_size
 from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.kinds import kind_of, same, take_apart, truth
 from jitml.trace.values.numbers import TracedNumber, of_size
+from jitml.trace.values.open_names import GivenUp, open_name, parts
 from jitml.trace.values.type_unions import doubt_of
-from jitml.trace.values.variant import GivenUp, parts, variant
 
 _INDEX = Aval((), I64)
 
@@ -183,9 +183,9 @@ class For(TracedLoop):
         before, bound, _ = parts(self.befores[name])
         kind = kind_of(last)
         if bound is False or kind is None or kind.form == "array" or kind != kind_of(before) or doubt_of(before):
-            return variant(name, last, ran, True, self.decider)
+            return open_name(name, last, ran, True, self.decider)
         value = ops.select(ran, kind.take(last), kind.take(before))
-        return variant(name, kind.show(value), any_of(ran, bound), True, self.decider)
+        return open_name(name, kind.show(value), any_of(ran, bound), True, self.decider)
 
     def result(self) -> tuple[Any, ...]:
         if limits(self.rows.trip)[1] <= 0:

@@ -39,9 +39,9 @@ from jitml.trace.values.kinds import (
     widest,
 )
 from jitml.trace.values.numbers import TracedNumber
+from jitml.trace.values.open_names import given_up, may_be_apart, may_be_unbound, open_name, parts
 from jitml.trace.values.ragged import SIZE, RaggedKind, ragged
 from jitml.trace.values.type_unions import Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
-from jitml.trace.values.variant import given_up, may_be_apart, may_be_unbound, parts, variant
 
 Finish = Callable[[], Any]  # makes what a name holds once the results are there
 
@@ -75,7 +75,7 @@ class Merge:
             ends = [(UNDEF, bound, False) if value is None else (value, bound, there) for value, bound, there in ends]
         (a, *mine), (b, *others) = ends
         made, (bound, there) = self._bound(name, a, b), map(self._truth, mine, others)
-        return lambda: variant(name, made(), bound(), there(), self.fork.decider)
+        return lambda: open_name(name, made(), bound(), there(), self.fork.decider)
 
     def _in(self, branch: bool, ask: Callable[[], Any]) -> Any:
         """What a branch can tell."""

@@ -38,7 +38,7 @@ from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.containers import HandedOut, UnsettledContainers, containers, find
 from jitml.trace.values.kinds import same
-from jitml.trace.values.variant import payload
+from jitml.trace.values.open_names import payload
 
 _MOST_PASSES = 6
 _LATEST_PASS = 3  # in which an object of before may still be found: in the first, or the next ones, where types have moved

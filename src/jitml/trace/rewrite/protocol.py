@@ -36,9 +36,9 @@ that somebody may read afterwards or in the next iteration; `targets` are the na
                            if d.drives: (*names,) = d.result()
 
 * A name may be unbound: it is missing in `locals()`, and `load` and `result` hand out UNDEF, whereupon the name is deleted. Where
-  only the compiled program knows whether it is, or what of it may be None, they hand out a `Variant` (`variant.py`): such a name
-  is read by `__jm.present(name)`, by `sure` where None would be a TypeError, by `truthful` where the truth alone is asked, by
-  `bound` in `name is None`, and of names that cannot be None. Names that begin with
+  only the compiled program knows whether it is, or what of it may be None, they hand out an `OpenName` (`open_names.py`): such a
+  name is read by `__jm.present(name)`, by `sure` where None would be a TypeError, by `truthful` where the truth alone is asked,
+  by `bound` in `name is None`, and of names that cannot be None. Names that begin with
   `__jm_` are ours (flags and the value to return): what they hold where they are undefined may be anything.
 * `load` precedes every pass over a body, `step` ends it. An exception that ends it leaves the driver open: see `depth`.
 * `break`, `continue` and early `return` have been lowered to flags before (`escapes.py`): local bools of ours that a body sets

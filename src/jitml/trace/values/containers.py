@@ -20,7 +20,7 @@ from jitml.trace.record.pytree import children
 from jitml.trace.record.recording import Trace, active_trace, current_trace, home_of
 from jitml.trace.rewrite.protocol import OURS
 from jitml.trace.speculation.modes import Decider, traced_frames
-from jitml.trace.values.variant import payload
+from jitml.trace.values.open_names import payload
 
 _OTHERS = ("jitml.", "numpy")  # of whose objects no container is known by other names
 _NONE: Mapping[int, Any] = MappingProxyType({})

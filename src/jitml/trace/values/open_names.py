@@ -1,4 +1,4 @@
-"""Variants: what is a name that may be unbound, or None, as only the compiled program knows?
+"""Open names: what is a name that may be unbound, or None, as only the compiled program knows?
 
 A value, and the truths of its being bound and being there.
 
@@ -29,7 +29,7 @@ from jitml.trace.values.type_unions import NONE, Doubt, decide_if_asked, decide_
 _REMEDY = "Ask `is None` in a condition around it, or begin with a value of the same type and keep a flag beside it."
 
 
-class Variant:
+class OpenName:
     """What a name holds if it is bound, and is not None; only regions, and the hooks below, meet one."""
 
     __slots__ = ("absent", "bound", "decider", "name", "seen", "there", "value")
@@ -89,11 +89,11 @@ def none_given_up(names: Iterable[str], there: Mapping[str, Any]) -> None:
             )
 
 
-def variant(name: str, value: Any, bound: Truth, there: Truth, decider: Decider) -> Any:
+def open_name(name: str, value: Any, bound: Truth, there: Truth, decider: Decider) -> Any:
     """What a name holds that is bound where the one truth holds, and None where the other one does not."""
     if bound is False:
         return UNDEF
-    made = Variant(name, value, bound, there, decider)
+    made = OpenName(name, value, bound, there, decider)
     if there is False or (there is not True and decide_if_asked(made.doubt) is NONE):
         made.value, made.there = None, True
     return made.value if made.bound is made.there is True else made
@@ -101,21 +101,21 @@ def variant(name: str, value: Any, bound: Truth, there: Truth, decider: Decider)
 
 def parts(x: Any) -> tuple[Any, Truth, Truth]:
     """What a name holds, whether it is bound and, as far as that is known here, whether it is not None."""
-    return (x.value, x.bound, x.known()) if type(x) is Variant else (x, x is not UNDEF, True)
+    return (x.value, x.bound, x.known()) if type(x) is OpenName else (x, x is not UNDEF, True)
 
 
 def payload(x: Any) -> Any:
     """What a name holds if it is bound, and is not None."""
-    return x.value if type(x) is Variant else x
+    return x.value if type(x) is OpenName else x
 
 
 def may_be_unbound(x: Any) -> bool:
-    return type(x) is Variant and x.bound is not True
+    return type(x) is OpenName and x.bound is not True
 
 
 def may_be_apart(name: str, x: Any, y: Any) -> bool:
     """Whether a name that can hold one or the other holds something or None. Only names of the function are read by the hooks."""
-    if any(type(one) is Variant and one.there is not True for one in (x, y)):
+    if any(type(one) is OpenName and one.there is not True for one in (x, y)):
         return True
     x, y = payload(x), payload(y)
     some = y if x is None else x
@@ -136,7 +136,7 @@ def _is_part(x: Any) -> bool:
 
 def bound(x: Any) -> Any:
     """What a name holds that is read here; None perhaps."""
-    if type(x) is not Variant:
+    if type(x) is not OpenName:
         return x
     if x.bound is not True and not any(trace in x.seen for trace in active_trace().around()):
         x.seen.append(active_trace())
@@ -148,7 +148,7 @@ def bound(x: Any) -> Any:
 def present(x: Any) -> Any:
     """What a name holds that is read here, by somebody who takes None as well."""
     x = bound(x)
-    if type(x) is not Variant:
+    if type(x) is not OpenName:
         return x
     known = x.known()
     is_there = known if isinstance(known, bool) else decide_now(x.doubt) is not NONE
@@ -158,7 +158,7 @@ def present(x: Any) -> Any:
 def truthful(x: Any) -> Any:
     """What a name holds of which the truth alone is read."""
     x = bound(x)
-    if type(x) is not Variant or not isinstance(x.value, tuple):
+    if type(x) is not OpenName or not isinstance(x.value, tuple):
         return present(x)
     return x.is_there(True) if x.value else False
 
@@ -166,7 +166,7 @@ def truthful(x: Any) -> Any:
 def sure(x: Any) -> Any:
     """What a name holds of which something is read that None has not."""
     x = bound(x)
-    if type(x) is not Variant:
+    if type(x) is not OpenName:
         return x
     known = x.known()
     if not isinstance(known, bool):
