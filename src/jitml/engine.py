@@ -10,7 +10,6 @@ import math
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from time import perf_counter
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -305,7 +304,7 @@ class Engine:
         most = math.inf if is_asked or not CONFIG.trial else rent.most if rent.spent else PURSE.left
         self._specializer.limits = limits = self._limits.within(most)
         is_made = is_unpaid = False
-        began = perf_counter()
+        began = PURSE.clock()
         try:
             variant = contained(make)
             collect_young()
@@ -317,7 +316,7 @@ class Engine:
                 raise
             raise Unpaid from None
         finally:
-            rent.bought(perf_counter() - began, is_made=is_made)
+            rent.bought(PURSE.clock() - began, is_made=is_made)
             if is_unpaid:
                 rent.price = 2 * most
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -65,12 +64,12 @@ class Jit(Rented):
     def engine(self) -> Engine:
         """What compiles it."""
         if self._engine is None:
-            began = perf_counter()
+            began = PURSE.clock()
             from jitml.engine import Engine
 
             made = Engine(self.function, self.options, jitted=self, rent=self._rent)
             self._engine = self.__dict__.setdefault("_made_engine", made)  # another thread may have been first
-            PURSE.brought(perf_counter() - began)
+            PURSE.brought(PURSE.clock() - began)
         return self._engine
 
     def _answer_seen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -275,7 +275,7 @@ def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_com
     many, few = ["a"] * 100_000, ("b", "cd")
     with trials():
         jitted = jitml.jit(total)
-        monkeypatch.setattr(PURSE, "_clock", lambda: 0.0)
+        monkeypatch.setattr(PURSE, "clock", lambda: 0.0)
         PURSE.spent += PURSE.left - USUAL / 2  # frames are written for it
         for names in (many, tuple(many)):
             jitted(names)

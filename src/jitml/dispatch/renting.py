@@ -38,7 +38,7 @@ class Purse:
     """
 
     def __init__(self, clock: Callable[[], float], startup: float = STARTUP) -> None:
-        self._clock = clock
+        self.clock = clock
         self.spent = 0.0  # on all of them, and on what could not be compiled
         self.startup = startup  # until there has been one
 
@@ -47,7 +47,7 @@ class Purse:
 
     @property
     def left(self) -> float:
-        return SHARE * self._clock() - self.spent - self.startup
+        return SHARE * self.clock() - self.spent - self.startup
 
     def brought(self, seconds: float) -> None:
         """So long it has taken to import what is needed for the first one."""
