@@ -49,6 +49,17 @@ def kinds(kernel: Kernel) -> list[str]:
     return [s.kind for s in walk(kernel.body) if isinstance(s, Loop)]
 
 
+def test_a_product_reads_costly_elements_that_are_computed_once() -> None:
+    def descend(t: Value, w: Value, x: Value) -> Value:
+        p = ops.exp(ops.dot_general(x, w, batch=((), ()), contract=((1,), (0,))))
+        return w - ops.dot_general(p, x, batch=((), ()), contract=((0,), (0,)))
+
+    kernel = check(lambda w, x: for_(2, [w], lambda t, w: descend(t, w, x)), RNG.random(3), RNG.random((20, 3)) - 1)
+    lines = show(kernel).splitlines()
+    (line,) = [n for n, text in enumerate(lines) if "exp(" in text]
+    assert lines[line - 1].endswith("vector {")
+
+
 def test_gauss_seidel() -> None:
     def point(i: Value, j: Value, a: Value) -> Value:
         around = [get(a, i + k, j + m) for k in (0, 1, 2) for m in (0, 1, 2)]

@@ -42,6 +42,10 @@ def roll_dot_general(body: GraphBody, node: Node, operands: list[Held]) -> None:
     dtype = node.output.dtype
     if dtype.kind == "b" or dtype.itemsize < 4:
         raise NotRolled(f"a product of {dtype}")
+    x, y = (
+        body.stored(value, held) if isinstance(held, Lazy) and held.work > 0 and prod(map(bound, free)) > 1 else held
+        for value, held, free in zip(node.inputs, operands, ([ys[a] for a in yf], [xs[a] for a in xf]), strict=True)
+    )
 
     def element(outer: Index, inner: Index) -> Scalar:
         batch, rows, columns = outer[: len(xb)], outer[len(xb) : len(xb) + len(xf)], outer[len(xb) + len(xf) :]

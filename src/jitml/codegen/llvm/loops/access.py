@@ -196,13 +196,21 @@ class MemoryEmitter(Values):
             raw = self._masked_read(address, mask, kind)
         if address.stride == -1:
             raw = self._reverse(raw, kind, lanes)
+        if mask is not None and lanes > 1:
+            raw = self._like_first(raw, mask, kind)
         if dtype == BOOL:
             zero = "0" if lanes == 1 else "zeroinitializer"
             raw = self.builder.define(f"icmp ne {kind} {raw}, {zero}")
         return Operand(dtype, lanes, (raw,))
 
+    def _like_first(self, raw: str, mask: Operand, kind: str) -> str:
+        """Inactive lanes have what the first one has: what is computed of that raises the errors of the first one alone."""
+        b, lanes = self.builder, self._count
+        first = b.define(f"shufflevector {kind} {raw}, {kind} poison, <{lanes} x i32> zeroinitializer")
+        return b.define(f"select <{lanes} x i1> {self._bits(mask)}, {kind} {raw}, {kind} {first}")
+
     def _masked_read(self, address: Address, mask: Operand | None, kind: str) -> str:
-        """Inactive lanes read 1, which no function finds difficult."""
+        """Inactive lanes read 1, which no function finds difficult, where the first lane is one of them."""
         b, dtype, lanes = self.builder, address.memory.buffer.dtype, self._count
         element = memory_type(dtype)
         ones = f"{kind} splat ({element} {literal(1, dtype) if dtype != BOOL else 1})"

@@ -153,11 +153,15 @@ class Values(ABC):
         return sorted(form.terms.items(), key=lambda term: self.function.depth(self.atoms[term[0]]))
 
     def lane_numbers(self, dtype: DType = I64) -> Operand:
-        """The iteration number of every lane."""
+        """The iteration number of every lane; lanes that do not run have that of the first, so that they raise no other error."""
         assert self.lanes is not None
-        counter, count = self.lanes.counter, self.lanes.count
+        counter, count, mask = self.lanes.counter, self.lanes.count, self.lanes.mask
         if count == 1:
             return counter
         steps = ", ".join(f"i64 {literal(n, I64)}" for n in range(count))
         iota = Operand(dtype, count, (f"<{steps}>",))
+        if mask is not None:
+            kind, bits = f"<{count} x i64>", f"<{count} x i1> {mask.names[0]}"
+            text = f"select {bits}, {kind} {iota.names[0]}, {kind} zeroinitializer"
+            iota = self.function.compute(("steps",), (mask,), lambda: Operand(dtype, count, (self.builder.define(text),)))
         return self.apply("add", (counter, iota), I64)
