@@ -223,9 +223,32 @@ class Name:
             return CarriedOutcome([], lambda _: kept)
         assert self.held is not None
         end, *truths = self._parts(end)
-        made = _outcome(self.leaves, take_apart(end), memory, least)
-        made.carry_truths(self.truths, self.flags, truths, partial(open_name, self.name, decider=memory.loop.decider))
-        return made
+        return self._outcome(self.leaves, take_apart(end), [*zip(self.truths, self.flags, truths)], memory, least)
+
+    def _outcome(
+        self,
+        leaves: Sequence[CarriedLeaf],
+        ends: HeldValue,
+        truths: Sequence[tuple[Truth, Truth, Truth]],
+        memory: CarriedMemory,
+        least: int,
+    ) -> CarriedOutcome:
+        """What the loop carries for leaves, and for the truths that the name is bound, and is not None.
+
+        truths: as the loop begins, as its body begins, a constant if it is not carried, and as the body ends.
+        """
+        outcomes = [leaf.outcome(end, memory, least) for leaf, end in zip(leaves, ends.leaves)]
+        carried = [one for some, _ in outcomes for one in some]
+        open_truths = [(before, start, end) for before, start, end in truths if not isinstance(start, bool)]
+        carried += [Carried.of_truth(partial(as_value, before), start, end) for before, start, end in open_truths]
+
+        def show(results: list[Value]) -> Any:
+            following = iter(results)
+            value = ends.rebuild([shown([next(following) for _ in some]) for some, shown in outcomes])
+            bound, there = (start if isinstance(start, bool) else next(following) for _, start, _ in truths)
+            return open_name(self.name, value, bound, there, memory.loop.decider)
+
+        return CarriedOutcome(carried, show)
 
     def _made(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
         if end is UNDEF or same(self.start, end):
@@ -257,10 +280,9 @@ class Name:
             leaf.make(end, kind, body) for leaf, end, kind in zip(leaves, ends.leaves, kinds)
         ):
             memory.loop.demote(self._error("differs from iteration to iteration"), Mode.PLAIN)
-        outcome = _outcome(leaves, ends, memory, least)
-        truths = [body.truth() if is_open else True for is_open in (not self.is_flag and least == 0, there is not True)]
-        outcome.carry_truths([False, False], truths, [True, there], partial(open_name, self.name, decider=memory.loop.decider))
-        return outcome
+        bound_at = body.truth() if not self.is_flag and least == 0 else True
+        there_at = body.truth() if there is not True else True
+        return self._outcome(leaves, ends, [(False, bound_at, True), (False, there_at, there)], memory, least)
 
 
 @dataclass
@@ -269,31 +291,6 @@ class CarriedOutcome:
 
     carried: list[Carried]
     show: Callable[[list[Value]], Any]
-
-    def carry_truths(
-        self, befores: Sequence[Truth], starts: Sequence[Truth], ends: Sequence[Truth], make: Callable[..., Any]
-    ) -> None:
-        """The name may be unbound, or None: whether it is goes from one iteration to the next, if a start is no constant."""
-        show, count = self.show, len(self.carried)
-        for before, start, end in zip(befores, starts, ends):
-            if not isinstance(start, bool):
-                self.carried.append(Carried.of_truth(partial(as_value, before), start, end))
-
-        def shown(results: list[Value]) -> Any:
-            truths = iter(results[count:])
-            return make(show(results[:count]), *(start if isinstance(start, bool) else next(truths) for start in starts))
-
-        self.show = shown
-
-
-def _outcome(leaves: Sequence[CarriedLeaf], ends: HeldValue, memory: CarriedMemory, least: int) -> CarriedOutcome:
-    outcomes = [leaf.outcome(end, memory, least) for leaf, end in zip(leaves, ends.leaves)]
-
-    def show(results: list[Value]) -> Any:
-        following = iter(results)
-        return ends.rebuild([shown([next(following) for _ in carried]) for carried, shown in outcomes])
-
-    return CarriedOutcome([one for carried, _ in outcomes for one in carried], show)
 
 
 def _inner_syms(kinds: Iterable[Kind | None], body: RegionBody) -> set[Sym]:

@@ -14,7 +14,6 @@ from jitml.ir.dims import Dim, limits
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
 from jitml.ir.types import I64, Aval
-from jitml.trace.carried.aliases import Remains
 from jitml.trace.carried.variables import Name
 from jitml.trace.lists.sequences import Rows
 from jitml.trace.record.recording import active_trace
@@ -132,10 +131,6 @@ class For(TracedLoop):
         places = {n: _leaf_position(self.element, end) for n, end in self.ends.items()}
         self.rebound = [Name(n, UNDEF) for n, place in places.items() if place is None]
         carried, storages, outcomes = self._carried(values, least)
-        made = [name.outcome(self.ends[name.name], self.body, self.site, least, self.memory) for name in self.rebound]
-        carried[len(carried) - len(storages) : len(carried) - len(storages)] = [c for outcome in made for c in outcome.carried]
-        self.remains = Remains(self.memory, least)
-        carried += self.remains.carried
         if stops:
             started = self.body.input(ends_at)
             following = ops.add(self.index, number(1))
@@ -161,7 +156,7 @@ class For(TracedLoop):
             with active_trace().builder.at(self.source):
                 results = list(ops.loop(times, *before, *captured, body=graph, carried=len(before)))
             last = of_size(trip - 1)
-        self._finish(results, storages, [*outcomes, *made], [*self.all_names, *self.rebound])
+        self._finish(results, storages, outcomes)
         self.ends = {name: self.held.pop(name) if name in self.held else UNDEF for name in self.ends}
         self._show_targets(last, places)
 

@@ -230,16 +230,16 @@ class TracedLoop(RecordedRegion):
         """All that the loop carries. Call it in the body, at its end."""
         values = {**values, **self.contents.ends(self)}
         self._see_containers(values, least)
-        outcomes = [
-            name.outcome(values.get(name.name, UNDEF), self.body, self.site, least, self.memory) for name in self.all_names
-        ]
+        ends = [(name, values.get(name.name, UNDEF)) for name in (*self.all_names, *self.rebound)]
+        outcomes = [name.outcome(end, self.body, self.site, least, self.memory) for name, end in ends]
         carried = [Carried(partial(value_of_size, e.before), e.start, value_of_size(e.after)) for e in self.extents.all]
         carried += [c for outcome in outcomes for c in outcome.carried]
         storages = list(self.body.written)
         for storage in storages:
             outside, inside = self.body.entry(storage)
             carried.append(Carried(partial(_identity, outside), inside, storage.value))
-        return carried, storages, outcomes
+        self.remains = Remains(self.memory, least)
+        return [*carried, *self.remains.carried], storages, outcomes
 
     def _see_containers(self, values: Values, least: int) -> None:
         """What names hold as the body ends, and where it may not run, as the loop begins."""
@@ -262,12 +262,13 @@ class TracedLoop(RecordedRegion):
             now = payload(self.held.get(name.name, UNDEF))
             handing.hand_out(name.name, now, ways, [other.entry for other in self.all_names if other is not name])
 
-    def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[CarriedOutcome], names: list[Name]) -> None:
+    def _finish(self, results: list[Value], storages: list[Storage], outcomes: list[CarriedOutcome]) -> None:
         """After the loop: storages and names hold its results."""
         values = iter(results)
         for extent in self.extents.all:
             extent.end(next(values))
         decisions().carried[self.site] = frozenset(name.name for name in self.names if name.is_carried)
+        names = [*self.all_names, *self.rebound]
         self.held = {name.name: outcome.show([next(values) for _ in outcome.carried]) for name, outcome in zip(names, outcomes)}
         self._hand_out()
         self.remains.finish(results[len(results) - len(self.remains.carried) :])

@@ -13,7 +13,6 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
 from jitml.ir.types import BOOL
-from jitml.trace.carried.aliases import Remains
 from jitml.trace.record.checkpoints import Checkpoints
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.regions.branch import TracedIf, facts_of
@@ -132,8 +131,6 @@ class TracedWhile(TracedLoop):
 
     def _close(self, values: Values, stop: Any) -> None:
         carried, storages, outcomes = self._carried(values, 0)
-        self.remains = Remains(self.memory, 0)
-        carried += self.remains.carried
         assert self.outcome is not None
         starts, ends = [c.start for c in carried], [c.end for c in carried]
         stops = stop is not False or self.stopped is not False
@@ -149,7 +146,7 @@ class TracedWhile(TracedLoop):
             before = [truth(self.stopped), *before]
         with active_trace().builder.at(self.source):
             results = list(ops.while_(*before, *captured, test=test, body=body, carried=len(before)))
-        self._finish(results[1:] if stops else results, storages, outcomes, self.all_names)
+        self._finish(results[1:] if stops else results, storages, outcomes)
 
 
 def _test(graph: Graph, tested: frozenset[Node], stops: bool) -> Graph:
