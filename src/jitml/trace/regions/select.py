@@ -39,30 +39,22 @@ class Ternary(Fork):
         return self.merge(["__jm_choice"])["__jm_choice"]
 
 
-class Both(Fork):
+class Both(Ternary):
     """The driver of `left and right` (a False stops) and `left or right` (a True stops)."""
-
-    right = True
 
     def __init__(self, left: Any, stops_if: bool) -> None:
         super().__init__(left)
         self.left = left
         self.stops_if = stops_if
-        if not self.raising:
-            self.enter_side(stops_if)
-            self.leave_side()
-            self.sides[stops_if].ends["__jm_operand"] = left
+        self.enter_side(stops_if)
+        self.leave_side()
         self.right = (not stops_if) not in self.raising
         if self.right:
             self.enter_side(not stops_if)
 
-    def end(self, right: Any) -> Any:
-        self.leave_side()
-        if self.raising:
-            return right
-        self.sides[not self.stops_if].ends["__jm_operand"] = right
-        result = self.merge(["__jm_operand"])["__jm_operand"]
-        if type(result) is TracedNumber:
+    def end(self, right: Any, _: Any = None) -> Any:
+        result = super().end(*((self.left, right) if self.stops_if else (right, self.left)))
+        if type(result) is TracedNumber and not self.raising:
             known = facts_of(self.left), facts_of(right)
             holds, fails = (tuple(fact for facts in known for fact in facts[side]) for side in (0, 1))
             result.facts = ((), fails) if self.stops_if else (holds, ())
