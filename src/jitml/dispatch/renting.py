@@ -49,6 +49,10 @@ class Purse:
     def left(self) -> float:
         return SHARE * self.clock() - self.spent - self.startup
 
+    def pay(self, seconds: float) -> None:
+        """So long it has taken to prepare one."""
+        self.spent += seconds
+
     def brought(self, seconds: float) -> None:
         """So long it has taken to import what is needed for the first one."""
         self.spent += seconds

@@ -7,7 +7,8 @@ Every statement stays in its place, at its own line. A run becomes
         try: .s3t = (a, c)                             # what is alive before the run
         except NameError: pass                         # a name is not bound: Python may have no need of it
         else: .s3t = .s3(*.s3t)
-    if type(.s3t) is tuple: (b, d), .s3t = .s3t, None  # what it has bound and is alive after it; None for what is bound in vain
+    if .s3t is not None and type(.s3t) is tuple:
+        (b, d), .s3t = .s3t, None                      # what it has bound and is alive after it; None for what is bound in vain
     else:
         <the statements, as written>
         if .s3t is not None: .s3t.seen()               # a turn of plain Python, which is timed
@@ -44,7 +45,7 @@ if __jm_s is not None:
     try: __jm_t = ({takes})
     except NameError: pass
     else: __jm_t = __jm_s(*__jm_t)
-if __jm_type(__jm_t) is __jm_tuple: {answered}
+if __jm_t is not None and __jm_type(__jm_t) is __jm_tuple: {answered}
 else: pass
 """
 _ALWAYS = (  # run as written wherever a function is split

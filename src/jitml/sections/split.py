@@ -120,13 +120,15 @@ class SplitFunction:
 
     def _written(self) -> FunctionType:
         """The frame for what is known now; other threads may learn of further breaks meanwhile."""
+        began = PURSE.clock()
         with self._lock:
             while (made := self._frame) is None:
                 changes = self._changes
                 made = self._write()
                 if changes == self._changes:
                     self._frame = made
-            return made
+        PURSE.pay(PURSE.clock() - began)
+        return made
 
     def _renew(self) -> None:
         """Something has been learned."""
