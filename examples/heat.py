@@ -24,7 +24,7 @@ def plate(n):
 
 
 def main(n=1000, steps=50):
-    fast = jitml.jit(advance, strict=True)  # compiled at the first call
+    fast = jitml.jit(advance)
     results = {}
     for name, step in (("NumPy", advance), ("jitml", fast)):
         u, diffusivity = plate(n)

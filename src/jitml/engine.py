@@ -19,10 +19,11 @@ from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, is_on_device, ours
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
-from jitml.dispatch.renting import FRAME, PURSE, Misses, PlainTurn, Rent, Rented, Unpaid
+from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Rented, Unpaid
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.timing import resting
 from jitml.dispatch.variants import Tries, Variants
+from jitml.dispatch.work import has_loop, is_driver, is_worth_a_first_call
 from jitml.errors import (
     Cause,
     CompilerError,
@@ -49,7 +50,6 @@ from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.process import collect_young
 from jitml.records import replace
 from jitml.sections.callees import HotCallees
-from jitml.sections.drivers import has_loop, is_driver
 from jitml.sections.kinds import Splits, is_inside
 from jitml.sections.report import described
 from jitml.sections.requirements import LIMITS, require_no_calls
@@ -300,7 +300,7 @@ class Engine:
             Unpaid: it would cost more.
         """
         rent = self._rent
-        is_asked = self.options.is_asked or not (rent.spent or PURSE.is_rich)  # for arrays on a device
+        is_asked = self.options.is_asked or not (rent.spent or PURSE.affords(USUAL))  # for arrays on a device
         most = math.inf if is_asked or not CONFIG.trial else rent.most if rent.spent else PURSE.left
         self._specializer.limits = limits = self._limits.within(most)
         is_made = is_unpaid = False
@@ -327,7 +327,8 @@ class Engine:
             return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
         if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
             return True
-        return PURSE.is_rich and not (is_inside() or self._is_called_plainly() or is_driver(self.function, args, kwargs))
+        is_worth = is_worth_a_first_call(self.function, args, kwargs)
+        return is_worth and not (is_inside() or self._is_called_plainly() or is_driver(self.function, args, kwargs))
 
     def _is_called_plainly(self) -> bool:
         """Whether a jitted function that is left alone is among the callers: what that calls is hardly worth more."""
@@ -343,7 +344,7 @@ class Engine:
         """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""
         self._is_special = True
         is_short = not has_loop(self.function) or self._is_called_plainly()
-        if is_short or not PURSE.affords(FRAME) or not self.splits.rented(self._rent, args, kwargs):
+        if is_short or not PURSE.has_earned(FRAME) or not self.splits.rented(self._rent, args, kwargs):
             self._leave_alone(self._rent.paid)
             self.jitted.awaits_frame = not is_short
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitml.dispatch.renting import FRAME, PURSE, Rent, Rented
+from jitml.dispatch.work import has_loop, is_worth_a_first_call
 
 if TYPE_CHECKING:
     from jitml.dispatch.specialize import Variant
@@ -76,19 +77,17 @@ class Jit(Rented):
         return self.engine.answer_seen(*args, **kwargs)
 
     def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
-        if not (self._is_worth_a_try() or _has_device_arrays(args, kwargs)):
+        if not (self._is_worth_a_try(args, kwargs) or _has_device_arrays(args, kwargs)):
             return None
         self.go_on()
         return self.engine.__call__
 
-    def _is_worth_a_try(self) -> bool:
+    def _is_worth_a_try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether to see what can be compiled before anything has been paid for it."""
-        if self._engine is None and PURSE.is_rich:
+        if self._engine is None and is_worth_a_first_call(self.function, args, kwargs):
             return True
-        if not self.awaits_frame or not PURSE.affords(FRAME):
+        if not self.awaits_frame or not PURSE.has_earned(FRAME):
             return False
-        from jitml.sections.drivers import has_loop
-
         self.awaits_frame = has_loop(self.function)
         return self.awaits_frame
 

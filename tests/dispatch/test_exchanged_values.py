@@ -124,6 +124,7 @@ def test_functions_are_compared() -> None:
         np.testing.assert_equal(jitted(pair(k, is_one)), _compared(pair(k, is_one)))
 
 
+@pytest.mark.loose
 def test_what_a_held_function_binds_is_its_own() -> None:
     def counter(start: float) -> Any:
         count = start

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.renting import FEW, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
-from jitml.sections.drivers import is_driver
+from jitml.dispatch.renting import ADVANCE, FEW, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
+from jitml.dispatch.work import is_driver, is_likely_long
 from jitml.trace.speculation.price import ProgramSize
 from sections.forced_breaks import trials
 
@@ -32,11 +32,14 @@ def with_full_purse() -> Iterator[None]:
 def test_a_purse_is_a_share_of_the_time_that_has_passed() -> None:
     clock = Clock()
     purse = Purse(clock)
-    assert not purse.affords(0.1)
+    assert purse.affords(ADVANCE - STARTUP)
+    assert not purse.has_earned(0.1)
     clock.now = (STARTUP + 0.1) / SHARE + 1e-6
-    assert purse.affords(0.1)
+    assert purse.has_earned(0.1)
+    assert purse.affords(ADVANCE + 0.1)
     purse.spent = 0.05
-    assert not purse.affords(0.1)
+    assert not purse.has_earned(0.1)
+    assert not purse.affords(ADVANCE + 0.1)
 
 
 def test_a_purse_is_rich_when_a_long_compilation_would_be_a_small_share() -> None:
@@ -112,6 +115,37 @@ def test_drivers_have_no_numbers() -> None:
     assert not is_driver(loops, (), {"n": 3})
     assert not is_driver(loops, (Model([np.ones(3)]),), {})
     assert not is_driver(len, (), {})
+
+
+def squared(x: np.ndarray) -> np.ndarray:
+    return x * x
+
+
+def squared_by_another(model: Model) -> np.ndarray:
+    return squared(model.parts["weights"])
+
+
+class Looping:
+    def __init__(self) -> None:
+        self.w = np.ones(2)
+
+    def once(self) -> object:
+        return self.w
+
+    def often(self) -> list[object]:
+        return [self.once() for _ in range(3)]
+
+    def fit(self) -> object:
+        return self.often()
+
+
+def test_what_is_likely_long_has_numbers_and_loops_or_large_arrays() -> None:
+    small, large = np.ones(1000), np.ones(1_000_000)
+    assert [is_likely_long(squared, (x,), {}) for x in (2.0, small, large)] == [False, False, True]
+    assert [is_likely_long(squared_by_another, (Model(x),), {}) for x in (small, large)] == [False, True]
+    assert [is_likely_long(f, (Looping(),), {}) for f in (Looping.once, Looping.often, Looping.fit)] == [False, True, True]
+    assert not is_likely_long(loops, (), {})
+    assert not is_likely_long(len, ([1],), {})
 
 
 def test_variants_are_asked_again_after_a_while_and_later_each_time() -> None:
@@ -276,7 +310,7 @@ def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_com
     with trials():
         jitted = jitml.jit(total)
         monkeypatch.setattr(PURSE, "clock", lambda: 0.0)
-        PURSE.spent += PURSE.left - USUAL / 2  # frames are written for it
+        PURSE.spent += PURSE.left - ADVANCE - USUAL / 2  # frames are written for it
         for names in (many, tuple(many)):
             jitted(names)
             jitted.go_on()

@@ -20,6 +20,7 @@ USUAL = 0.1  # seconds that a compilation is expected to take before there has b
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
 STARTUP = 0.3  # seconds more for the first one, which brings the compiler
 SHARE = 0.1  # of the time that has passed, which may be spent on what may be for nothing
+ADVANCE = 1.0  # seconds that may be spent before: what is likely to run for long is to be compiled at its first call
 FRAME = 0.02  # seconds that it takes to write the frame of a function in sections, about
 SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
 _MANY = 8  # misses
@@ -45,9 +46,13 @@ class Purse:
     def affords(self, seconds: float) -> bool:
         return seconds <= self.left
 
+    def has_earned(self, seconds: float) -> bool:
+        """Whether there is so much without the advance."""
+        return self.affords(ADVANCE + seconds)
+
     @property
     def left(self) -> float:
-        return SHARE * self.clock() - self.spent - self.startup
+        return ADVANCE + SHARE * self.clock() - self.spent - self.startup
 
     def pay(self, seconds: float) -> None:
         """So long it has taken to prepare one."""
@@ -60,8 +65,8 @@ class Purse:
 
     @property
     def is_rich(self) -> bool:
-        """Whether first calls may be compiled before anything has been paid for them."""
-        return self.affords(MOST)
+        """Whether all first calls may be compiled before anything has been paid for them."""
+        return self.has_earned(MOST)
 
 
 def _startup() -> float:
