@@ -219,6 +219,15 @@ class Counted:
         cls.count = count
 
 
+@pytest.mark.parametrize("name", ["type", "namedtuple", "make_dataclass in part"])
+def test_who_makes_a_class_is_refused_with_strict(name: str) -> None:
+    with pytest.raises(jitml.UnsupportedError, match="a class is made in the jitted function"):
+        jitml.jit(MADE_BY_CALLS[name])(1.0)
+    with pytest.raises(jitml.UnsupportedError, match="a class is made in the jitted function"):
+        jitml.jit(fields)(1.0)
+
+
+@pytest.mark.loose
 @pytest.mark.parametrize("name", MADE_BY_CALLS)
 def test_a_class_made_by_a_call_is_of_the_users_module(name: str) -> None:
     made, expected = jitml.jit(MADE_BY_CALLS[name], verify="never")(1.0), MADE_BY_CALLS[name](1.0)
@@ -292,6 +301,7 @@ ANNOTATED = [fields, required, of_local_types, of_no_name]
 POSTPONED = "from __future__ import annotations\n"
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("is_postponed", [False, True])
 @pytest.mark.parametrize("function", ANNOTATED)
 def test_annotations_of_a_class_made_inside(

@@ -73,7 +73,7 @@ class Model(Middle):
         return x * self.level
 
 
-@pytest.mark.parametrize("name", ["all", "explicit", "made"])
+@pytest.mark.parametrize("name", [pytest.param("all", marks=pytest.mark.loose), "explicit", "made"])
 def test_it_is_what_it_is_at_each_call(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model()
     fast = jitml.jit(getattr(model, name), verify="never")

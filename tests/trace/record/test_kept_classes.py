@@ -40,17 +40,6 @@ def of_slots(data: Data) -> None:
     jitml.jit(lambda x: x * model.data.w[0])(X)
 
 
-def of_a_class_made_inside(data: Data) -> None:
-    def f(x: Any) -> Any:
-        class Model:
-            def __init__(self, k: Any) -> None:
-                self.k = k * data.w[0]
-
-        return Model(x).k
-
-    jitml.jit(f, verify="never")(X)
-
-
 def of_keys(data: Data) -> None:
     class Item:
         @property
@@ -67,7 +56,7 @@ def recordings() -> int:
 
 
 @pytest.mark.skipif((3, 12) <= sys.version_info < (3, 12, 4), reason="inspect.getattr_static keeps classes (gh-118013)")
-@pytest.mark.parametrize("run", [of_an_instance, of_slots, of_a_class_made_inside, of_keys])
+@pytest.mark.parametrize("run", [of_an_instance, of_slots, of_keys])
 def test_nothing_is_kept(run: Callable[[Data], None]) -> None:
     before, data = recordings(), Data()
     gone = weakref.ref(data)

@@ -71,8 +71,7 @@ def is_made_instance(trace: Trace, x: Any) -> bool:
     kind: Any = type(x)
     if id(x) not in trace.outside.own or id(x) in trace.outside.places or isinstance(x, (type, BaseException)) or is_record(x):
         return False
-    is_known = is_users_class(kind) or kind is SimpleNamespace
-    return is_known and not any(id(cls) in trace.outside.own for cls in kind.__mro__) and _is_built_on_object(kind)
+    return (is_users_class(kind) or kind is SimpleNamespace) and _is_built_on_object(kind)
 
 
 def parts_of_made(trace: Trace, x: Any) -> list[Any]:

@@ -76,12 +76,9 @@ class _GuardedClasses(CallPart):
 
 
 def require_class(trace: Trace, cls: type) -> None:
-    """A class, and what it is made of, as far as the user has written it, is what it is now.
-
-    Those of the function's own are new each time.
-    """
+    """A class, and what it is made of, as far as the user has written it, is what it is now."""
     for kind in (*type.mro(cls), *type.mro(type(cls))[:-2]):
-        if kind not in trace.call[_GuardedClasses].classes and is_users_class(kind) and id(kind) not in trace.outside.own:
+        if kind not in trace.call[_GuardedClasses].classes and is_users_class(kind):
             trace.call[_GuardedClasses].classes.add(kind)
             host = trace.root.host
             host.require_held(host.hold(kind, kind.__qualname__), Members(kind))

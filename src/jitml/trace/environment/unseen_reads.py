@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 from array import array
 from contextlib import suppress
@@ -16,7 +17,6 @@ import numpy as np
 
 from jitml.errors import Cause
 from jitml.trace.environment.equality_guards import require_value
-from jitml.trace.environment.sourceless import instructions
 from jitml.trace.environment.understood import PLAIN, Way, way_of
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE
@@ -55,7 +55,8 @@ def _is_users(member: Any) -> bool:
 def globals_in(code: CodeType) -> frozenset[str]:
     """Names that a function, and functions in it, load from their module, or of builtins."""
     codes = (code, *codes_inside(code))
-    return frozenset(what for inner in codes for step, what in instructions(inner) if step == "LOAD_GLOBAL")
+    steps = (step for inner in codes for step in dis.get_instructions(inner))
+    return frozenset(step.argval for step in steps if step.opname == "LOAD_GLOBAL")
 
 
 def outer_values(function: FunctionType) -> dict[str, Any]:

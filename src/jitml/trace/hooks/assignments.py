@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from importlib.util import resolve_name
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.trace.carried.containers import effect
 from jitml.trace.carried.outer_lists import only
 from jitml.trace.environment.outer_names import OuterNames
@@ -18,7 +19,8 @@ from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.modules import is_changeable
 from jitml.trace.hooks.models.stores import sets_itself, takes_items
 from jitml.trace.record.loaded_modules import require_module
-from jitml.trace.regions.drivers import made, shared_write
+from jitml.trace.record.recording import unsupported
+from jitml.trace.regions.drivers import shared_write
 from jitml.trace.values.boxing import TracedArray, is_traced, lift
 from jitml.trace.values.registry import call
 
@@ -85,11 +87,9 @@ class Assignments(ModelHooks):
         where = mask.reshape((*mask.shape, *(1,) * (obj.ndim - mask.ndim)))
         call(np.copyto, obj, updated, where=where)
 
-    def own_class(self, cls: Any) -> Any:
-        """A class that has just been made, or what a decorator has made of it, is the function's own."""
-        if isinstance(cls, type):
-            self.trace.outside.own[id(cls)] = made(cls)
-        return cls
+    def class_made(self) -> NoReturn:
+        """A class is made, by a statement or a call, which would be another one in each call."""
+        unsupported("a class is made in the jitted function", "Define it outside.", Cause.OBJECT)
 
     # What stands on the left where a global or nonlocal name is about to be bound.
     outer = OuterNames()

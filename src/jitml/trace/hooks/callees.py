@@ -40,7 +40,6 @@ from jitml.trace.record.device_arrays import device_name
 from jitml.trace.record.fp_errors import ErrorState
 from jitml.trace.record.libraries import is_called, is_library, is_scipys, makes_sparse
 from jitml.trace.record.recording import is_users_class
-from jitml.trace.record.user_code import as_written
 from jitml.trace.values.boxing import TracedArray, is_traced
 from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
@@ -293,7 +292,7 @@ class Callees(OutsideCalls):
 
     def _type(self, *args: Any, **kwargs: Any) -> Any:
         """`type(x)`, or a new class."""
-        return self.models[type(args[0])].class_of(args[0]) if len(args) == 1 else self.own_class(as_written(type, args, kwargs))
+        return self.models[type(args[0])].class_of(args[0]) if len(args) == 1 else self.class_made()
 
     def _is_instance(self, x: Any, kinds: Any) -> Any:
         x = range(0) if type(x) is Range else x  # of whatever numbers

@@ -5,7 +5,7 @@
 `convert(function)` is the function with rewritten code (`rewrite/function.py`) and its own globals, cells and defaults; the hooks
 (`attributes.py`, `calls.py`, `control_flow.py`) run while it is traced. What they load from outside is entered in the host
 program and guarded (`loads.py`), so that nothing that the compiled code depends on goes stale. Library code is never rewritten;
-of functions without source, those that only compute are traced as they are (`sourceless.py`), and others are not.
+of functions without source, those that libraries generate are traced as they are (`sourceless.py`), and others are not.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from jitml.functions import FunctionLike
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import CalledArguments, load
 from jitml.trace.environment.names import base_of, is_made_plainly
-from jitml.trace.environment.sourceless import given_numbers, is_formula, is_trusted, refuse_unread
-from jitml.trace.environment.unseen_reads import outer_values
+from jitml.trace.environment.sourceless import is_trusted, refuse_unread
 from jitml.trace.hooks.calls import Hooks
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
@@ -137,12 +136,10 @@ def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -
     Raises:
         SourceNotFound: it may do more than compute.
     """
-    is_numeric = not is_trusted(function)
-    if is_numeric and not is_formula(function, outer_values(function)):
+    if not is_trusted(function):
         refuse_unread(function, reason)
     trace.functions.sourceless.add(function.__code__)
-    made = hooks.all_loaded()
-    return given_numbers(made, reason) if is_numeric else made
+    return hooks.all_loaded()
 
 
 def _remember(code: CodeType) -> None:

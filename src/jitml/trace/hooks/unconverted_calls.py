@@ -152,7 +152,7 @@ class OutsideCalls(Sighted):
     def _result(self, function: Any, box: list[Any], given: Iterable[Any]) -> Any:
         """What a call that is not converted has given, which alone is in the list: perhaps something new."""
         if isinstance(box[0], type):
-            return box[0] if _is_found_by_name(box[0]) else self.own_class(box[0])
+            return box[0] if _is_found_by_name(box[0]) else self.class_made()
         own_arrays(box)
         if type(box[0]) is np.ndarray:
             return lift(box[0])

@@ -66,9 +66,6 @@ class Comprehensions(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
-
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
 

@@ -18,7 +18,6 @@ from typing import Any
 from jitml.trace.rewrite.escapes import can_lower, lower_escapes, within
 from jitml.trace.rewrite.liveness import bound, find_carried, optional
 from jitml.trace.rewrite.operators import compares_none, compares_truth
-from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.rewrite.templates import Templates, strings
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
@@ -42,8 +41,7 @@ class Control(Templates):
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
         outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
-        names = self.unsure, self.exposed, self.optional, self.in_class
-        self.in_class = False
+        names = self.unsure, self.exposed, self.optional
         self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         self.deleted = frozenset(n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
@@ -61,7 +59,7 @@ class Control(Templates):
             self.unsure = self.exposed = self.optional = frozenset()
         body = self.block(body)
         self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
-        self.unsure, self.exposed, self.optional, self.in_class = names
+        self.unsure, self.exposed, self.optional = names
         return body
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -101,16 +99,6 @@ class Control(Templates):
         node.body = self.visit(node.body)
         self.walrus = walrus
         return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        outside = self.driven, self.walrus, self.in_class
-        self.driven, self.walrus, self.in_class = False, False, True
-        made = self.generic_visit(node)
-        self.driven, self.walrus, self.in_class = outside
-        own = ast.Attribute(ast.Name(HOOKS, ast.Load()), "own_class", ast.Load())
-        ast.copy_location(own.value, ast.copy_location(own, node))
-        node.decorator_list = [own, *node.decorator_list, own] if node.decorator_list else [own]
-        return made
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         node.target = self.visit(node.target)

@@ -42,6 +42,7 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     """A factory of the rewritten function; its parameters are the function's free variables."""
     node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
     mangle(node, found.class_name)
+    node = _ClassStatements().visit(node)
     if not isinstance(node, ast.Lambda):
         local = frozenset(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]) - frozenset(code.co_cellvars)
         appends = Appends(only_named(node, local))
@@ -70,6 +71,15 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     factory = _function("__jm_factory", parameters, [inner])
     ast.copy_location(factory, node)
     return ast.fix_missing_locations(ast.Module([factory], []))
+
+
+class _ClassStatements(ast.NodeTransformer):
+    """In the place of each, a call of what refuses to make a class while the function is traced."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.Assign:
+        hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "class_made", ast.Load())
+        made = ast.Assign([ast.Name(node.name, ast.Store())], ast.Call(hook, [], []))
+        return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
 def mangle(node: ast.AST, class_name: str) -> None:

@@ -208,9 +208,6 @@ class Appends(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
-
 
 def _hook(name: str, args: list[ast.expr], like: ast.expr) -> ast.Call:
     hooks = ast.copy_location(ast.Name(HOOKS, ast.Load()), like)

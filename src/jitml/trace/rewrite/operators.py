@@ -47,7 +47,6 @@ class Expressions(ast.NodeTransformer):
         self.names = names
         self.shared: frozenset[str] = frozenset()  # own names of a function around this one, which this one may bind
         self.unsure: frozenset[str] = frozenset()  # names that driven constructs bind, perhaps
-        self.in_class = False  # in the body of a class, and not of a function inside
         self.evaluates_annotations = True  # where they stand, and not later or never
         self.reads: dict[ast.expr, str] = {}  # the hook by which a name is read there, if not by `present`
 
@@ -273,12 +272,9 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        annotation, target = node.annotation, node.target
-        node.annotation = ast.copy_location(ast.Constant(None), annotation)  # not evaluated for locals
-        made = self.generic_visit(node)
-        if self.in_class:  # which keeps them: `dataclass` goes by them
-            node.annotation = self.visit(annotation) if self.evaluates_annotations else annotation
-        return self._guarded([target], made)
+        target = node.target
+        node.annotation = ast.copy_location(ast.Constant(None), node.annotation)  # not evaluated for locals
+        return self._guarded([target], self.generic_visit(node))
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         return self.generic_visit(node) if self.evaluates_annotations else node

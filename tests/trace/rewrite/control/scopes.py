@@ -89,27 +89,6 @@ def recursion(xs: Xs, n: int) -> Any:
 
 
 @program
-def nested_class(xs: Xs, n: int) -> Any:
-    class Counter:
-        kinds = [x for x in (1, 2) if x > 1 or not x]
-        if n > 2:
-            size = "big"
-        else:
-            size = "small"
-
-        def count(self) -> Any:
-            total = 0
-            for x in xs:
-                if x > n and x:
-                    total += 1
-                elif not x:
-                    return None
-            return total
-
-    return Counter().count(), Counter.size, Counter.kinds
-
-
-@program
 def inner_generator(xs: Xs, n: int) -> Any:
     def some() -> Any:
         for x in xs:
@@ -144,11 +123,7 @@ def names_inside(xs: Xs, n: int) -> Any:
     def inner(y: int) -> Any:
         return dir(), vars()
 
-    class Table:
-        size = n
-        names = [name for name in dir() if name[:1] != "_"]
-
-    return inner(n), Table.names
+    return inner(n)
 
 
 @program
