@@ -20,7 +20,7 @@ from jitml.trace.effects.made_objects import Made, is_made_instance, made_of
 from jitml.trace.environment.sets import MadeSet
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.escape_analysis import require_untraced_rest
-from jitml.trace.record.pytree import NAMESPACE, children, is_record, unflatten
+from jitml.trace.record.pytree import children, is_record, unflatten
 from jitml.trace.record.recording import Trace, unsupported
 from jitml.trace.results import Itself, Repeated
 from jitml.trace.values.boxing import TracedArray, is_traced
@@ -92,8 +92,6 @@ def _settled(trace: Trace, x: Any, known: Settled) -> Any:
         return settled(trace, x.tail, known)
     if isinstance(x, dict) and type(x).__module__ in ("builtins", "collections"):
         items = [(_key(trace, key), settled(trace, item, known)) for key, item in x.items()]
-        if type(x) is Counter:
-            return _MadeCounter(dict(items))
         if all(key is before for (key, _), before in zip(items, x)) and all(a is b for (_, a), b in zip(items, x.values())):
             return x
         made = copy.copy(x)
@@ -109,8 +107,9 @@ def _settled(trace: Trace, x: Any, known: Settled) -> Any:
     if parts:
         require_untraced_rest(x, "the function returns, or keeps,")
     made = x if all(a is b for a, b in zip(items, parts)) else unflatten(spec, items)
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        made = _with_all_attributes(made, {name: settled(trace, item, known) for name, item in _others(x).items()})
+    if dataclasses.is_dataclass(x) and not isinstance(x, type) and (other := _others(x)):
+        message = f"the function returns, or keeps, a {type(x).__qualname__} with an attribute that is no field: {other[0]}"
+        unsupported(message, "Make it a field, or make the object outside of the jitted function.")
     return made
 
 
@@ -180,62 +179,20 @@ class _Cutting:
 
 def _with_parts(x: Any, parts: list[Any], spec: optree.PyTreeSpec) -> Any:
     """A container with other parts, which are not there as yet."""
-    if type(x) is _WholeRecord:
-        return _WholeRecord(parts[0], dict(zip(x.others, parts[1:])))
     return Made(x.build, parts) if type(x) is Made else unflatten(spec, parts)
 
 
 def _is_empty(x: Any) -> bool:
     """Whether it is a container that may be filled later."""
-    if type(x) in (MadeSet, _MadeCounter):
-        return not (x.members if type(x) is MadeSet else x.items)
+    if type(x) is MadeSet:
+        return not x.members
     return isinstance(x, (list, dict, deque)) and not x
 
 
-def _others(x: Any) -> dict[str, Any]:
+def _others(x: Any) -> list[str]:
     """Attributes of a dataclass that are no fields of it."""
     names = {field.name for field in dataclasses.fields(x)}
-    return {name: value for name, value in getattr(x, "__dict__", {}).items() if name not in names}
+    return [name for name in getattr(x, "__dict__", {}) if name not in names]
 
-
-class _WholeRecord:
-    """A dataclass with more attributes than fields."""
-
-    def __init__(self, plain: Any, others: dict[str, Any]) -> None:
-        self.plain = plain
-        self.others = others
-
-
-class _MadeCounter:
-    """A `Counter`, whose numbers may be computed."""
-
-    def __init__(self, items: dict[Any, Any]) -> None:
-        self.items = items
-
-
-def _counted(keys: tuple[Any, ...], numbers: Any) -> Counter[Any]:
-    made: Counter[Any] = Counter()
-    dict.update(made, zip(keys, numbers))
-    return made
-
-
-def _with_all_attributes(plain: Any, others: dict[str, Any]) -> Any:
-    return _WholeRecord(plain, others) if others else plain
-
-
-def _taken_apart(whole: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    return (whole.plain, *whole.others.values()), tuple(whole.others)
-
-
-def _joined(names: tuple[str, ...], parts: Any) -> Any:
-    plain, *values = parts
-    for name, value in zip(names, values):
-        object.__setattr__(plain, name, value)
-    return plain
-
-
-_REGISTER: Any = optree.register_pytree_node  # whose stubs ask for a collection
-_REGISTER(_WholeRecord, _taken_apart, _joined, namespace=NAMESPACE)
-_REGISTER(_MadeCounter, lambda made: ((*made.items.values(),), (*made.items,)), _counted, namespace=NAMESPACE)
 
 __all__ = ["apart", "settled"]

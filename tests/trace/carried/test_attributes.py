@@ -42,7 +42,7 @@ def outcome(f: Any, args: Any) -> Any:
     return state((args, result, attribute_programs.COUNT, attribute_programs.Model.total))
 
 
-AS_PYTHON = (attribute_programs.copies, attribute_programs.fills_a_list_that_is_held)  # in parts
+AS_PYTHON = {"copies", "fills_a_list_that_is_held", "a_global_name", "of_a_class", "deletes_in_one"}  # in parts
 
 
 @pytest.mark.parametrize("f, arguments", [*WHOLE, *ANY], ids=[f"{n}-{f.__name__}" for n, (f, _) in enumerate([*WHOLE, *ANY])])
@@ -51,7 +51,7 @@ def test_objects_are_as_python_leaves_them(f: Any, arguments: Any) -> None:
     expected = outcome(f, arguments())
     jitted = jitml.jit(f)
     assert [outcome(jitted, arguments()) for _ in range(2)] == [expected] * 2
-    assert jitted.variants or f in AS_PYTHON
+    assert jitted.variants or f.__name__ in AS_PYTHON
 
 
 @pytest.mark.parametrize("f, arguments", WHOLE, ids=[f"{n}-{f.__name__}" for n, (f, _) in enumerate(WHOLE)])

@@ -91,6 +91,7 @@ def test_modules(number: int) -> None:
     agree(MODULES[number], change, (0, 1, 0))
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("number", range(len(CHECKS)))
 def test_checks_of_metaclasses(number: int) -> None:
     agree(CHECKS[number], lambda value: LIMIT.__setitem__(0, value), (0, 5, 0))

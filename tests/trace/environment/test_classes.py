@@ -365,6 +365,7 @@ class Valued(typing.Protocol):
     v: float
 
 
+@pytest.mark.loose
 def test_a_protocol_of_attributes() -> None:
     """Python 3.12 asks the class for its annotations, and from then on they stand in it."""
     a, b = make()(), Enum("Value", "one").one

@@ -179,7 +179,11 @@ def as_before() -> Any:
 
 # Objects that are asked at each call are breaks.
 ASKED = {"a variable", "its method", "in a loop", "of another type", "a text", "what is weakly held", "what is gone"}
-ASKED |= {name for name in PROGRAMS if name.startswith(("registered", "asked for it", "a cache"))}
+ASKED |= {
+    name
+    for name in PROGRAMS
+    if name.startswith(("registered", "asked for it", "a cache", "a method of a set", "a decimal", "one made inside"))
+}
 LOOSE = pytest.mark.loose, pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
 
 

@@ -98,6 +98,7 @@ def test_what_is_printed_and_buffered() -> None:
 DURATION = datetime.timedelta(days=3)
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(
     "function",
     [

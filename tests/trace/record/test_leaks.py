@@ -150,13 +150,6 @@ class Text(str):
     value: Any
 
 
-def a_class(x: Any) -> Any:
-    class Made:
-        total = x.sum()
-
-    return Made
-
-
 def a_text_with_attributes(x: Any) -> Any:
     made = Text("a")
     made.value = x.sum()
@@ -167,14 +160,7 @@ def the_rest_of_a_container(x: Any) -> Any:
     return Interval(x, x.sum())
 
 
-def kept_on_an_object(x: Any) -> Any:
-    HOLDER.roi = type("Made", (), {"total": x.sum()})
-    return x
-
-
-@pytest.mark.parametrize(
-    "f", [a_class, a_text_with_attributes, the_rest_of_a_container, kept_on_an_object], ids=lambda f: f.__name__
-)
+@pytest.mark.parametrize("f", [a_text_with_attributes, the_rest_of_a_container], ids=lambda f: f.__name__)
 def test_what_cannot_be_taken_apart_may_hold_nothing_computed(f: Callable[[Any], Any]) -> None:
     with pytest.raises(UnsupportedError, match="only the compiled program computes"):
         jitml.jit(f)(GIVEN[0])

@@ -14,6 +14,7 @@ import pytest
 from tests.trace.rewrite.control.statements import deleted
 from tests.trace.rewrite.control.table import PROGRAMS
 
+import jitml
 from jitml.trace.hooks.calls import Hooks
 from jitml.trace.hooks.control_flow import Steering
 from jitml.trace.hooks.convert import convert
@@ -75,6 +76,38 @@ def plain(function: Any, *args: Any) -> Any:
 def test_concrete_control_flow_is_pythons(function: Any) -> None:
     for xs, n in INPUTS:
         assert outcome(converted, function, xs, n) == outcome(plain, function, xs, n)
+
+
+def asks_for_locals(xs: Any, n: int) -> Any:
+    for x in xs:
+        y = x
+        if x == n:
+            break
+    return sorted(locals())
+
+
+def asks_for_names(xs: Any, n: int) -> Any:
+    for x in xs:
+        y = x  # noqa: F841  # what `dir()` shows
+        if x == n:
+            break
+    return dir(), sorted(vars().items())
+
+
+def asks_inside(xs: Any, n: int) -> Any:
+    def inner(y: int) -> Any:
+        return dir(), vars()
+
+    return inner(n)
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("function", [asks_for_locals, asks_for_names, asks_inside])
+def test_who_asks_for_names_is_left_to_python(function: Any) -> None:
+    for xs, n in INPUTS:
+        assert repr(jitml.jit(function)(xs, n)) == repr(function(xs, n))
+    with pytest.raises(jitml.UnsupportedError, match="shows names that conversion has added"):
+        jitml.jit(function, strict=True)(*INPUTS[0])
 
 
 class Once:

@@ -72,16 +72,15 @@ def store(hooks: HookProtocol, obj: Any, name: str, value: Any, *, plainly: bool
 
 
 def _require_plain(hooks: HookProtocol, obj: Any, name: str, plainly: bool) -> None:
-    """Refuse to set an attribute where more may happen than that, or somebody has read it unseen."""
-    trace, kind = hooks.trace, type(obj)
-    slot, member = trace.outside.places[id(obj)], inspect.getattr_static(kind, name, None)
+    """Refuse to set an attribute where more may happen than that."""
+    kind = type(obj)
+    member = inspect.getattr_static(kind, name, None)
     setter = inspect.getattr_static(kind, "__setattr__")
     is_plain = plainly or any(setter is vars(base).get("__setattr__") for base in (object, SimpleNamespace))
     is_plain = is_plain and not isinstance(obj, (type, ModuleType, FunctionType, MethodType))
     is_slot = isinstance(member, MemberDescriptorType)
     is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
-    is_read = (getattr, slot, False, "__dict__") in trace.outside.loaded
-    if not is_plain or (is_described and not is_slot) or is_read:
+    if not is_plain or (is_described and not is_slot):
         refuse_write(hooks.trace, obj)
 
 

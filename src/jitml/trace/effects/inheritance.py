@@ -14,6 +14,7 @@ from typing import Any
 from jitml.trace.effects.attributes import HookProtocol, has_own
 from jitml.trace.environment.loads import load, observe, place_of
 from jitml.trace.record.guards import HostConst
+from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users_class, unsupported
 
 NOTHING = object()  # its class does not have it, or only functions of the user's, which are called
@@ -52,7 +53,8 @@ def by_super(hooks: HookProtocol, obj: Any, name: str) -> Any:
         assert slot is not None, "classes are from outside"
         return observe(trace, member, load(trace, _found_behind, slot, (this, name), text), text)
     is_read = isinstance(member, MemberDescriptorType) and owner is not kind and place_of(trace, owner) is not None
-    if is_read or isinstance(member, functools.cached_property) or type(getter) is FunctionType:
+    is_users = type(getter) is FunctionType and not is_library(getter)
+    if is_read or is_users or isinstance(member, functools.cached_property):
         what = f"super().{name} would be read once, while the function is traced, and not at every call"
         unsupported(what, "Give it another name, or read it before the jitted call.")
     return getattr(obj, name)

@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from jitml.records import dataclass
-from jitml.trace.effects.side_effects import members
+from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.pytree import NAMESPACE, is_record
 from jitml.trace.record.recording import Trace, is_users_class
 from jitml.trace.values.boxing import is_traced
@@ -83,9 +83,9 @@ def attributes_of(x: Any) -> Iterator[tuple[str, Any]]:
     """What stands in an object's namespace and slots."""
     yield from list(namespace_of(x).items())
     kind: Any = type(x)
-    for member in members(kind):
+    for name, member in slots_of(kind).items():
         try:
-            yield member.__name__, member.__get__(x)
+            yield name, member.__get__(x)
         except AttributeError:
             continue
 

@@ -11,18 +11,14 @@ Objects from outside are watched by `snapshot.py`. What converted code changes i
 from __future__ import annotations
 
 import functools
-import io
-import pickle
+import operator
 import struct
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import (
-    BuiltinFunctionType,
-    FunctionType,
     MappingProxyType,
-    MemberDescriptorType,
 )
 from typing import Any, cast
 
@@ -32,8 +28,8 @@ from jitml.trace.carried.outer_lists import undecided
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.record.class_caches import by_class
 from jitml.trace.record.containers import contents
+from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import Trace, current_trace, home_of, is_users_class
-from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.containers import MadeInside
 from jitml.trace.values.reachable import NUMBERS, called_by, namespace_of, reachable_from
 
@@ -43,6 +39,7 @@ _EMPTY: dict[str, Any] = {}
 # What is what it holds.
 _VIEWS = (
     tuple, frozenset, functools.partial, MappingProxyType, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()),
+    operator.itemgetter,
 )  # fmt: skip
 # Functions that only look, at iterators and objects whose state nobody can see as well.
 LOOKERS: tuple[Any, ...] = (
@@ -145,27 +142,17 @@ def state_of(x: Any) -> State:
         return (*found, *x.args)
     if isinstance(x, ContextVar):
         return (*found, x.get(_MISSING))
-    if not has_hidden_state(kind):
-        return tuple(found)
-    hidden = _hidden_state(x)
-    return None if hidden is None else (*found, *hidden)
+    return None if has_hidden_state(kind) else tuple(found)
 
 
 def _attributes(x: Any, kind: Any) -> Iterator[Any]:
     namespace = namespace_of(x)
     yield from (*namespace.keys(), *namespace.values())
-    for member in members(kind):
+    for member in slots_of(kind).values():
         try:
             yield member.__get__(x)
         except AttributeError:
             yield _MISSING
-
-
-@by_class
-def members(kind: Any) -> tuple[MemberDescriptorType, ...]:
-    """What classes have for attributes that stand in `__slots__`."""
-    bases = [cls for cls in kind.__mro__ if "__slots__" in vars(cls)]
-    return tuple(member for cls in bases for member in vars(cls).values() if type(member) is MemberDescriptorType)
 
 
 @by_class
@@ -175,40 +162,8 @@ def has_hidden_state(kind: Any) -> bool:
     What is compared and hashed by value does not change.
     """
     extra = sum(_POINTER for offset in (kind.__dictoffset__, kind.__weakrefoffset__) if offset > 0)
-    is_plain = kind.__basicsize__ - extra - _POINTER * len(members(kind)) <= _HEADER
+    is_plain = kind.__basicsize__ - extra - _POINTER * len(slots_of(kind)) <= _HEADER
     return not is_plain and kind.__hash__ in (None, vars(object)["__hash__"])
-
-
-def _hidden_state(x: Any) -> State:
-    """State of an object of a class that is written in C."""
-    if isinstance(x, memoryview):
-        return (x.tobytes(),)
-    if hasattr(type(x), "__next__"):
-        return None
-    if hasattr(x, "hexdigest") and hasattr(x, "copy"):
-        return (x.digest() if x.digest_size else x.digest(64),)
-    return _pickled(x)
-
-
-class _Shallow(pickle.Pickler):
-    """Pickles an object; what it refers to only by where it is, if that is an object itself."""
-
-    def __init__(self, file: io.BytesIO, x: Any) -> None:
-        super().__init__(file, protocol=5)
-        self.x = x
-
-    def persistent_id(self, obj: Any) -> Any:
-        is_data = isinstance(obj, (*NUMBERS, tuple, list, dict, type, FunctionType, BuiltinFunctionType, np.generic, np.dtype))
-        return None if obj is self.x or (is_data and not is_traced(obj)) else id(obj)
-
-
-def _pickled(x: Any) -> State:
-    file = io.BytesIO()
-    try:
-        _Shallow(file, x).dump(x)
-    except Exception:  # whatever the class says, nobody can see what is in its instances
-        return None
-    return (file.getvalue(),)
 
 
 def differ(before: State, after: State) -> bool:
@@ -220,4 +175,4 @@ def differ(before: State, after: State) -> bool:
     )
 
 
-__all__ = ["LOOKERS", "EffectWatch", "members", "own_parts", "watched"]
+__all__ = ["LOOKERS", "EffectWatch", "own_parts", "watched"]

@@ -23,7 +23,6 @@ from jitml.trace.effects.attributes import held_value
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
 from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
-from jitml.trace.environment.sets import difference
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot
@@ -211,9 +210,6 @@ def _difference(watched: TrackedContainer) -> tuple[Callable[[Any, Sequence[Any]
     if type(watched.copy) is OpenList:
         return _Extend(), [part for part in watched.copy.parts if type(part) is not list or part], []
     before, after = watched.before, entries(watched.copy)
-    if type(watched.copy) is set:
-        found = difference(tuple(x for _, x in before), watched.copy, plain_key)
-        return None if found is None else (*found, [])
     known = dict(before)
     new = [(key, item) for key, item in after if key not in known or item is not known[key]]
     replaced = [key for key, _ in new if key in known]

@@ -9,7 +9,6 @@ whoever would have called it. And is a class still, or still not, a subclass of 
 from __future__ import annotations
 
 import gc
-import typing
 from abc import ABCMeta, get_cache_token
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
@@ -106,8 +105,8 @@ def require_registered(trace: Trace, cls: type, asked: Any) -> None:
         asked: as `issubclass` takes it: classes, tuples and unions of them.
     """
     host = trace.root.host
-    for abstract in _classes(asked):
-        if not isinstance(abstract, ABCMeta) or getattr(abstract, "_is_protocol", False):
+    for abstract in classes_in(asked):
+        if not isinstance(abstract, ABCMeta):
             continue
         may_change = abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract))
         if may_change and (cls, abstract) not in trace.call[_GuardedClasses].registered:
@@ -123,17 +122,10 @@ def require_none_registered(trace: Trace) -> None:
         host.require(host.compute(get_cache_token, (), "the number of registered classes"), token)
 
 
-def attributes_asked(asked: Any) -> Iterator[str]:
-    """What an object must have to be an instance of the protocols among these."""
-    for kind in _classes(asked):
-        if getattr(kind, "_is_protocol", False) and kind is not typing.Protocol:
-            names = getattr(kind, "__protocol_attrs__", None)  # since Python 3.12
-            yield from typing._get_protocol_attrs(kind) if names is None else names  # type: ignore[attr-defined]  # it has
-
-
-def _classes(asked: Any) -> Iterator[Any]:
+def classes_in(asked: Any) -> Iterator[Any]:
+    """What `isinstance` and `issubclass` are asked for, one by one."""
     if isinstance(asked, tuple | UnionType):
         for one in asked if isinstance(asked, tuple) else asked.__args__:
-            yield from _classes(one)
+            yield from classes_in(one)
     else:
         yield asked

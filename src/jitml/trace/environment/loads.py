@@ -11,7 +11,6 @@ libraries above all, is taken at run time. `understood.py` has the table.
 from __future__ import annotations
 
 import copy
-import decimal
 import functools
 import gc
 from collections import defaultdict, deque
@@ -29,13 +28,13 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.environment import sets
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form, require_value
-from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, met, slots_of, watch_copy
+from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, met, watch_copy
 from jitml.trace.environment.understood import PLAIN, Way, is_iterator, is_view, way_of
 from jitml.trace.host_calls.generators import TracedGenerator, from_outside
 from jitml.trace.record.containers import kind_of_container, to_count, to_list, to_load
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
-from jitml.trace.record.object_state import HEAP_TYPE
+from jitml.trace.record.object_state import HEAP_TYPE, slots_of
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import Trace, home_of, unsupported
@@ -100,8 +99,6 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         case Way.ITEMS:
             return _observe_container(trace, value, slot, name)
         case Way.CONTENTS:
-            if type(value) is set and (seen := sets.copied(value)) is not None:
-                return _observe_set(trace, value, seen, slot, name)
             require_elements(trace, value, slot, name)
             return value
         case Way.PARTS:  # one for each place, so that it is known as that when it is returned
@@ -138,21 +135,11 @@ def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.call[Loads].guarded.add(name)
     if type(value) is frozenset:
         observe_keys(trace, value, name)
-    if isinstance(value, Decimal):
-        require_decimal_context(trace)
+    if isinstance(value, Decimal):  # it computes as the context says
+        unsupported(f"{name} is a decimal number, which is not compiled", "Make it a float.", Cause.NUMBER)
     require_class(trace, type(value))
     require_value(trace, slot, value)
     return value
-
-
-def require_decimal_context(trace: Trace) -> None:
-    """What decimal numbers are rounded to, and when they raise, is as it is now."""
-    name = "the context of decimal numbers"
-    trace.host.require(load(trace, _decimal_context, HostConst(None), None, name), _decimal_context(None, None))
-
-
-def _decimal_context(_: None, __: None) -> str:
-    return repr(decimal.getcontext()).partition("flags")[0] + repr(decimal.getcontext().traps)
 
 
 def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
@@ -380,24 +367,6 @@ def _require_members(trace: Trace, value: set[Any], slot: Slot, name: str) -> No
     observe_keys(trace, value, name)
     trace.host.require(trace.host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
     trace.host.require(trace.host.compute(sets.form, (slot,), f"the form of {name}"), sets.form(value))
-
-
-def _observe_set(trace: Trace, value: set[Any], seen: set[Any], slot: Slot, name: str) -> set[Any]:
-    """A set, as a copy, which may be changed."""
-    known = trace.call[Loads].containers.get(slot)
-    if known is None:
-        if (other := met(trace, value)) is not None:
-            trace.host.require_identity(other.find(), slot, True)
-            known = other.copy
-        else:
-            trace.host.require_type(slot, set)
-            _require_members(trace, value, slot, name)
-            watch_copy(trace, TrackedCopy(seen, value, lambda: slot, name, entries(seen)))
-            known = seen
-        trace.call[Loads].containers[slot] = known
-        trace.outside.kept.append(known)
-    assert isinstance(known, set)
-    return known
 
 
 def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:

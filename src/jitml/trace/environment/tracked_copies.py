@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from types import MemberDescriptorType
 from typing import Any
 
 from jitml.records import dataclass, field
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.guards import Slot
+from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import Trace
@@ -62,14 +61,9 @@ def entries(x: Any) -> tuple[tuple[Any, Any], ...]:
         return tuple(kind_of_container(x).items(x))
     if is_record(x):
         own = getattr(x, "__dict__", {})
-        slots = [name for name in dict.fromkeys(slots_of(type(x))) if name not in own and hasattr(x, name)]
+        slots = [name for name in slots_of(type(x)) if name not in own and hasattr(x, name)]
         return (*own.items(), *((name, getattr(x, name)) for name in slots))
     return tuple(enumerate(kind_of_container(x).__iter__(x)))
-
-
-def slots_of(cls: type) -> Iterator[str]:
-    for base in reversed(cls.__mro__):
-        yield from (name for name, member in vars(base).items() if isinstance(member, MemberDescriptorType))
 
 
 def met(trace: Trace, value: Any) -> TrackedContainer | None:
@@ -81,10 +75,3 @@ def watch_copy(trace: Trace, watched: TrackedCopy) -> None:
     """Compare a copy with what it was, when the function has ended."""
     trace.copies.watched[id(watched.copy)] = watched
     trace.copies.by_original.setdefault(id(watched.original), watched)
-
-
-def watch_no_more(trace: Trace, copied: Any) -> None:
-    watched = trace.copies.watched.pop(id(copied))
-    original = id(watched.original)
-    if trace.copies.by_original.get(original) is watched:
-        del trace.copies.by_original[original]

@@ -156,7 +156,7 @@ TABLE = (
     ),
     UnderstoodRow(
         Way.CONTENTS, "sets, bytearrays, `array.array`, memoryviews", lambda x: isinstance(x, HELD),
-        "all that it holds, by value", "as a constant", "sets: on a copy, written back in the end; others: refused",
+        "all that it holds, by value", "as a constant", "refused",
         "as a constant", "as a constant", "sets: the caller's own; others: refused",
     ),
     UnderstoodRow(

@@ -19,11 +19,11 @@ import numpy as np
 
 from jitml.device.array import Array
 from jitml.device.registry import CPU
+from jitml.errors import Cause
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.effects.attributes import refuse_write, store
-from jitml.trace.environment.class_guards import attributes_asked, require_registered
+from jitml.trace.environment.class_guards import classes_in, require_registered
 from jitml.trace.environment.dispatchers import managing, require_no_wrapper
-from jitml.trace.environment.loads import require_decimal_context
 from jitml.trace.environment.process_state import asks_process
 from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
 from jitml.trace.hooks.impure import MUTATORS, is_one_of
@@ -38,8 +38,8 @@ from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.device_arrays import device_name
 from jitml.trace.record.fp_errors import ErrorState
-from jitml.trace.record.libraries import is_called, is_library, is_scipys, makes_sparse
-from jitml.trace.record.recording import is_users_class
+from jitml.trace.record.libraries import is_called, is_library, is_scipys, is_sparse
+from jitml.trace.record.recording import is_users_class, unsupported
 from jitml.trace.values.boxing import TracedArray, is_traced
 from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
@@ -83,7 +83,7 @@ class Callees(OutsideCalls):
         if function is np.dtype:
             return _dtype
         if type(function) in (operator.attrgetter, operator.methodcaller):
-            return functools.partial(self._getting if type(function) is operator.attrgetter else self._method_called, function)
+            unsupported(f"an operator.{type(function).__name__} reads objects out of sight", "Write a lambda.", Cause.OBJECT)
         if is_one_of(function.__origin__ if type(function) is GenericAlias else function, WEAK):
             return functools.partial(self.weakly, function)
         if type(function) not in (BuiltinFunctionType, type):
@@ -179,13 +179,9 @@ class Callees(OutsideCalls):
         """What SciPy or another library has, and what other names have a meaning."""
         if is_scipys(function):
             return functools.partial(self._making if isinstance(function, type) else self._calling_library, function)
-        if makes_sparse(function):
-            return functools.partial(self._making, function)
-        if is_called(function):
+        if is_called(function) or (isinstance(function, type) and is_sparse(function)):
             return functools.partial(self._leaving_to_python, function)
         module = _module(function)
-        if module == "decimal":
-            require_decimal_context(self.trace)
         if module == "math" and type(function) is BuiltinFunctionType:
             return functools.partial(_math, function)
         return self.conv(plain) if has_meaning(plain := uncached(function)) else None
@@ -256,19 +252,6 @@ class Callees(OutsideCalls):
                 return default[0]
             raise
 
-    def _getting(self, function: Any, obj: Any, /) -> Any:
-        """`attrgetter("a.b", "c")(obj)`"""
-        _, names = function.__reduce__()
-        found = tuple(functools.reduce(self.attr, name.split("."), obj) for name in names)
-        return found if len(found) > 1 else found[0]
-
-    def _method_called(self, function: Any, obj: Any, /) -> Any:
-        """`methodcaller("name", *args, **kwargs)(obj)`"""
-        made, args = function.__reduce__()
-        if type(made) is functools.partial:  # with arguments by keyword
-            return self.conv(self.attr(obj, *made.args))(*args, **made.keywords)
-        return self.conv(self.attr(obj, args[0]))(*args[1:])
-
     def _vars(self, *objects: Any) -> Any:
         if len(objects) != 1 or not hasattr(objects[0], "__dict__"):
             self.check_effects(vars, None)
@@ -296,21 +279,14 @@ class Callees(OutsideCalls):
 
     def _is_instance(self, x: Any, kinds: Any) -> Any:
         x = range(0) if type(x) is Range else x  # of whatever numbers
-        if (own := _own_check(kinds, "__instancecheck__")) is not None:
-            return self.true(self.convert(own)(kinds, x))
-        if type(kinds) is tuple and any(_own_check(kind, "__instancecheck__") for kind in kinds):
-            return any(self._is_instance(x, kind) for kind in kinds)
+        _require_plain_classes(kinds)
         require_registered(self.trace, x.__class__, kinds)
         if type(x) is TracedArray and Array in (kinds if type(kinds) is tuple else (kinds,)):
             return device_name(self.trace) != CPU or isinstance(x, kinds)
-        if id(x) in self.trace.outside.places:
-            for name in attributes_asked(kinds):
-                self._hasattr(x, name)  # at each call
         return bool(self.sighted(isinstance, x, kinds)) if may_run_users_code(kinds) else isinstance(x, kinds)
 
     def _is_subclass(self, cls: Any, kinds: Any) -> Any:
-        if (own := _own_check(kinds, "__subclasscheck__")) is not None:
-            return self.true(self.convert(own)(kinds, cls))
+        _require_plain_classes(kinds)
         if isinstance(cls, type):
             require_registered(self.trace, cls, kinds)
         return bool(self.sighted(issubclass, cls, kinds)) if may_run_users_code(kinds) else issubclass(cls, kinds)
@@ -364,9 +340,12 @@ def _is_store(function: Any) -> bool:
     return type(function) in _WRAPPERS and function.__name__ in ("__setattr__", "__delattr__")
 
 
-def _own_check(kind: Any, name: str) -> FunctionType | None:
-    """What a metaclass of the user's has for `isinstance` or `issubclass`."""
-    return users_method(type(kind), name) if isinstance(kind, type) else None
+def _require_plain_classes(kinds: Any) -> None:
+    """Refuse classes that answer `isinstance` and `issubclass` themselves: protocols, and those of a metaclass that says how."""
+    for kind in classes_in(kinds):
+        is_asked = isinstance(kind, type) and any(users_method(type(kind), name) for name in _CHECKS)
+        if is_asked or getattr(kind, "_is_protocol", False):
+            unsupported(f"{kind.__name__} says itself what is an instance of it", "Ask for the class.", Cause.OBJECT)
 
 
 def _dtype(*args: Any, **kwargs: Any) -> Any:

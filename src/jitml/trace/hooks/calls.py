@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections import deque
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -28,14 +27,14 @@ from jitml.trace.hooks.python_functions import SPECIAL
 from jitml.trace.hooks.unconverted_calls import is_ours
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.libraries import is_library
+from jitml.trace.record.recording import unsupported
 from jitml.trace.regions import drivers
 from jitml.trace.regions.identity import is_one
 from jitml.trace.regions.select import negation
-from jitml.trace.rewrite.protocol import OURS
 from jitml.trace.symbolic.booleans import as_value
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
-from jitml.trace.values.open_names import OpenName, bound, none_given_up
+from jitml.trace.values.open_names import OpenName, bound
 from jitml.trace.values.registry import FUNCTIONS, has_meaning, of_its_type
 from jitml.trace.values.sums import added, settled
 from jitml.trace.values.text import percent
@@ -66,18 +65,11 @@ class Hooks(Callees):
         self.conv(items.append)(item)
         return items
 
-    def users(self, names: dict[str, Any], frames: int = 1) -> dict[str, Any]:
-        """`locals()` without what conversion has added."""
-        code = sys._getframe(frames).f_code  # the hooks of functions inside are the outermost one's
-        none_given_up((*code.co_varnames, *code.co_cellvars), names)
-        return {name: value for name, value in names.items() if not name.startswith(OURS)}
-
-    def listing(self, function: Any, names: dict[str, Any]) -> Any:
-        """What `dir()` and `vars()` call, which look at the frame that calls them."""
-        own = self.users(names, 2)
-        if function is dir:
-            return lambda: sorted(own)
-        return (lambda: own) if function is vars else self.conv(function)
+    def listing(self, function: Any) -> Any:
+        """What `dir()`, `vars()` and `locals()` call, which look at the frame that calls them."""
+        if is_one_of(function, (dir, vars, locals)):
+            unsupported(f"{function.__name__}() shows names that conversion has added", "Name what is wanted.")
+        return self.conv(function)
 
     def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
         """What a sum is after one more item, and what rounding has lost."""

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import contextvars
-import datetime
-import decimal
 import functools
 import gc
 import inspect
@@ -37,15 +35,14 @@ from jitml.trace.values.registry import full_name
 _IMPURE = (
     "random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "genericpath", "glob", "shutil", "tempfile",
     "subprocess", "multiprocessing", "threading", "concurrent", "asyncio", "socket", "urllib.request", "signal", "atexit", "pdb",
-    "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass",
+    "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass", "decimal",
 )  # fmt: skip
 _DRAW = ("random.", "np.random.", "secrets.", "uuid.", "statistics.")
 _FORBIDDEN = {
     input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
-    np.geterrcall, np.setbufsize, decimal.getcontext, decimal.setcontext,
-    decimal.localcontext, sys.getrecursionlimit, sys.setrecursionlimit, sys.getswitchinterval, sys.getrefcount, sys.exc_info,
-    gc.isenabled, gc.get_threshold, gc.get_count, gc.get_objects, contextvars.copy_context,
-    np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex, np.memmap,
+    np.geterrcall, np.setbufsize, sys.getrecursionlimit, sys.setrecursionlimit, sys.getswitchinterval, sys.getrefcount,
+    sys.exc_info, gc.isenabled, gc.get_threshold, gc.get_count, gc.get_objects, contextvars.copy_context, np.load,
+    np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex, np.memmap,
 }  # fmt: skip
 # While a function is traced, its callers are others.
 _LOOK_AT_CALLERS = {
@@ -53,11 +50,6 @@ _LOOK_AT_CALLERS = {
     traceback.extract_stack, traceback.format_stack, traceback.print_stack,
 }  # fmt: skip
 _FORBIDDEN |= _LOOK_AT_CALLERS
-_DATES: tuple[Any, ...] = (datetime.timedelta, datetime.date, datetime.time, datetime.datetime)
-_OF_THE_MACHINE = {
-    "now", "today", "utcnow", "fromtimestamp", "utcfromtimestamp", "timestamp", "astimezone", "strftime", "strptime", "ctime",
-    "__format__",
-}  # fmt: skip
 MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
     "discard", "appendleft", "popleft", "extendleft", "rotate", "subtract", "move_to_end", "difference_update",
@@ -95,7 +87,7 @@ class Impure(Steering):
         """Refuse a function that gives another answer at each call, or acts on the world."""
         is_seeded = type(owner) is random.Random and id(owner) in self.trace.outside.own
         homes = {getattr(x, "__module__", None) or "" for x in (() if is_seeded else (function, owner, type(owner)))}
-        if is_one_of(function, _FORBIDDEN) or (any(map(_is_impure, homes)) and not _is_of_dates(function, owner)):
+        if is_one_of(function, _FORBIDDEN) or any(map(_is_impure, homes)):
             self._refuse_once(function)
 
     def check_effects(self, function: Any, owner: Any) -> None:
@@ -129,12 +121,6 @@ class Impure(Steering):
 def _is_impure(home: str) -> bool:
     """Whether a module is one of those, or inside one."""
     return any(home == module or home.startswith(f"{module}.") for module in _IMPURE)
-
-
-def _is_of_dates(function: Any, owner: Any) -> bool:
-    """Whether a function makes dates and durations, or a method of theirs reads them, without clock, time zone or locale."""
-    is_one = any(x is kind for kind in _DATES for x in (function, owner, type(owner)))
-    return is_one and function.__name__ not in _OF_THE_MACHINE
 
 
 def _has_hidden_state(cls: type) -> bool:

@@ -9,7 +9,6 @@ they differ in a later call, another program is compiled, which leaves the sizes
 from __future__ import annotations
 
 import functools
-import itertools
 import pickle
 import random
 import warnings
@@ -39,7 +38,7 @@ from jitml.trace.host_calls.written_arguments import differ, lent, require_no_ou
 from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete import address_of, examples_of, remember
 from jitml.trace.record.guards import IMMUTABLE
-from jitml.trace.record.libraries import is_distribution, is_library, is_of_numpy, is_scipys, makes_sparse
+from jitml.trace.record.libraries import is_distribution, is_library, is_of_numpy, is_scipys
 from jitml.trace.record.object_state import parts_of
 from jitml.trace.record.pytree import children, flatten, unflatten
 from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported
@@ -55,7 +54,7 @@ from jitml.trace.values.boxing import TracedArray, TracedScalar, assign_cast, fr
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.opaque_objects import is_opaque, refuse_opaque
 from jitml.trace.values.ragged import window
-from jitml.trace.values.registry import call, call_for_each_type, full_name
+from jitml.trace.values.registry import call_for_each_type, full_name
 from jitml.trace.values.type_unions import in_doubt
 
 Array = np.ndarray[Any, Any]
@@ -113,7 +112,7 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     if not _is_known(function):
         _refuse(name)
     if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
-        return _call_where(function, args, dict(kwargs))
+        unsupported(f"{name} with where= is not compiled", "Use np.where.")
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
     _require_data(name, function, flatten((args, kwargs))[0])
     result = record(ops.host_call, name, function, args, kwargs)
@@ -144,26 +143,6 @@ def _is_data(x: Any) -> bool:
 
 def _refuse(name: str) -> NoReturn:
     unsupported(f"{name} is not supported in jitted code", WHY_NOT)
-
-
-def _call_where(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc with a mask: of harmless numbers where it computes nothing, and stored where it does."""
-    mask, outs = kwargs.pop("where"), kwargs.pop("out", None)
-    outs = args[ufunc.nin :] if outs is None else outs if isinstance(outs, tuple) else (outs,)
-    chosen = [x if isinstance(x, (bool, int, float, complex)) else _where_computed(mask, x) for x in args[: ufunc.nin]]
-    results = call_on_host(ufunc, tuple(chosen), kwargs)
-    stored = []
-    for result, out in itertools.zip_longest(results if ufunc.nout > 1 else (results,), outs):
-        stored.append(result if out is None else out)
-        if out is not None:
-            call(np.copyto, out, result, casting="same_kind", where=mask)
-    return tuple(stored) if ufunc.nout > 1 else stored[0]
-
-
-def _where_computed(mask: Any, x: Any) -> Any:
-    """An operand where the mask holds, elsewhere a number at which functions are smooth."""
-    kind = call(np.asarray, x).dtype.kind
-    return call(np.where, mask, x, 0.5 if kind in "fc" else kind == "b" or 1)
 
 
 def record(
@@ -240,7 +219,7 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     if getattr(function, "__name__", "") in _WRITERS:
         _refuse(full_name(function))
     leaves, _ = flatten((args, kwargs))
-    is_scipy = makes_sparse(function) or (is_scipys(function) and not is_of_numpy(function))
+    is_scipy = is_scipys(function) and not is_of_numpy(function)
     is_theirs = is_scipy and (any(map(is_traced, leaves)) or any(map(_is_users_function, leaves)))
     if (is_theirs and _is_known(function)) or any(map(is_opaque, leaves)) or holds_range((args, kwargs)):
         return ON_HOST
@@ -303,7 +282,7 @@ def _is_known(function: Any) -> bool:
     module = "numpy" if isinstance(function, np.ufunc) else getattr(home, "__module__", None) or ""
     if getattr(function, "__name__", "") in (_EFFECTS | _CREATIONS | _PLACES) or module.startswith("scipy.io"):
         return False
-    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function) or makes_sparse(function)
+    return module.split(".")[0] in ("numpy", "scipy") or is_scipys(function)
 
 
 def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_ArgumentForm, list[Value]]:

@@ -26,8 +26,11 @@ from jitml.trace.record.user_code import caller, namespace
 from jitml.trace.values.registry import full_name, implements
 
 
-class Redirected:
-    """`sys.stdout` or `sys.stderr`, whichever that is as the program runs: others redirect it."""
+class OutputStream:
+    """`sys.stdout` or `sys.stderr`, whichever that is as the program runs: others redirect it.
+
+    What is not converted would write to it once, while a function is traced, and is refused.
+    """
 
     __slots__ = ("name",)
 
@@ -35,40 +38,21 @@ class Redirected:
         self.name = name
 
     def write(self, text: str) -> Any:
-        return getattr(sys, self.name).write(text)
+        return self._running().write(text)
 
     def flush(self) -> None:
-        getattr(sys, self.name).flush()
-
-
-class OutputStream:
-    """What a function that is traced finds as one of these: what is not converted would write to it once, and is refused."""
-
-    __slots__ = ("running",)
-
-    def __init__(self, name: str) -> None:
-        self.running = Redirected(name)
-
-    def write(self, text: str) -> Any:
-        self._refuse()
-        return self.running.write(text)
-
-    def flush(self) -> None:
-        self._refuse()
-        self.running.flush()
+        self._running().flush()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self._refuse()
-        return getattr(getattr(sys, self.running.name), name)
+        return getattr(self._running(), name)
 
-    def _refuse(self) -> None:
+    def _running(self) -> Any:
         if current_trace() is not None:
-            unsupported(
-                f"code that is not converted writes to sys.{self.running.name}, or looks into it",
-                "Print it: print() happens at every call.",
-            )
+            message = f"code that is not converted writes to sys.{self.name}, or looks into it"
+            unsupported(message, "Print it: print() happens at every call.")
+        return getattr(sys, self.name)
 
 
 STREAMS = {name: OutputStream(name) for name in ("stdout", "stderr")}
@@ -82,7 +66,7 @@ def effect_of(function: Any) -> Callable[..., None] | None:
     of_logger = isinstance(owner, (logging.Logger, logging.LoggerAdapter)) and name not in _ANSWERS
     logs = module == "logging" and (function in _LOGGING or of_logger)
     if type(owner) is OutputStream and name in ("write", "flush"):
-        return functools.partial(postponed, getattr(owner.running, name))
+        return functools.partial(postponed, function)
     writes = (name in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)) or (name, module) in _WRITING
     if logs:
         return functools.partial(_logged, function)
@@ -100,8 +84,6 @@ _OF_FRAMES = ("exc_info", "stack_info", "stacklevel")  # what records show of wh
 
 def postponed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Record that the program calls a function with these arguments, which may be traced, and ignores what it returns."""
-    args = tuple(arg.running if type(arg) is OutputStream else arg for arg in args)
-    kwargs = {name: arg.running if type(arg) is OutputStream else arg for name, arg in kwargs.items()}
     _record(full_name(function), lambda *args, **kwargs: postpone(functools.partial(function, *args, **kwargs)), args, kwargs)
 
 

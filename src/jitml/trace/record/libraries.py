@@ -8,7 +8,6 @@ what is dispatched to tracers.
 from __future__ import annotations
 
 import enum
-import inspect
 import sys
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
@@ -58,14 +57,6 @@ def is_sparse(kind: type) -> bool:
     return any(home_of(base).startswith("scipy.sparse.") for base in kind.__mro__)
 
 
-def makes_sparse(cls: Any) -> bool:
-    """Whether this is a class of sparse matrices which what SciPy has written makes."""
-    if not isinstance(cls, type):
-        return False
-    makers = (inspect.getattr_static(cls, name) for name in ("__init__", "__new__"))
-    return is_sparse(cls) and all(is_scipys(maker) or maker is vars(object)["__new__"] for maker in makers)
-
-
 def is_distribution(x: Any) -> bool:
     """Whether an object is one of `scipy.stats`, as `norm` is: functions by another name."""
     module = sys.modules.get("scipy.stats")
@@ -105,4 +96,4 @@ def _is_installed(home: str) -> bool:
     return top not in _TRACED_THROUGH and module is not None and file is not None and not is_users(file)
 
 
-__all__ = ["home_of_function", "is_called", "is_distribution", "is_of_numpy", "is_scipys", "is_sparse", "makes_sparse"]
+__all__ = ["home_of_function", "is_called", "is_distribution", "is_of_numpy", "is_scipys", "is_sparse"]

@@ -13,7 +13,7 @@ f(a, *b, k=c)    __jm.conv(f)(a, *b, k=c)      calls: helpers are converted too,
     xs += v          __jm.grow(xs); xs = __jm.in_place("add", xs, v)        a list changes, if it is one
     a + b, -a        __jm.binary("add", a, b), __jm.unary("neg", a)         special methods are converted, too
     a < b            __jm.compare("lt", a, b)
-    dir()            __jm.listing(dir, __jm.locals())()
+    dir()            __jm.listing(dir)()
     obj.w += v       __jm.aug_attr(obj, "w", "add")(v)     the target is loaded before v is evaluated
     from m import w  ...; w = __jm.imported(w, "w", "m", 0)       a module's name; import m: __jm.module(m, "m")
 
@@ -29,8 +29,8 @@ from typing import Any
 from jitml.trace.rewrite.protocol import HOOKS, OURS
 
 # Calls that look at their caller's frame, and must see it.
-_UNTOUCHED = {"super", "locals"}
-_LISTING = {"dir", "vars"}  # where they are given nothing
+_UNTOUCHED = {"super"}
+_LISTING = {"dir", "vars", "locals"}  # where they are given nothing
 _BINARY: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and",
@@ -80,10 +80,10 @@ class Expressions(ast.NodeTransformer):
                 node.args = [self.visit(a) for a in node.args]
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED and node.func.id not in self.names:
-            return self._hook("users", node, node) if node.func.id == "locals" else node
+            return node
         function = self.visit(node.func)
         if isinstance(node.func, ast.Name) and node.func.id in _LISTING and not (node.args or node.keywords):
-            node.func = self._hook("listing", node.func, function, self._hook("locals", node.func))
+            node.func = self._hook("listing", node.func, function)
             return node
         node.func = self._hook("conv", node.func, function)
         node.args = [self.visit(a) for a in node.args]

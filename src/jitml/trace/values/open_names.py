@@ -11,13 +11,13 @@ anything else must know it. What a condition around it has asked is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Set
 from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.trace.record.parts import CallPart
-from jitml.trace.record.recording import Trace, active_trace, unsupported
+from jitml.trace.record.recording import Trace, active_trace
 from jitml.trace.rewrite.protocol import OURS, UNDEF
 from jitml.trace.speculation.modes import Decider
 from jitml.trace.storage.strides import c_strides
@@ -77,16 +77,6 @@ def given_up(name: str) -> Any:
     """What a name holds that may be bound, where nobody has read it."""
     active_trace().call[GivenUp].add(name)
     return UNDEF
-
-
-def none_given_up(names: Iterable[str], there: Mapping[str, Any]) -> None:
-    """Refuse to list names where only the compiled program knows which of them are bound."""
-    known = active_trace().call[GivenUp]
-    for name in names:
-        if (name not in there and name in known) or may_be_unbound(there.get(name)):
-            unsupported(
-                f"the names of locals are asked for, and whether {name} is one depends on data", f"Bind {name} before that."
-            )
 
 
 def open_name(name: str, value: Any, bound: Truth, there: Truth, decider: Decider) -> Any:

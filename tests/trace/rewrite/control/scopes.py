@@ -101,32 +101,6 @@ def inner_generator(xs: Xs, n: int) -> Any:
 
 
 @program
-def asks_for_locals(xs: Xs, n: int) -> Any:
-    for x in xs:
-        y = x
-        if x == n:
-            break
-    return sorted(locals())
-
-
-@program
-def asks_for_names(xs: Xs, n: int) -> Any:
-    for x in xs:
-        y = x
-        if x == n:
-            break
-    return dir(), sorted(vars().items())
-
-
-@program
-def names_inside(xs: Xs, n: int) -> Any:
-    def inner(y: int) -> Any:
-        return dir(), vars()
-
-    return inner(n)
-
-
-@program
 def not_pythons_own(xs: Xs, n: int) -> Any:
     dir = list
     return dir(), dir(xs)

@@ -17,18 +17,16 @@ from jitml.trace.effects.attributes import (
     cached,
     held_value,
     is_open,
-    refuse_write,
     require_not_made_up,
 )
 from jitml.trace.effects.inheritance import NOTHING, from_class
 from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import load, observe, place_of, require_member, require_unset
-from jitml.trace.environment.tracked_copies import entries, watch_no_more
+from jitml.trace.environment.tracked_copies import entries
 from jitml.trace.environment.unseen_reads import guard_librarys, is_librarys
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.user_methods import require_attribute, users_method
-from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import is_record
 from jitml.trace.record.recording import active_trace, unsupported
@@ -112,19 +110,9 @@ def _as_seen(hooks: ModelHooks, x: Any, name: str, value: Any, descriptor: Any) 
     if type(value) is float:  # a hyper-parameter that changes between calls is no reason to compile again
         hooks.trace.host.require_type(place, float)
         return TracedNumber(hooks.trace, place, value)
-    if name == "__dict__":
-        return _namespace(hooks, x, value, place, text)
+    if name == "__dict__":  # which would show what the function sets
+        unsupported(f"{text} is read", "Name the attributes.")
     return observe(hooks.trace, value, place, text)
-
-
-def _namespace(hooks: ModelHooks, x: Any, value: Any, place: Slot, name: str) -> Any:
-    """`x.__dict__`, which may be read as long as the object does not change."""
-    if any(owner == id(x) for owner, _ in hooks.trace.changes.stored):
-        refuse_write(hooks.trace, x)
-    seen = observe(hooks.trace, value, place, name)
-    if id(seen) in hooks.trace.copies.watched:
-        watch_no_more(hooks.trace, seen)
-    return seen
 
 
 def _missing(hooks: ModelHooks, x: Any, name: str, fallback: FunctionType) -> Any:
