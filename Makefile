@@ -91,7 +91,7 @@ bench-autodiff: $(VENV)/.bench  ## derivatives alone, beside NumPy by hand, JAX 
 
 docs: $(VENV)/.dev  ## write docs/supported.md and docs/understood.md from the code
 	$(BIN)/python -m jitml.numpy.supported > docs/supported.md
-	$(BIN)/python -m jitml.trace.environment.understood_page > docs/understood.md
+	$(BIN)/python -m tests.trace.environment.understood_page > docs/understood.md
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -29,7 +29,6 @@ _ROOMS = {
     "trace/environment/dispatchers": Cause.LIBRARY,
     "trace/environment/equality_guards": Cause.OBJECT,
     "trace/environment/loads": Cause.OBJECT,
-    "trace/environment/outer_names": Cause.EFFECT,
     "trace/environment/overlap": Cause.ALIAS,
     "trace/environment/pickling": Cause.LIBRARY,
     "trace/environment/process_state": Cause.EFFECT,

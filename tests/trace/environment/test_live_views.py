@@ -179,6 +179,8 @@ def as_before() -> Any:
 
 # Objects that are asked at each call are breaks.
 ASKED = {"a variable", "its method", "in a loop", "of another type", "a text", "what is weakly held", "what is gone"}
+ASKED |= {"a proxy", "a proxy's values", "a proxy in an attribute", "by keywords", "of a proxy"}
+ASKED |= {"values", "keys", "items", "how many", "in"}  # of dicts, by what shows them
 ASKED |= {
     name
     for name in PROGRAMS
@@ -210,6 +212,7 @@ def test_a_variable_is_set_once_in_each_call(function: Callable[..., Any]) -> No
             assert context.copy().run(three_calls, jitml.jit(**options)(function)) == expected
 
 
+@pytest.mark.loose
 def test_an_argument_that_shows_a_dict() -> None:
     table = {"a": 1.0}
     compiled = jitml.jit(lambda p, v, g, x: x * p["a"] + sum(v) + g("a"))

@@ -16,12 +16,12 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.stats
+from tests.trace.environment.understood_page import PLACES, page
 
 import jitml
 from jitml.errors import UnsupportedError
 from jitml.trace.environment import understood
 from jitml.trace.environment.understood import TABLE, UnderstoodRow, Way
-from jitml.trace.environment.understood_page import PLACES, page
 
 X = np.ones(2)
 ROOT = Path(__file__).parents[3]

@@ -79,6 +79,8 @@ ONCE: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
     "whether it is called": (lambda g, x: x * 2 if callable(g) else x * 0, curve),
 }
 BREAKS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
+    "a view of a dict": (lambda g, x: sum(g) * x, lambda k: {"a": k}.values()),
+    "a dict that may not be written": (lambda g, x: g["a"] * x, lambda k: types.MappingProxyType({"a": k})),
     "a method of the user's, bound": (applied, lambda k: Holder(sparse(k)).run),
     "a matrix": (lambda s, x: s @ x, sparse),
     "on the other side": (lambda s, x: x @ s, sparse),
@@ -118,8 +120,6 @@ EACH: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
     "a function with a rule": (applied, with_rule),
     "the rule": (lambda g, x: jitml.grad(lambda v: g(v).sum())(x), with_rule),
     "a method of a dict": (lambda g, x: g("a") * x, lambda k: {"a": k}.get),
-    "a view of a dict": (lambda g, x: sum(g) * x, lambda k: {"a": k}.values()),
-    "a dict that may not be written": (lambda g, x: g["a"] * x, lambda k: types.MappingProxyType({"a": k})),
     "a function that picks": (applied, lambda k: operator.itemgetter(int(k) - 1)),
 }
 

@@ -483,7 +483,7 @@ def compare(kind: type, use: Callable[[Any, Any], Any], change: Callable[[Any, i
 
 
 COPIES = ("asdict", "astuple", "copy", "deepcopy", "deepcopy_of_slots", "deepcopy_of_containers")  # which Python makes
-ALL_USES = [pytest.param(name, marks=[pytest.mark.loose] * (name in COPIES)) for name in USES]
+ALL_USES = [pytest.param(name, marks=[pytest.mark.loose] * (name in (*COPIES, "for_items"))) for name in USES]
 
 
 @pytest.mark.parametrize("change", [rebound, changed_in_place], ids=lambda f: f.__name__)

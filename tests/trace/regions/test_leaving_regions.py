@@ -130,7 +130,7 @@ def branch_of_loop(x: Any) -> Any:
 
 FUNCTIONS = [
     getter, partial_of_number, own_object, bound_method, default, iterator, method_of_dict, exception,
-    namespace, inner_class, in_containers, in_nested_branches, last_of_loop, last_of_while, branch_of_loop,
+    namespace, in_containers, in_nested_branches, last_of_loop, last_of_while, branch_of_loop,
 ]  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def outcome(f: Callable[..., Any], x: Any) -> str:
         return type(error).__name__
 
 
-@pytest.mark.parametrize("f", FUNCTIONS)
+@pytest.mark.parametrize("f", [*FUNCTIONS, pytest.param(inner_class, marks=pytest.mark.loose)])
 def test_it_is_as_in_python(f: Callable[..., Any]) -> None:
     fast = jitml.jit(f, verify="never")
     for numbers in CALLS:

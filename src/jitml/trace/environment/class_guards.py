@@ -114,14 +114,6 @@ def require_registered(trace: Trace, cls: type, asked: Any) -> None:
             host.require_registered(host.hold(cls, cls.__qualname__), Registered(cls, abstract))
 
 
-def require_none_registered(trace: Trace) -> None:
-    """Nothing has been registered anywhere: a pattern asks for classes that only Python knows."""
-    if (object, object) not in trace.call[_GuardedClasses].registered:
-        trace.call[_GuardedClasses].registered.add((object, object))
-        token, host = get_cache_token(), trace.root.host
-        host.require(host.compute(get_cache_token, (), "the number of registered classes"), token)
-
-
 def classes_in(asked: Any) -> Iterator[Any]:
     """What `isinstance` and `issubclass` are asked for, one by one."""
     if isinstance(asked, tuple | UnionType):

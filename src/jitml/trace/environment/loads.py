@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import copy
 import functools
-import gc
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from operator import getitem
-from types import FunctionType, MappingProxyType, MethodType, SimpleNamespace
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from jitml.trace.environment import sets
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form, require_value
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, met, watch_copy
-from jitml.trace.environment.understood import PLAIN, Way, is_iterator, is_view, way_of
+from jitml.trace.environment.understood import PLAIN, Way, is_iterator, way_of
 from jitml.trace.host_calls.generators import TracedGenerator, from_outside
 from jitml.trace.record.containers import kind_of_container, to_count, to_list, to_load
 from jitml.trace.record.guards import HostConst, Slot
@@ -155,11 +154,6 @@ def observe_parts(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.outside.places[id(seen)] = slot
     elif type(value) is MethodType:
         seen = _bound(value, part("__func__"), part("__self__"))
-    elif type(value) is MappingProxyType or is_view(value):
-        text = f"what {name} shows"
-        shown = observe(trace, behind(value), load(trace, _get_behind, slot, None, text), text)
-        kind = type(value).__name__.rpartition("_")[2]  # dict_keys, odict_keys, ...
-        seen = MappingProxyType(shown) if type(value) is MappingProxyType else getattr(shown, kind)()
     else:  # a method that is written in C
         part("__name__")
         seen = _bound(value, None, part("__self__"))
@@ -175,15 +169,6 @@ def _bound(method: Any, function: Any, owner: Any) -> Any:
     if owner is method.__self__:
         return method if function is None else MethodType(function, owner)
     return getattr(owner, method.__name__) if function is None else MethodType(function, owner)
-
-
-def behind(view: Any) -> Any:
-    """The dict that a view of it or a `MappingProxyType` shows, to which it refers alone."""
-    return gc.get_referents(view)[0]
-
-
-def _get_behind(view: Any, _: None) -> Any:
-    return behind(view)
 
 
 def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:

@@ -17,7 +17,7 @@ import re
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Iterator, MappingView
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from types import (
     BuiltinFunctionType,
@@ -26,7 +26,6 @@ from types import (
     FunctionType,
     GenericAlias,
     GetSetDescriptorType,
-    MappingProxyType,
     MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
@@ -113,11 +112,6 @@ def _has_items(x: Any) -> bool:
     return isinstance(x, CONTAINERS) and (isinstance(x, tuple) or is_standard or (is_users_class(kind) and not is_sparse(kind)))
 
 
-def is_view(x: Any) -> bool:
-    """Whether this is `d.keys()`, `d.values()` or `d.items()`."""
-    return isinstance(x, MappingView) and home_of(type(x)) == "builtins"
-
-
 def _is_code(x: Any) -> bool:
     kind: Any = type(x)
     if x is np.ma.masked or is_distribution(x):
@@ -160,8 +154,8 @@ TABLE = (
         "as a constant", "as a constant", "sets: the caller's own; others: refused",
     ),
     UnderstoodRow(
-        Way.PARTS, "methods of objects, partials, views of dicts, `MappingProxyType`",
-        lambda x: type(x) in (functools.partial, MethodType, MappingProxyType) or is_view(x) or is_bound(x),
+        Way.PARTS, "methods of objects, partials",
+        lambda x: type(x) in (functools.partial, MethodType) or is_bound(x),
         "what it is made of, each part by its own row", "through its parts", "through its parts", "through its parts",
         "made anew of its parts", "itself",
     ),

@@ -14,7 +14,6 @@ import numpy as np
 from jitml.errors import Cause
 from jitml.trace.carried.containers import effect
 from jitml.trace.carried.outer_lists import only
-from jitml.trace.environment.outer_names import OuterNames
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.modules import is_changeable
 from jitml.trace.hooks.models.stores import sets_itself, takes_items
@@ -91,8 +90,10 @@ class Assignments(ModelHooks):
         """A class is made, by a statement or a call, which would be another one in each call."""
         unsupported("a class is made in the jitted function", "Define it outside.", Cause.OBJECT)
 
-    # What stands on the left where a global or nonlocal name is about to be bound.
-    outer = OuterNames()
+    def outer(self, name: str) -> NoReturn:
+        """A global or nonlocal name is about to be bound, which changes what others see."""
+        what = f"the jitted function assigns the global or nonlocal name {name!r}"
+        unsupported(what, "Return the value instead.", Cause.EFFECT)
 
 
 def _is_mask(obj: Any, index: Any) -> bool:

@@ -10,7 +10,6 @@ import builtins
 import contextlib
 import functools
 import operator
-import random
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, GenericAlias, MethodWrapperType, WrapperDescriptorType
 from typing import Any
@@ -55,7 +54,7 @@ _CHANGES_FIRST = {
 # What has a hook of its own.
 _HOOKS: dict[Any, str] = {
     operator.getitem: "item", operator.setitem: "_set_item", getattr: "_getattr", hasattr: "_hasattr", setattr: "_setattr",
-    delattr: "_delattr", type: "_type_of", isinstance: "_isinstance", issubclass: "_is_subclass", random.Random: "_seeded",
+    delattr: "_delattr", type: "_type_of", isinstance: "_isinstance", issubclass: "_is_subclass",
     vars: "_vars",
 }  # fmt: skip
 

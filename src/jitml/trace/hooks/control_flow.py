@@ -10,15 +10,14 @@ import functools
 import gc
 import sys
 from collections.abc import Iterable, Iterator
-from types import FunctionType, GeneratorType
+from types import GeneratorType
 from typing import Any, Final, cast
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.interrupts import pass_on
-from jitml.trace.environment.class_guards import require_none_registered
-from jitml.trace.environment.loads import require_unset
-from jitml.trace.hooks.models.user_methods import EQUALITY, parts_of, static
+from jitml.trace.hooks.models.user_methods import EQUALITY, parts_of
 from jitml.trace.hooks.python_functions import PythonFunctions
 from jitml.trace.record.recording import is_users_class, unsupported
 from jitml.trace.regions import drivers
@@ -28,7 +27,6 @@ from jitml.trace.speculation.exceptions import require_known_sizes, require_miss
 from jitml.trace.speculation.modes import Mode, Site
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.kinds import is_decided
-from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.open_names import bound, present, sure, truthful
 from jitml.trace.values.registry import call
 from jitml.trace.values.type_unions import may_be_none, require_type_known
@@ -236,33 +234,14 @@ class Steering(PythonFunctions):
         taken = _outcome(test)
         return drivers.choice(test) if taken is None else THEN if taken else ELSE
 
-    def matched(self, x: Any, by_class: bool, names: tuple[str, ...]) -> Any:
-        """What patterns are going to look at: those of classes load these attributes, and those that classes name."""
+    def matched(self, x: Any, by_class: bool) -> Any:
+        """What patterns are going to look at."""
         if may_be_none(x):
             require_type_known(x)
-        waiting = [*parts_of([x])]
-        self.unseen(*waiting, methods=("__len__", "__getitem__", *EQUALITY))
-        if by_class and any(is_users_class(cast(Any, type(part))) for part in waiting):
-            require_none_registered(self.trace)
-        seen: set[int] = set()
-        while waiting and by_class:
-            part = waiting.pop()
-            slot = self.trace.outside.places.get(id(part))
-            if slot is None or id(part) in seen:
-                continue
-            seen.add(id(part))
-            for name in dict.fromkeys((*names, *getattr(type(part), "__match_args__", ()))):
-                if isinstance(static(type(part), name), (FunctionType, property)):
-                    continue
-                if (id(part), name) in self.trace.changes.stored:
-                    unsupported(f"{self.trace.host.name(slot)}.{name} is changed, and then matched", "Match before, or use if.")
-                if not hasattr(part, name):
-                    require_unset(self.trace, slot, name)
-                    continue
-                value = self.attr(part, name)  # an array is then found again by those who are handed it
-                if type(value) is TracedNumber:
-                    value.known()
-                waiting += parts_of([value])
+        parts = [*parts_of([x])]
+        self.unseen(*parts, methods=("__len__", "__getitem__", *EQUALITY))
+        if by_class and (found := next((part for part in parts if is_users_class(cast(Any, type(part)))), None)) is not None:
+            unsupported(f"a pattern of a class looks into a {type(found).__name__}", "Use isinstance.", Cause.OBJECT)
         return x
 
     def assert_(self, ok: Any) -> bool:

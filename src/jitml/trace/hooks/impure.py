@@ -9,7 +9,6 @@ import contextvars
 import functools
 import gc
 import inspect
-import random
 import sys
 import traceback
 from collections import deque
@@ -28,7 +27,6 @@ from jitml.trace.hooks.control_flow import Steering
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.recording import home_of, unsupported
-from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.registry import full_name
 
 # Modules whose functions give another answer at each call, or act on the world: traced once, they would be frozen.
@@ -75,18 +73,9 @@ class Impure(Steering):
             Cause.RANDOM if full_name(function).startswith(_DRAW) else Cause.EFFECT,
         )
 
-    def _seeded(self, *seed: Any) -> random.Random:
-        """`random.Random(3)`: a generator of the function's own, which draws the same in each call."""
-        if not seed or not isinstance(seed[0], (int, float, str, bytes)) or is_traced(seed[0]):
-            self._refuse_once(random.Random)
-        made = random.Random(*seed)
-        self.trace.outside.own[id(made)] = made
-        return made
-
     def refuse_impure(self, function: Any, owner: Any) -> None:
         """Refuse a function that gives another answer at each call, or acts on the world."""
-        is_seeded = type(owner) is random.Random and id(owner) in self.trace.outside.own
-        homes = {getattr(x, "__module__", None) or "" for x in (() if is_seeded else (function, owner, type(owner)))}
+        homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
         if is_one_of(function, _FORBIDDEN) or any(map(_is_impure, homes)):
             self._refuse_once(function)
 

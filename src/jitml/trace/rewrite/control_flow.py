@@ -225,9 +225,8 @@ class Control(Templates):
     def visit_Match(self, node: ast.Match) -> ast.AST:
         subject = node.subject
         self.generic_visit(node)
-        classes = [part for case in node.cases for part in ast.walk(case.pattern) if isinstance(part, ast.MatchClass)]
-        names = tuple(dict.fromkeys(name for part in classes for name in part.kwd_attrs))
-        node.subject = self._hook("matched", subject, node.subject, ast.Constant(bool(classes)), strings(names))
+        by_class = any(isinstance(part, ast.MatchClass) for case in node.cases for part in ast.walk(case.pattern))
+        node.subject = self._hook("matched", subject, node.subject, ast.Constant(by_class))
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:

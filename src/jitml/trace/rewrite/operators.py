@@ -280,28 +280,13 @@ class Expressions(ast.NodeTransformer):
         return self.generic_visit(node) if self.evaluates_annotations else node
 
     def _guarded(self, targets: list[Any], statement: ast.AST) -> Any:
-        """A statement that binds names of functions around it says so; in place of names from outside, what binds them later."""
-        is_told = False
-        for target in targets:
-            for child in ast.walk(target):
-                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store) and child.id in self.shared and not is_told:
-                    told = ast.copy_location(ast.Expr(self._hook("shared_write", statement, ast.Constant(child.id))), statement)
-                    is_told = True
-        made = _OuterBindings(self).visit(statement)
-        return [told, made] if is_told else made
-
-
-class _OuterBindings(ast.NodeTransformer):
-    """Global and nonlocal names from outside, where they are bound."""
-
-    def __init__(self, writer: Any) -> None:
-        self.writer = writer
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if not isinstance(node.ctx, ast.Store) or node.id in self.writer.shared or self.writer._is_own(node.id):
-            return node
-        outer = ast.copy_location(ast.Attribute(ast.Name(HOOKS, ast.Load()), "outer", ast.Load()), node)
-        return ast.copy_location(ast.Attribute(outer, node.id, ast.Store()), node)
+        """A statement that binds names of functions around it says so; one that binds names from outside is refused."""
+        names = [x.id for t in targets for x in ast.walk(t) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
+        for hook in ("shared_write", "outer"):
+            for name in names:
+                if name in self.shared if hook == "shared_write" else not self._is_own(name):
+                    return [ast.copy_location(ast.Expr(self._hook(hook, statement, ast.Constant(name))), statement), statement]
+        return statement
 
 
 def _is_ours(node: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.ir import ops
 from jitml.trace.carried.containers import effect, gone_through
 from jitml.trace.effects.attributes import require_outermost
@@ -25,7 +26,7 @@ from jitml.trace.hooks.models.formatting import written
 from jitml.trace.hooks.models.model import Model, ModelHooks
 from jitml.trace.hooks.models.stores import Outside, Storing, stores_itself
 from jitml.trace.hooks.models.user_methods import EQUALITY, kind_of, may_look, named, static, users_method
-from jitml.trace.record.recording import home_of, refuse_environ
+from jitml.trace.record.recording import home_of, refuse_environ, unsupported
 from jitml.trace.values.boxing import TracedArray, TracedScalar, is_traced, lift, read
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import FUNCTIONS, call
@@ -148,7 +149,7 @@ class ObjectModel(Model):
                 raise TypeError(f"iter() returned non-iterator of type '{named(found)}'")
             return found
         if static(type(x), "__iter__") is None and users_method(type(x), "__getitem__"):
-            return _items_of(hooks, x)
+            unsupported(f"a {type(x).__name__} is gone through by its __getitem__", "Give its class an __iter__.", Cause.ITERATOR)
         hooks.unseen(x, methods=("__iter__", "__getitem__", "__len__", "__next__"))
         return NotImplemented
 
@@ -240,15 +241,3 @@ def _steps_of(hooks: ModelHooks, x: Any) -> Iterator[Any]:
         except StopIteration:
             return
         yield item
-
-
-def _items_of(hooks: ModelHooks, x: Any) -> Iterator[Any]:
-    """What the user's `__getitem__` gives for 0, 1, ..."""
-    index = 0
-    while True:
-        try:
-            item = hooks.item(x, index)
-        except IndexError:
-            return
-        yield item
-        index += 1

@@ -1,4 +1,4 @@
-"""Writes `docs/understood.md` from the table: `python -m jitml.trace.environment.understood_page`."""
+"""Writes `docs/understood.md` from the table: `make docs`."""
 
 from __future__ import annotations
 
