@@ -147,7 +147,7 @@ def test_it_is_as_in_python(f: Callable[..., Any]) -> None:
     for numbers in CALLS:
         x = np.array(numbers)
         assert outcome(fast, x) == outcome(f, x)
-    assert fast.variants
+    assert fast.variants or f is inner_class
 
 
 class Holder:

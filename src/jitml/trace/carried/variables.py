@@ -36,7 +36,7 @@ from jitml.trace.values.kinds import (
     take_apart,
     told,
 )
-from jitml.trace.values.open_names import OpenName, bound, given_up, may_be_unbound, open_name, parts, payload, placeholder
+from jitml.trace.values.open_names import OpenName, bound, may_be_unbound, open_name, parts, payload, placeholder
 from jitml.trace.values.ragged import SIZE, ragged
 from jitml.trace.values.type_unions import types_of
 
@@ -263,7 +263,7 @@ class Name:
         is_ragged, holds_made = bool(_inner_syms(ends.kinds, body)), body.has_made(ends.others)
         may_be_lost = not self.is_flag and not is_unsure and (least == 0 or is_ragged or holds_made)
         if may_be_lost and not decisions().wants(self.name, site):
-            return CarriedOutcome([], lambda _: given_up(self.name))
+            return CarriedOutcome([], lambda _: UNDEF)
         if holds_made:
             memory.loop.demote(self._error("is an object that each iteration makes anew"), Mode.PLAIN)
         for leaf in ends.leaves:

@@ -25,7 +25,7 @@ from jitml.trace.symbolic.sizes import named, number, value_of_size
 from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.kinds import kind_of, same, take_apart, truth
 from jitml.trace.values.numbers import TracedNumber, of_size
-from jitml.trace.values.open_names import GivenUp, open_name, parts
+from jitml.trace.values.open_names import open_name, parts
 from jitml.trace.values.type_unions import doubt_of
 
 _INDEX = Aval((), I64)
@@ -165,7 +165,6 @@ class For(TracedLoop):
         surely = limits(self.rows.trip)[0] > 0
         known = {name: place for name, place in places.items() if place is not None}
         wanted = [name for name in known if surely or decisions().wants(name, self.site)]
-        active_trace().call[GivenUp].update(known.keys() - wanted)
         if wanted and not surely:
             last = of_size(named(ops.maximum(value_of_size(last.size), number(0)), 0, limits(last.size)[1]))
         leaves = take_apart(self.rows.at(last * self.period + self.first + self.period - 1)).leaves if wanted else ()

@@ -39,7 +39,7 @@ from jitml.trace.values.kinds import (
     widest,
 )
 from jitml.trace.values.numbers import TracedNumber
-from jitml.trace.values.open_names import given_up, may_be_apart, may_be_unbound, open_name, parts
+from jitml.trace.values.open_names import may_be_apart, may_be_unbound, open_name, parts
 from jitml.trace.values.ragged import SIZE, RaggedKind, ragged
 from jitml.trace.values.type_unions import Doubts, doubt, doubt_of, is_exact, is_of, own_type, same_value, types_of
 
@@ -69,7 +69,7 @@ class Merge:
             return self._bound(name, a, b)
         is_open = may_be_unbound(a) or may_be_unbound(b)
         if (a is UNDEF or b is UNDEF) and not is_open and not decisions().wants(name, self.fork.site):
-            return lambda: given_up(name)
+            return lambda: UNDEF
         ends = [self._in(branch, partial(parts, x)) for branch, x in ((True, a), (False, b))]
         if may_be_apart(name, a, b):
             ends = [(UNDEF, bound, False) if value is None else (value, bound, there) for value, bound, there in ends]

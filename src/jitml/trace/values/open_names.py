@@ -16,7 +16,6 @@ from typing import Any
 
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
-from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace
 from jitml.trace.rewrite.protocol import OURS, UNDEF
 from jitml.trace.speculation.modes import Decider
@@ -67,16 +66,6 @@ class OpenName:
         answer = TracedNumber.of_value(active_trace(), holds)
         answer.facts = (holds,), (fails,)
         return answer
-
-
-class GivenUp(set[str], CallPart):
-    """Names that may be bound, and are taken not to be, since nobody has read one."""
-
-
-def given_up(name: str) -> Any:
-    """What a name holds that may be bound, where nobody has read it."""
-    active_trace().call[GivenUp].add(name)
-    return UNDEF
 
 
 def open_name(name: str, value: Any, bound: Truth, there: Truth, decider: Decider) -> Any:
