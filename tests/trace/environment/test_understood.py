@@ -70,13 +70,16 @@ def under_a_condition(s: Any, x: Any) -> Any:
     return s @ x if x.sum() > 1 else x
 
 
-# How often each is compiled for three objects: once, if it is opaque.
+# How often each is compiled for three objects: once, if it is opaque or holds nothing but numbers.
 ONCE: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
     "an attribute": (lambda s, x: s.data * x, sparse),
     "its shape": (lambda s, x: np.zeros(s.shape[0]) + x, sparse),
     "in an attribute": (lambda s, x: s.matrix.data * x, lambda k: Holder(sparse(k))),
     "by its class": (lambda s, x: s.data * x if isinstance(s, scipy.sparse.csr_matrix) else x, sparse),
     "whether it is called": (lambda g, x: x * 2 if callable(g) else x * 0, curve),
+    "a partial of NumPy's": (applied, lambda k: functools.partial(np.multiply, k)),
+    "a partial by name": (applied, lambda k: functools.partial(np.clip, a_min=0, a_max=k / 2)),
+    "a method of a dict": (lambda g, x: g("a") * x, lambda k: {"a": k}.get),
 }
 BREAKS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
     "a view of a dict": (lambda g, x: sum(g) * x, lambda k: {"a": k}.values()),
@@ -111,15 +114,12 @@ BREAKS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
 }
 EACH: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float], Any]]] = {
     "a polynomial": (applied, lambda k: np.polynomial.Polynomial([1, k])),
-    "a partial of NumPy's": (applied, lambda k: functools.partial(np.multiply, k)),
-    "a partial by name": (applied, lambda k: functools.partial(np.clip, a_min=0, a_max=k / 2)),
     "a partial of a jitted function": (applied, lambda k: functools.partial(jitml.jit(operator.mul), k)),
     "a jitted function": (applied, lambda k: jitml.jit(times(k))),
     "a gradient": (applied, lambda k: jitml.grad(summed(k))),
     "rows": (applied, lambda k: jitml.vmap(times(k))),
     "a function with a rule": (applied, with_rule),
     "the rule": (lambda g, x: jitml.grad(lambda v: g(v).sum())(x), with_rule),
-    "a method of a dict": (lambda g, x: g("a") * x, lambda k: {"a": k}.get),
     "a function that picks": (applied, lambda k: operator.itemgetter(int(k) - 1)),
 }
 
