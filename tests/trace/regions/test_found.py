@@ -59,6 +59,14 @@ FOUND = {
         ["if x.sum() > 3:", "    v = x[x]", "x[0] = True", "return v"],
         "np.zeros((1 << 24) + 1, bool)",
     ),
+    "a branch changes a list, and another name comes to hold it": (
+        ["d, e = [1.0], [2.0]", "if x[0] == 0:", "    e = d", "    d[0] = x[3]", "return e[0] + d[0]"],
+        "np.arange(4.0)",
+    ),
+    "a branch changes a list that NumPy has made, and binds": (
+        ["if x[0] == 0:", "    v = np.zeros(3).tolist()", "    v[0] = 0", "    v[1] = x[1]", "return v"],
+        "np.arange(4.0)",
+    ),
     "a branch on what a loop has drawn": (
         ["for i in range(2):", "    v = z.permutation(5)", "if v[0] < 3:", "    return v", "return []"],
         "np.ones(2), np.ones(3), np.random.default_rng(0)",

@@ -124,7 +124,7 @@ class Fork(RecordedRegion):
     def merge(self, names: Sequence[str]) -> dict[str, Any]:
         """What the names hold after both branches; storages are written."""
         then, orelse = self.sides[True], self.sides[False]
-        merge = Merge(self)
+        merge = Merge(self, {id(what.obj) for what in self._changed()})
         merged = {name: merge.name(name, then.ends.get(name, UNDEF), orelse.ends.get(name, UNDEF)) for name in names}
         changed = [(what, self._joined(merge, what)) for what in self._changed()]
         merge.emit(list(dict.fromkeys((*then.body.written, *orelse.body.written))))

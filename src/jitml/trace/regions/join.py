@@ -8,7 +8,7 @@ with the truth of its being there, and arrays get new memory; which arrays they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -24,7 +24,7 @@ from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import Truth, choose
 from jitml.trace.values.aliases import either
 from jitml.trace.values.boxing import TracedArray, read
-from jitml.trace.values.containers import HandedOut
+from jitml.trace.values.containers import HandedOut, find
 from jitml.trace.values.kinds import (
     FLAG,
     HeldValue,
@@ -49,12 +49,14 @@ Finish = Callable[[], Any]  # makes what a name holds once the results are there
 class Merge:
     """Of the ends of a fork's sides.
 
+    changed: ids of what the sides change, which holds again what it held before.
     outputs: what the region hands out. twins: of views that the sides end with. views: of results that have another name.
     lists: those that loops of the sides have filled.
     """
 
-    def __init__(self, fork: AliasFork) -> None:
+    def __init__(self, fork: AliasFork, changed: Collection[int]) -> None:
         self.fork = fork
+        self.changed = changed
         self.handing = HandedOut(fork.decider, [side.body.trace for side in fork.sides.values()])
         self.outputs: list[Output] = []
         self.twins: dict[tuple[int, int], TracedArray] = {}
@@ -65,6 +67,9 @@ class Merge:
         """Of a name that is one thing in one branch and another one, perhaps, in the other."""
         if same(a, b):
             return lambda: self._one_of(a, b)
+        if self.changed and not find((a, b)).keys().isdisjoint(self.changed):
+            text = "a list, a dict or an object that a name comes to hold under a traced condition is changed there"
+            self.fork.give_up(text, "Change it outside of the branch, or make a copy.")
         if name.startswith(OURS):
             return self._bound(name, a, b)
         is_open = may_be_unbound(a) or may_be_unbound(b)
