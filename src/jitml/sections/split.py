@@ -11,9 +11,9 @@ import ast
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from inspect import unwrap
+from inspect import getattr_static
 from time import perf_counter
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jitml.dispatch.renting import PURSE, USUAL, Rent
@@ -33,6 +33,7 @@ from jitml.trace.rewrite.source import Missing, find
 MOST_BREAKS = 200
 PAUSE = 2.0  # seconds for which what is slower is left out at first
 _CALLS = 3  # how deep calls are followed to functions that look at frames
+_MOST_WRAPPERS = 10  # around one
 _LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}  # functions of Python's
 _FRAMES_OF = {("sys", "_getframe"), ("inspect", "currentframe"), ("inspect", "stack")}
 
@@ -263,7 +264,11 @@ def _called_by(function: FunctionType) -> Iterator[FunctionType]:
 
 
 def _plain(x: Any) -> Iterator[FunctionType]:
-    x = unwrap(x) if hasattr(x, "__wrapped__") else getattr(x, "__func__", x)
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(x, (staticmethod, classmethod, MethodType)):
+            x = x.__func__
+        elif (inner := getattr_static(x, "__wrapped__", None)) is not None:  # an object of the user's is not asked
+            x = inner
     if type(x) is FunctionType:
         yield x
 

@@ -286,7 +286,52 @@ def in_a_manager(x: Any) -> Any:
     return x
 
 
+class Computed:
+    __match_args__ = ("first",)
+
+    @property
+    def first(self) -> int:
+        COUNT.n += 1
+        return 2
+
+
+class Answering:
+    def __getattr__(self, name: str) -> int:
+        COUNT.n += 1
+        return len(name)
+
+
+COMPUTED, ANSWERING, BY_PYTHON = Computed(), Answering(), np.frompyfunc(counted, 1, 1)
+
+
+def matched(x: Any) -> Any:
+    match COMPUTED:
+        case Computed(2):
+            return x * 2
+    return x
+
+
+def matched_by_name(x: Any) -> Any:
+    match ANSWERING:
+        case Answering(abc=3):
+            return x * 2
+    return x
+
+
+def of_each(x: Any) -> Any:
+    total = 0.0
+    for v in x:
+        total += float(BY_PYTHON(v))
+    return x * total
+
+
 ONCE: dict[str, Callable[..., Any]] = {
+    "a pattern": matched,
+    "a pattern with names": matched_by_name,
+    "an attribute": lambda x: x * ANSWERING.abc,
+    "frompyfunc": lambda x: BY_PYTHON(x).astype(float),
+    "frompyfunc in a loop": of_each,
+    "a method of what frompyfunc makes": lambda x: x * np.frompyfunc(lambda a, b: counted(a) + b, 2, 1).reduce(x),
     "missing in an enum": lambda x: x * Counted(99).value,
     "call of a metaclass": lambda x: x if Instance() is None else x * 2,
     "isinstance": lambda x: x * (2 if isinstance(3, Instance) else 5),

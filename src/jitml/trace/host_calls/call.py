@@ -109,6 +109,7 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     """
     name = full_name(function)
     require_allowed(name)
+    _require_no_python(function)
     if not _is_known(function):
         _refuse(name)
     if isinstance(function, np.ufunc) and kwargs.get("where", True) is not True:
@@ -216,6 +217,7 @@ def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -
 
 def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a library's function that is not in the registry makes now of what it is given; `ON_HOST` if it wants numbers."""
+    _require_no_python(function)
     if getattr(function, "__name__", "") in _WRITERS:
         _refuse(full_name(function))
     leaves, _ = flatten((args, kwargs))
@@ -273,6 +275,13 @@ def nothing_drawn(name: str) -> Iterator[None]:
         unsupported(
             f"{name} draws random numbers, or calls a function that does", "Draw them before, and hand them on.", Cause.RANDOM
         )
+
+
+def _require_no_python(function: Any) -> None:
+    """Refuse what `np.frompyfunc` has made: it calls a function of the user's out of sight."""
+    ufunc = function if isinstance(function, np.ufunc) else getattr(function, "__self__", None)
+    if isinstance(ufunc, np.ufunc) and ufunc.__name__.endswith(" (vectorized)"):
+        unsupported(f"{full_name(function)} calls a function of Python's, and returns objects", WHY_NOT, Cause.OBJECT)
 
 
 def _is_known(function: Any) -> bool:
