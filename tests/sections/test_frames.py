@@ -204,6 +204,27 @@ def test_what_tracing_would_change_is_changed_once() -> None:
             assert len(LOG) == 2 * (n + 1)
 
 
+class Ending:
+    def __del__(self) -> None:
+        LOG.append(-1)
+
+
+def test_what_is_made_ends_with_the_function() -> None:
+    """Also in the call that compiles its sections and compares their first answers."""
+
+    def f(x: Any) -> Any:
+        ending = Ending()
+        y = np.sin(x) + len(LOG)
+        return y * 2 if ending is not None else x
+
+    LOG.clear()
+    with no_trials():
+        jitted = jitml.jit(f, verify="first")
+        for n in range(3):
+            np.testing.assert_allclose(jitted(functions.X), (np.sin(functions.X) + n) * 2)
+            assert [-1] * (n + 1) == LOG
+
+
 def test_a_check_that_fails_after_the_function_was_split_is_not_heard_of() -> None:
     def f(x: Any, i: Any) -> Any:
         if x.shape[0] > 5:

@@ -29,16 +29,8 @@ def others_run(*, soon: bool = False) -> bool:
     Args:
         soon: so is one that waits, but not for ever.
     """
-    frames = sys._current_frames()
-    mine = sys._getframe()
-    return any(_is_in_users_code(frame, soon) for frame in frames.values() if not _is_below(frame, mine))
-
-
-def _is_below(frame: FrameType, other: FrameType) -> bool:
-    step: FrameType | None = other
-    while step is not None and step is not frame:
-        step = step.f_back
-    return step is frame
+    mine = threading.get_ident()  # no frame, which would hold itself, and all that its callers hold, until garbage is collected
+    return any(_is_in_users_code(frame, soon) for thread, frame in sys._current_frames().items() if thread != mine)
 
 
 def _is_in_users_code(frame: FrameType, soon: bool) -> bool:
