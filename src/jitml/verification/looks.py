@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.record.containers import contents, to_count
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.references import MISSING
@@ -60,8 +61,8 @@ def _told(x: Any) -> Hashable:
     if isinstance(x, (*_SHORT, *_VALUES)):
         return None if kind is GeneratorState else (kind, repr(x))
     if isinstance(x, (list, tuple, set, frozenset, deque, dict)):
-        items = [*x, *x.values()] if isinstance(x, dict) else [*x]
-        return (kind, len(x), *map(_told_inside, items[:_MOST_ITEMS])) if items else None
+        items = contents(x)
+        return (kind, len(items), *map(_told_inside, items[:_MOST_ITEMS])) if items else None
     if isinstance(x, FunctionType):
         return None if is_library(x) else id(x.__code__)
     if x is MISSING or isinstance(x, (np.ndarray, ModuleType)) or (isinstance(x, type) and not is_users_class(x)):
@@ -71,7 +72,7 @@ def _told(x: Any) -> Hashable:
 
 def _told_inside(x: Any) -> Hashable:
     """The same of an item; one that has a cell of its own is told by that."""
-    return (type(x), len(x)) if isinstance(x, (list, set, deque, dict)) else _told(x)
+    return (type(x), to_count(x)(x)) if isinstance(x, (list, set, deque, dict)) else _told(x)
 
 
 class Watching:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import itertools
 import operator
 import signal
@@ -302,3 +303,51 @@ def told(x: Any) -> str:
     if isinstance(x, np.ndarray):
         return f"{x.dtype}{x.tolist()}{x.flags.writeable}"
     return repr(x)
+
+
+class Hooked(abc.ABC):  # noqa: B024  # it asks
+    asked: list[type] = []  # noqa: RUF012  # shared
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        cls.asked.append(other)
+        return True
+
+
+class Listed(list[int]):
+    """Tells whenever it is gone through."""
+
+    told: list[int] = []  # noqa: RUF012
+
+    def __iter__(self) -> Any:
+        self.told.append(1)
+        return list.__iter__(self)
+
+
+LISTED = Listed([1, 2])
+
+
+UNDER_A_CONDITION: dict[str, Callable[[Array], Any]] = {
+    "isinstance": lambda x: x * (2 if isinstance(3, Hooked) else 1),
+    "a list of one's own": lambda x: x * sum(LISTED) + max(v for v in LISTED),
+}
+
+
+@pytest.mark.loose
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", UNDER_A_CONDITION)
+def test_what_does_not_run_changes_nothing(name: str) -> None:
+    act = UNDER_A_CONDITION[name]
+
+    def f(x: Array) -> Any:
+        return act(x) if x.sum() > 7 else x
+
+    Hooked.asked.clear()
+    Listed.told.clear()
+    compiled = jitml.jit(f, verify="first")
+    for x in (XS[0], XS[1]):
+        np.testing.assert_array_equal(compiled(x), x)
+        assert not Hooked.asked + Listed.told
+    for n in (2, 4):
+        compiled(XS[2])
+        assert (Hooked.asked, Listed.told) in (([int], []), ([], [1] * n))

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any
 
+from jitml.errors import Cause
 from jitml.records import dataclass, field
 from jitml.trace.record.parts import CallPart
-from jitml.trace.record.recording import Trace, is_users_class
+from jitml.trace.record.recording import Trace, is_users_class, unsupported
 
 _COMPARED_SOON = (NoneType, bool, int, float, str)
 # Made when somebody asks for them.
@@ -108,6 +109,11 @@ def require_registered(trace: Trace, cls: type, asked: Any) -> None:
     for abstract in classes_in(asked):
         if not isinstance(abstract, ABCMeta):
             continue
+        if any("__subclasshook__" in vars(kind) and is_users_class(kind) for kind in abstract.__mro__):
+            what = (
+                f"{abstract.__qualname__}.__subclasshook__ is called by code that is not converted, and what it reads may change"
+            )
+            unsupported(what, "Ask it outside of the jitted function.", Cause.OBJECT)
         may_change = abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract))
         if may_change and (cls, abstract) not in trace.call[_GuardedClasses].registered:
             trace.call[_GuardedClasses].registered.add((cls, abstract))

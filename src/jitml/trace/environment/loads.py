@@ -432,7 +432,7 @@ def with_items(value: Any, items: list[tuple[Any, Any]]) -> Any:
         if kind is deque:
             deque.__init__(copied, maxlen=value.maxlen)
         if isinstance(value, (list, deque)):
-            kind.extend(copied, value)
+            kind.extend(copied, kind.__iter__(value))
         getattr(copied, "__dict__", {}).update(vars(value))
     for key, item in items:
         kind.__setitem__(copied, key, item)

@@ -21,13 +21,14 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from jitml.device.array import Array
 from jitml.errors import Source, UnsupportedError
+from jitml.interrupts import codes_of_handlers
 from jitml.records import dataclass, replace
 from jitml.trace.environment.arguments import Callee, Static
 from jitml.trace.record.containers import differ, kind_of_container
@@ -227,8 +228,11 @@ class ChangedOutside(UnsupportedError):
 def undo(error: ChangedOutside, before: Snapshot, attempt: Callable[[], object]) -> None:
     """Have all as it was before something had changed, and say which line changes it, if tracing again does so again.
 
+    It does not where the first attempt ended early, and has taught something; or where a cache has been filled, or a signal's
+    handler was called: then the change stays.
+
     Raises:
-        ChangedOutside: it does, or another thread may have done it; then it stays. Otherwise it was somebody else, once.
+        ChangedOutside: it does, or another thread may have done it; then it stays.
     """
     is_alone, again = not others_run(soon=True), None
     try:
@@ -242,12 +246,18 @@ def undo(error: ChangedOutside, before: Snapshot, attempt: Callable[[], object])
         before.take_back()
     if not is_alone:
         raise error
-    if again is None:
+    if again is None and (error.__cause__ is None or _handles_signals()):
         before.put_back(changed)
         return
     before.put_back()
     error.undone()
-    raise error
+    if again is not None:
+        raise error
+
+
+def _handles_signals() -> bool:
+    """Whether Python calls functions of the user's for signals, at any time."""
+    return any(is_users(getattr(code, "co_filename", "")) for code in codes_of_handlers() if isinstance(code, CodeType))
 
 
 def _find_line(error: ChangedOutside, attempt: Callable[[], object]) -> None:

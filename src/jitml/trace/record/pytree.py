@@ -183,7 +183,7 @@ def flatten_but(tree: Any, whole: Collection[int], *, none_is_leaf: bool = False
 
 def is_record(x: Any) -> bool:
     """Whether a container has attributes for items: a dataclass, or one of a user's own kind."""
-    return is_own_kind(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
+    return is_own_kind(x) or (not isinstance(x, type) and dataclasses.is_dataclass(x))
 
 
 def count_leaves(tree: Any, most: int) -> int:
