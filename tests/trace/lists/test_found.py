@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import jitml
 from programs.small import check
 
 # Name: what `program` does with its arguments; what the arguments are.
@@ -49,3 +53,27 @@ FOUND = {
 def test_agrees(name: str) -> None:
     lines, arguments = FOUND[name]
     check(lines, arguments, arguments)
+
+
+def one_array_twice(x: Any) -> Any:
+    rows = []
+    for i in range(3):
+        y = x * i
+        rows.append((y, i, y))
+    return rows
+
+
+def an_array_and_a_part_of_it(x: Any) -> Any:
+    rows = []
+    for i in range(3):
+        y = x * i
+        rows.append({"all": y, "rest": y[1:]})
+    return rows
+
+
+@pytest.mark.parametrize("f", [one_array_twice, an_array_and_a_part_of_it])
+def test_what_is_twice_in_an_item_is_one_array(f: Any) -> None:
+    for row in jitml.jit(f)(np.arange(3.0)):
+        first, *_, last = row.values() if isinstance(row, dict) else row
+        last[0] = -1.0
+        assert -1.0 in first

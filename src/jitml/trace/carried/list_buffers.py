@@ -309,7 +309,7 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         head, before, kinds = probe.before, [], _common(items)
     trace = active_trace()
     sizes = {sym for kind in kinds or () for sym in kind.aval.syms}
-    if has_twice(probe.before):
+    if has_twice(probe.before) or any(_shares_memory(held.leaves) for held in items):
         return None
     if kinds is None or (head and probe.is_read) or not all(trace.sees(trace.sizes.values[sym]) for sym in sizes):
         return None
@@ -346,6 +346,12 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         columns.put(n, held.leaves)
         mark_copied(probe.before[n], Decider(site))
     return columns, len(before), rate
+
+
+def _shares_memory(leaves: Sequence[Any]) -> bool:
+    """Whether one array, or parts of it, are in several places of an item: in rows they would be apart."""
+    storages = [leaf.storage for leaf in leaves if type(leaf) is TracedArray]
+    return len(storages) > len(set(storages))
 
 
 def _python_types(leaves: Sequence[Any], kind: Kind) -> list[type]:
