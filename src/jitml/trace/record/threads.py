@@ -35,7 +35,7 @@ def others_run(*, soon: bool = False) -> bool:
 
 def _is_in_users_code(frame: FrameType, soon: bool) -> bool:
     """A thread that waits for another one is in nobody's."""
-    if frame.f_code.co_filename == _WAITS and not (soon and frame.f_locals.get("timeout") not in (None, -1)):
+    if frame.f_code.co_filename == _WAITS and not (soon and _goes_on(frame)):
         return False
     step: FrameType | None = frame
     while step is not None:
@@ -43,3 +43,13 @@ def _is_in_users_code(frame: FrameType, soon: bool) -> bool:
             return True
         step = step.f_back
     return False
+
+
+def _goes_on(frame: FrameType) -> bool:
+    """Whether a thread that is in `threading` goes on by itself: it does not wait, or for some time only."""
+    limits: list[float | None] = []
+    step: FrameType | None = frame
+    while step is not None and step.f_code.co_filename == _WAITS:
+        limits += [step.f_locals["timeout"]] if "timeout" in step.f_locals else []
+        step = step.f_back
+    return not limits or any(limit not in (None, -1) for limit in limits)
