@@ -265,7 +265,7 @@ def test_what_is_from_outside_is_returned_itself() -> None:
 
     def found(x: Any) -> Any:
         first = {"p": holder.p, "v": holder.v, "g": holder.g, "s": special.step}
-        return first, holder.p(x), len(holder.v), holder.g("a"), holder.p, special.step(x)
+        return first, holder.p(x), holder.g("a"), holder.p, special.step(x)
 
     compiled = jitml.jit(found, verify="never")
     for n in range(3):
