@@ -22,7 +22,7 @@ from bench.public.outcomes import Leaves, difference, leaves_of, nudge, spread_o
 from bench.public.programs import Program, all_programs
 
 CALLS = 10
-_PAST = 60.0  # seconds for which the process has run, to jitml: in one that has just begun, so few calls are Python's
+_PAST = 20.0  # seconds for which the process has run, to jitml: enough for a first compilation at once, and for few more
 _LONG = 0.3  # seconds; of shorter calls the clock of the processor can be too coarse
 _CONSTANTS = {"np", "rng", "random", "__builtins__"}
 
