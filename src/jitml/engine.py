@@ -301,7 +301,9 @@ class Engine:
         """
         rent = self._rent
         is_asked = self.options.is_asked or not (rent.spent or PURSE.affords(USUAL))  # for arrays on a device
-        most = math.inf if is_asked or not CONFIG.trial else rent.most if rent.spent else PURSE.left
+        most = math.inf if is_asked or not CONFIG.trial else max(USUAL, PURSE.left)
+        if rent.spent and most != math.inf:
+            most = min(most, rent.most)
         self._specializer.limits = limits = self._limits.within(most)
         is_made = is_unpaid = False
         began = PURSE.clock()

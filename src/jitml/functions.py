@@ -80,11 +80,18 @@ class Switch(FunctionAttributes):
 
     def answer_in_turn(self, functions: Iterator[Callable[..., Any]]) -> None:
         """Have each call answered by the next of these, as long as nobody has to see calls."""
-        self._next = functions.__next__
-        _UNSEEN[id(self)] = self
+        own = self.__dict__
+        own["_next"] = functions.__next__
+        if not own.get("_is_unseen"):
+            own["_is_unseen"] = True
+            _UNSEEN[id(self)] = self
         if _SEEING:
-            _UNSEEN.pop(id(self), None)
-            self.answer_by(self._seen)
+            self._be_seen()
+
+    def _be_seen(self) -> None:
+        _UNSEEN.pop(id(self), None)
+        self.__dict__["_is_unseen"] = False
+        self.answer_by(self._seen)
 
     @property
     def _seen(self) -> Callable[..., Any]:
@@ -124,8 +131,7 @@ def see_calls(viewer: object) -> None:
     _SEEING.add(id(viewer))
     if _UNSEEN:
         for switch in unseen():
-            switch.answer_by(switch._seen)
-        _UNSEEN.clear()
+            switch._be_seen()
 
 
 def look_away(viewer: object) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from jitml.pipeline import Lowered
     from jitml.sections.kinds import Splits
 
+_HOST = frozenset({np.ndarray, bool, int, float, complex, str, list, tuple, dict, set, type(None)})  # which are nowhere else
+
 
 class Jit(Rented):
     """A function that is compiled for the kinds of arguments it is called with, where that pays.
@@ -84,6 +86,8 @@ class Jit(Rented):
 
     def _is_worth_a_try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether to see what can be compiled before anything has been paid for it."""
+        if self._engine is not None and not self.awaits_frame:
+            return False
         if self._engine is None and is_worth_a_first_call(self.function, args, kwargs):
             return True
         if not self.awaits_frame or not PURSE.has_earned(FRAME):
@@ -162,7 +166,7 @@ def _has_device_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def _is_on_device(x: Any) -> bool:
     """Whether this is an array on a device, ours or another library's."""
     kind = type(x)
-    if isinstance(x, (np.ndarray, np.generic)):
+    if kind in _HOST or isinstance(x, (np.ndarray, np.generic)):
         return False
     if not (hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack_device__")):
         return False

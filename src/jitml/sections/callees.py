@@ -6,17 +6,18 @@ who has called them.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from jitml.dispatch.renting import PlainTurn, Rent
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
 
+_UNKNOWN = object()
 _ASK_WHO_CALLS = {"warn", "_getframe", "currentframe", "stack", "extract_stack", "findCaller"}
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -33,7 +34,7 @@ class HotCallees:
 
     def __init__(self, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
         self._jitted = jitted
-        self._known: WeakKeyDictionary[FunctionType, _HotCallee] = WeakKeyDictionary()
+        self._known: dict[FunctionType, _HotCallee] = {}
         self.compiled: set[str] = set()
 
     def __call__(self, function: Any) -> Any:
@@ -51,10 +52,7 @@ class HotCallees:
     def _callee(self, function: FunctionType) -> Callable[..., Any]:
         known = self._known.get(function)
         if known is None:
-            code = function.__code__
-            if function.__closure__ is not None or code.co_flags & _GENERATORS or "<locals>" in function.__qualname__:
-                return function
-            if is_library(function) or _ASK_WHO_CALLS.intersection(code.co_names):
+            if not _is_compiled(function):
                 return function
             known = self._known[function] = _HotCallee(function, self._compile)
         return known.now
@@ -62,6 +60,34 @@ class HotCallees:
     def _compile(self, function: FunctionType, rent: Rent) -> Callable[..., Any]:
         self.compiled.add(function.__name__)
         return self._jitted(function, rent)
+
+
+def _is_compiled(function: FunctionType) -> bool:
+    """Whether a function is compiled once it is hot."""
+    code = function.__code__
+    if function.__closure__ is not None or code.co_flags & _GENERATORS or "<locals>" in function.__qualname__:
+        return False
+    return not is_library(function) and _ASK_WHO_CALLS.isdisjoint(code.co_names)
+
+
+def is_asked_for(called: ast.expr, caller: FunctionType) -> bool:
+    """Whether something else may be called in place of what a call names: unless that is known, and no function of the user's."""
+    found = _named(called, caller)
+    found = found.__func__ if type(found) is MethodType else found
+    return found is _UNKNOWN or (type(found) is FunctionType and _is_compiled(found))
+
+
+def _named(called: ast.expr, caller: FunctionType) -> Any:
+    """What a name, or an attribute of a module, is for a function now."""
+    match called:
+        case ast.Name(id=name):
+            code = caller.__code__
+            if name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
+                return _UNKNOWN
+            return caller.__globals__.get(name, _UNKNOWN)
+        case ast.Attribute(value=value, attr=attr) if type(module := _named(value, caller)) is ModuleType:
+            return vars(module).get(attr, _UNKNOWN)
+    return _UNKNOWN
 
 
 class _HotCallee:
@@ -94,4 +120,4 @@ class _HotCallee:
             self.now = function
 
 
-__all__ = ["HotCallees"]
+__all__ = ["HotCallees", "is_asked_for"]

@@ -26,7 +26,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jitml.records import dataclass, field, replace
@@ -132,6 +132,7 @@ class FrameWriter:
         names: its locals.
         breaks: statements that run as Python.
         left_out: runs that are no faster as sections.
+        asks: whether something else may be called in place of what is named.
         seen, changed: names that functions inside of the whole function see, and that they bind.
 
     Attributes:
@@ -142,6 +143,7 @@ class FrameWriter:
     names: Names
     breaks: frozenset[Place]
     left_out: frozenset[Place]
+    asks: Callable[[ast.expr], bool]
     seen: Names = NONE
     changed: Names = NONE
     runs: list[StatementRun] = field(default_factory=list)
@@ -209,7 +211,7 @@ class FrameWriter:
             written += self._run(run, live, begins)  # each by itself: of several on a line, it is not known which was refused
             run, begins = [], around
             if not step.is_part:
-                written += _assigned(step.name, _CalleeCalls().visit(copy.deepcopy(step.value)), step.value)
+                written += _assigned(step.name, _CalleeCalls(self.asks).visit(copy.deepcopy(step.value)), step.value)
         return written + self._run(run, live, begins)
 
     def _ends_run(self, statement: ast.stmt) -> bool:
@@ -259,7 +261,7 @@ class FrameWriter:
         if isinstance(statement, SCOPES):
             return [statement]
         made: Any = copy.copy(statement)
-        calls = _CalleeCalls(others)
+        calls = _CalleeCalls(self.asks, others)
         inside = live
         block = around
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
@@ -418,12 +420,12 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
 class _CalleeCalls(ast.NodeTransformer):
     """The user's functions that a plain statement calls are compiled for themselves; `others` are names of what is none."""
 
-    def __init__(self, others: Names = NONE) -> None:
-        self._others = others
+    def __init__(self, asks: Callable[[ast.expr], bool], others: Names = NONE) -> None:
+        self._asks, self._others = asks, others
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if not _may_be_users(node.func) or getattr(node.func, "id", "") in self._others:
+        if not _may_be_users(node.func) or getattr(node.func, "id", "") in self._others or not self._asks(node.func):
             return node
         node.func = ast.copy_location(ast.Call(_at(ast.Name(CALLEE, ast.Load()), node.func), [node.func], []), node.func)
         return node

@@ -11,6 +11,7 @@ import ast
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from inspect import getattr_static
 from time import perf_counter
 from types import CellType, FunctionType, MethodType, ModuleType
@@ -21,7 +22,7 @@ from jitml.errors import CompilerError, JitmlError
 from jitml.forks import lock
 from jitml.records import dataclass
 from jitml.sections.blame import Break, blame
-from jitml.sections.callees import HotCallees
+from jitml.sections.callees import HotCallees, is_asked_for
 from jitml.sections.code import build, function_of, own_node, section_code
 from jitml.sections.frames import CALLEE, TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held
 from jitml.sections.live_names import NONE, Names
@@ -146,7 +147,8 @@ class SplitFunction:
         """A function in sections, for the breaks that are known."""
         code = function.__code__
         names = frozenset((*code.co_varnames, *code.co_cellvars))
-        frame = FrameWriter(node, names, frozenset(self.breaks), frozenset(self._left_out), *self._inside)
+        asks = partial(is_asked_for, caller=self.function)
+        frame = FrameWriter(node, names, frozenset(self.breaks), frozenset(self._left_out), asks, *self._inside)
         made = frame.write()
         self._inside = frame.seen, frame.changed
         cells = {TUPLE: CellType(tuple), TYPE: CellType(type), CALLEE: CellType(self._callee)}
