@@ -22,7 +22,6 @@ from bench.public.outcomes import Leaves, difference, leaves_of, nudge, spread_o
 from bench.public.programs import Program, all_programs
 
 CALLS = 10
-_PAST = 20.0  # seconds for which the process has run, to jitml: enough for a first compilation at once, and for few more
 _LONG = 0.3  # seconds; of shorter calls the clock of the processor can be too coarse
 _CONSTANTS = {"np", "rng", "random", "__builtins__"}
 
@@ -100,9 +99,7 @@ def tell(**fields: Any) -> None:
 def two_sides(program: Program, checkouts: Path) -> tuple[Side, Side]:
     """The program twice: plain, and decorated."""
     import jitml
-    from jitml.dispatch.renting import PURSE, SHARE
 
-    PURSE.spent -= SHARE * _PAST
     root = checkouts / program.directory
     prepare(root, *program.directories)
     sides = []
