@@ -25,7 +25,7 @@ print(set(jitml.__all__) <= set(dir(jitml)), hasattr(jitml, "no_such_name"))
 def test_what_import_brings() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     at_once, *rest = done.stdout.splitlines()
-    assert at_once == "['jitml', 'jitml.config', 'jitml.errors', 'jitml.records']"
+    assert at_once == "['jitml', 'jitml.config', 'jitml.errors', 'jitml.options', 'jitml.records']"
     assert rest == ["[]", "True jitml.numpy jitml.autograd.api.directions", "True False"]
 
 

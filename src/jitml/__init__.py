@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if any(name.startswith("JITML_") for name in environ):
     from jitml import config as config  # reads them, and says what is wrong there
+    from jitml import options as options  # which functions are decorated with then
 
 if TYPE_CHECKING:
     from jitml import numpy

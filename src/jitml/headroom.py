@@ -20,6 +20,7 @@ from jitml.interrupts import pass_on
 _RELEASES: list[Callable[[], None]] = []
 _MARGIN = 32 << 20  # what Python takes meanwhile, and what is left unused between blocks
 _LLVM_STATE = 32 << 20  # tables of targets and of the linker
+_ENGINE = 96 << 20  # our modules, and those of NumPy's that they bring
 _BLAS_BUFFER = 32 << 20  # OpenBLAS's work memory, one for each thread; NumPy's own takes one when it is first called
 _BLAS_THREAD = 16 << 20  # a stack, with the heap that it begins
 _PER_CHARACTER = 400  # bytes at the most that LLVM has taken for each character of a text (measured: 130-280 from 150 kB on)
@@ -55,6 +56,20 @@ def _is_to_be_had(nbytes: int) -> bool:
         pass_on(error)
         return False
     return True
+
+
+def require_engine() -> None:
+    """Return if what traces and compiles may be imported. Some modules cannot be imported again once that has failed half-way.
+
+    Raises:
+        StarvedError: no file may be opened, or there is no memory.
+    """
+    try:
+        os.close(os.open(__file__, os.O_RDONLY))
+    except OSError as error:
+        pass_on(error)
+        raise StarvedError(f"the compiler cannot be loaded: {error}") from error
+    require_memory(_ENGINE, "the compiler")
 
 
 def require_compiler() -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 import numpy as np
 
@@ -39,7 +41,7 @@ class Jit(Rented):
     """
 
     def __init__(self, function: Callable[..., Any], options: Options | None = None, *, rent: Rent | None = None) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=("__dict__",) if type(function) is FunctionType else ())
         self.function = function
         if options is None and "jitml.config" in sys.modules:
             options = _usual_options()
@@ -49,13 +51,14 @@ class Jit(Rented):
         self.alone = None
         self.awaits_frame = True  # whether it may be split before the whole has been paid for
         if type(function) is FunctionType and function.__code__.co_filename.startswith("<"):
-            from jitml.trace.rewrite.source_texts import keep  # few need it
+            with suppress(MemoryError, OSError):  # nothing to load it with: it is said when the function is called
+                from jitml.trace.rewrite.source_texts import keep  # few need it
 
-            keep(function)
+                keep(function)
         if rent is None and (options is None or options.is_rented):
             self.leave_alone(self._rent.paid)
         else:
-            self.answer_by(self.engine.__call__)
+            self.answer_by(self._seen if (engine := self._loaded()) is None else engine.__call__)
 
     @property
     def options(self) -> Options:
@@ -68,6 +71,10 @@ class Jit(Rented):
         """What compiles it."""
         if self._engine is None:
             began = PURSE.clock()
+            if "jitml.engine" not in sys.modules:
+                from jitml.headroom import require_engine  # few programs need it
+
+                require_engine()
             from jitml.engine import Engine
 
             made = Engine(self.function, self.options, jitted=self, rent=self._rent)
@@ -75,14 +82,28 @@ class Jit(Rented):
             PURSE.brought(PURSE.clock() - began)
         return self._engine
 
+    def _loaded(self) -> Engine | None:
+        """What compiles it; None where there is no memory to load it, or no file may be opened: each call tries again."""
+        try:
+            return self.engine
+        except (MemoryError, OSError) as error:
+            name = getattr(self.function, "__qualname__", self.function)
+            told = f"{name} was not compiled: {getattr(error, 'message', error)}; each call tries again"
+            errors = sys.modules.get("jitml.errors")  # nothing may be imported now
+            warn(told, RuntimeWarning if errors is None else errors.UncompiledWarning, stacklevel=4)
+            return None
+
     def _answer_seen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.engine.answer_seen(*args, **kwargs)
+        engine = self._loaded()
+        return self.function(*args, **kwargs) if engine is None else engine.answer_seen(*args, **kwargs)
 
     def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         if not (self._is_worth_a_try(args, kwargs) or _has_device_arrays(args, kwargs)):
             return None
+        if (engine := self._loaded()) is None:
+            return self.function
         self.go_on()
-        return self.engine.__call__
+        return engine.__call__
 
     def _is_worth_a_try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether to see what can be compiled before anything has been paid for it."""
