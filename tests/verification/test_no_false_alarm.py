@@ -22,6 +22,7 @@ import scipy.special
 import jitml
 from jitml.config import CONFIG
 from jitml.errors import WrongResultWarning
+from jitml.verification.trial import Trial
 from programs.drawn.choices import Choices
 from programs.drawn.inputs import CALLS
 from programs.drawn.outcomes import call, module
@@ -124,6 +125,18 @@ def test_a_path_that_rounding_decides() -> None:
     for seed in range(12):
         jitted(np.random.default_rng(seed).random(1001), best)
     assert jitted.variants
+
+
+def test_arguments_are_moved_before_the_graph_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes many times as long as the plain function."""
+    asked: list[Any] = []
+    monkeypatch.setattr(Trial, "_interpreted", lambda self, seed: asked.append(seed))
+    x = X.copy()
+    jitted = checked(lambda x: chaos(x)[0])
+    jitted(x)
+    assert "rounding" in str(jitted.variants[0].checked)
+    assert not asked
+    np.testing.assert_array_equal(x, X)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
