@@ -355,23 +355,28 @@ class Engine:
             require_countable(self.function, args, kwargs)
         return flatten((args, kwargs))
 
+    def _given(self, traced: Traced) -> dict[str, Any]:
+        """What a graph is compiled with, and shown with."""
+        return {
+            "aliases": traced.aliases,
+            "strides": traced.strides,
+            "threads": self.options.threads,
+            "fastmath": self.options.fastmath,
+            "schedules": dict(self.options.schedules),
+        }
+
     def _compile(self, traced: Traced) -> Callable[..., Any]:
-        options = self.options
         if self._require is not None:
             self._require(traced)
 
         def compile_graph() -> Callable[..., Any]:
             from jitml import pipeline  # brings llvmlite, which `import jitml` must not
 
-            device = device_for(traced, options.device, name_of(self.function))
+            device = device_for(traced, self.options.device, name_of(self.function))
             executable = pipeline.compile_graph(
                 traced.graph,
                 None if device is None else pipeline.backend_named(device.backend),
-                aliases=traced.aliases,
-                strides=traced.strides,
-                threads=options.threads,
-                fastmath=options.fastmath,
-                schedules=dict(options.schedules),
+                **self._given(traced),
                 watch=True,
             )
             return executable if device is None else (on_device if traced.device else counted)(traced, device, executable)
@@ -405,20 +410,15 @@ class Engine:
 
     def lower(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         traced = contained(partial(self._trace, args, kwargs))
-        options = self.options
 
         def lower() -> Lowered:
             from jitml import pipeline  # as in _compile
 
-            device = device_for(traced, options.device, name_of(self.function))
+            device = device_for(traced, self.options.device, name_of(self.function))
             return pipeline.lower(
                 traced.graph,
                 None if device is None else pipeline.backend_named(device.backend),
-                aliases=traced.aliases,
-                strides=traced.strides,
-                threads=options.threads,
-                fastmath=options.fastmath,
-                schedules=dict(options.schedules),
+                **self._given(traced),
             )
 
         return uninterrupted(lower)

@@ -1,7 +1,8 @@
 """Jitted functions: what `jitml.jit` makes of one.
 
 At first that is the function as it was written, whose time is counted. What compiles it (`engine.py`) takes longer to import than
-many a program takes to run: it comes when something has cost enough, or when somebody asks for what only it knows.
+many a program takes to run: it comes when something has cost enough, or is likely to, or when somebody asks for what only it
+knows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rent or buy: when is a program worth its compilation?  When plain Python has run, at its place, for as long as that takes.
 
 So whatever comes (other values in each call, say) costs at most twice what is best. All places (functions, their further
-programs, sections, callees) have one purse in addition, which is a share of the time that has passed: a process that ends soon
-compiles nothing.
+programs, sections, callees) have one purse in addition: an advance, and a share of the time that has passed. Only what is likely
+to run for long (`work.py`) is bought before it has paid, so that a process that ends soon compiles little.
 """
 
 from __future__ import annotations

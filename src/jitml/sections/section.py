@@ -137,9 +137,8 @@ class Section:
     def _hold(self, args: Sequence[Any]) -> None:
         """Containers are taken in by reference: taken apart, they would be others in each call, as they grow."""
         takes = self.run.takes
-        self._held = tuple(
-            n for n, x in enumerate(args) if type(x) in _HELD and not takes[n].startswith(("__", "."))
-        )  # no slot's name
+        may_be_slots = [not name.startswith(("__", ".")) for name in takes]
+        self._held = tuple(n for n, x in enumerate(args) if type(x) in _HELD and may_be_slots[n])
         names = tuple(takes[n] for n in self._held)
         self._holder = type("names", (), {"__slots__": names, "__module__": "__main__"})
         self.compiled = self._make(self.run, names, self.rent)
