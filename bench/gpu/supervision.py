@@ -69,6 +69,7 @@ def environment(backend: str, verifies: bool = True) -> dict[str, str]:
     """Of a child: where jitml and the tests' tables are, the back end that programs get, and whether each stage is verified."""
     paths = [str(ROOT / "src"), str(ROOT / "bench"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
     own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "JITML_VERIFY": "never", "JITML_CHECK": str(int(verifies))}
+    own |= {"JITML_TRIAL": "0"}  # all that can be compiled is, at its first call
     # Every framework of the measurements would take most of the memory for itself, and as many threads as there are cores.
     own |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
     return dict(os.environ) | own | {"JITML_BACKEND": backend}
