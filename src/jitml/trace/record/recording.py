@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
+import optree
 
 import jitml
 from jitml.errors import Cause, JitmlError, Source, TraceError, UnsupportedError
@@ -42,7 +43,11 @@ from jitml.trace.record.state import (
 
 _JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))  # of whichever environment
-_LIBRARIES = (_JITML, *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+_LIBRARIES = (
+    _JITML,
+    *(os.path.join(os.path.abspath(folder), "") for module in (np, optree) for folder in module.__path__),  # wherever they are
+    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+)
 _LIKE_THE_USERS = (_JITML + "control.py", os.path.join(_JITML, "trace", "effects", "queue_methods.py"))
 _KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
 # Code that dataclasses and namedtuples generate, and Python's frozen modules.
