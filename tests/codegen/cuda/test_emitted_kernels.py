@@ -305,3 +305,16 @@ def test_the_text_says_what_it_knows() -> None:
     assert "z_near" not in text and re.search(r"q\[i_?\d* \* 7 \+ j_?\d*\] = ", text)  # rows of 7 begin anywhere
     aligned = module_of(parse(TEXTS["wide"]), is_aligned=True).source
     assert "constexpr bool wide" not in aligned and "ji_load<true>(x_near, x + jo)" in aligned
+
+
+def test_what_other_threads_may_have_written_is_not_restrict() -> None:
+    """NVRTC would keep what a thread has read of it across barriers."""
+
+    def diffuse(x: Any) -> Any:
+        for _ in range(100):
+            x[1:-1] = x[2:] + x[:-2]
+        return x
+
+    graph = jitml.jit(diffuse).lower(np.ones(300)).traced
+    source = emit_program(plan(fuse(graph, scheduler=schedule, target=cuda_target()))).source
+    assert "__syncthreads" in source and re.search(r"k0_loop\(double\* \w+\)", source)

@@ -224,3 +224,15 @@ for _ in range(2):
     assert done.returncode == 0, done.stderr
     first, *others = done.stdout.splitlines()
     assert first == "True" and len(others) == 2 and others[0] == others[1]
+
+
+def test_a_program_whose_only_check_never_runs_has_an_error_record_if_functions_look_at_it(
+    device: EmulatedDevice,
+) -> None:
+    def program(x: Any, y: Any, z: Any) -> Any:
+        z *= 2
+        return x[y % 1], z
+
+    given = np.ones(0), np.ones(0, np.uint8), np.ones(40)
+    x, z = jitml.jit(program, device="cuda")(*given)
+    assert x.size == 0 and z.tolist() == [2.0] * 40

@@ -90,6 +90,9 @@ class EmulatedDevice:
         self.memories[memory.address] = memory
         return memory.address
 
+    def workspace(self, nbytes: int) -> int:
+        raise AssertionError("there are no libraries")
+
     def free(self, address: int) -> None:
         if address and self._fault is None:
             self.memories.pop(address).check()

@@ -163,18 +163,22 @@ class _LaunchWriter:
         return text, Launch(entry, self.blocks, threads, dynamic, tuple(b.name for b in params), has_error)
 
     def _parameters(self, params: Sequence[object], body: tuple[Stmt, ...]) -> list[str]:
-        """Declarations of the pointers: what is only read, and what nothing else may be, says so."""
-        stored = {s.buffer for s in walk(body) if isinstance(s, Store)}
+        """Declarations of the pointers: what is only read, and what nothing else may be, says so.
+
+        What is read and written is not said to be nothing else's: compilers then take it that other threads do not write it
+        either, and keep what they have read across barriers.
+        """
+        stored, loaded = _stored(body), _loaded(body) | {s.buffer for s in walk(body) if isinstance(s, Store) and s.combine}
         groups = self.memory.groups
         written = {groups[name] for name in stored if name in groups}
         names = [b.name for b in self.kernel.params if b in params]
         heads = []
         for buffer in (b for b in self.kernel.params if b in params):
             word, group = self.text.name(buffer.name), groups[buffer.name]
-            is_lone = group not in written or [groups[name] for name in names].count(group) == 1
+            is_lone = [groups[name] for name in names].count(group) == 1 and not (buffer.name in stored and buffer.name in loaded)
             kind = memory_type_of(buffer.dtype)
             const = "" if buffer.name in stored else "const "
-            heads.append(f"{const}{kind}* {'__restrict__ ' if is_lone else ''}{word}")
+            heads.append(f"{const}{kind}* {'__restrict__ ' if is_lone or group not in written else ''}{word}")
             is_aligned = buffer.name in self.memory.aligned
             self.text.buffers[buffer.name] = CudaBuffer(buffer, word, group, is_aligned)
         return heads
@@ -358,8 +362,15 @@ def _padded(size: int) -> int:
 
 
 def _touched(body: Sequence[Stmt]) -> set[str]:
-    loads = {e.buffer for e in walk_expressions(body) if isinstance(e, Load)}
-    return loads | {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
+    return _loaded(body) | _stored(body)
+
+
+def _loaded(body: Sequence[Stmt]) -> set[str]:
+    return {e.buffer for e in walk_expressions(body) if isinstance(e, Load)}
+
+
+def _stored(body: Sequence[Stmt]) -> set[str]:
+    return {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
 
 
 def _nest(loop: Loop) -> tuple[list[Loop], tuple[Stmt, ...]]:

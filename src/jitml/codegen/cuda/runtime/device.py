@@ -99,6 +99,9 @@ class Device(DeviceMemory, Protocol):
     def has_libraries(self) -> bool:
         """Whether NVIDIA's libraries can work on its stream."""
 
+    def workspace(self, nbytes: int) -> int:
+        """Memory for those libraries, one piece for all programs: their work is done in the order of the stream."""
+
     def fill(self, address: int, byte: int, nbytes: int) -> None:
         """Set every byte to `byte`."""
 

@@ -76,7 +76,7 @@ class LoadedProgram:
         self.program, self.text, self.device = program, text, device
         with device.together():
             self.bound = BoundProgram(program, text, device.load(text.source), has_libraries=device.has_libraries)
-        self.words = text.module.error_words if text.module.checks else 0
+        self.words = text.error_words
         self.constants, constants = _upload(device, list(program.kernels.constants.values()))
         kernels = program.kernels
         self._parts = list(kernels.table().values())[: len(kernels.inputs) + len(kernels.outputs)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -166,6 +167,7 @@ class Gpu:
         # What objects that nobody holds any more leave behind; `__del__` may come in the midst of anything.
         self._left: deque[tuple[Callable[..., Any], Any]] = deque()
         self._is_recording = False
+        self._workspaces: dict[int, int] = {}  # by their bytes
         with self.lock, self.turn:
             self.handle = calls(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
             self._pool = self._make_pool()
@@ -197,7 +199,9 @@ class Gpu:
             self._clear()
             try:
                 return int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle))
-            except DeviceMemoryError:  # the pool may hold pieces of other sizes, and others wait for the stream
+            except DeviceMemoryError:  # cycles may hold memory, the pool pieces of other sizes, and others wait for the stream
+                gc.collect()
+                self._clear()
                 calls(driver.cuStreamSynchronize, self.handle)
                 calls(driver.cuMemPoolTrimTo, self._pool, 0)
             try:
@@ -208,6 +212,12 @@ class Gpu:
                     f"{self.name} has not {nbytes:,} bytes: {free:,} of {total:,} are free",
                     remedy="Let go of arrays that live there, or compute in parts.",
                 ) from None
+
+    def workspace(self, nbytes: int) -> int:
+        with self.lock:
+            if nbytes not in self._workspaces:
+                self._workspaces[nbytes] = self.allocate(nbytes)
+            return self._workspaces[nbytes]
 
     def free(self, address: int) -> None:
         if address:

@@ -40,7 +40,7 @@ class Run:
     """One run of a program: where it happens, and what all its parts share.
 
     Args:
-        error: the address of the error record; 0 if the program has no checks.
+        error: the address of the error record; 0 if the program has none.
     """
 
     device: Device
@@ -125,8 +125,7 @@ class BoundProgram:
 
     def _library_call(self, call: LibraryCall) -> Step:
         self.launches += 1
-        self.scratch = max(self.scratch, call.workspace)
-        return partial(_called, call, [*(self._slots[name] for name in call.buffers), (_SCRATCH, 0)])
+        return partial(_called, call, [self._slots[name] for name in call.buffers])
 
     # -------------------------------------------------------------------------------------------------------- regions
 
@@ -250,7 +249,8 @@ def _launched(function: DeviceFunction, launch: Launch, places: Sequence[Slot], 
 
 def _called(call: LibraryCall, places: Sequence[Slot], bases: Sequence[int], run: Run) -> None:
     with run.device.together():
-        call(run.device.stream, [bases[base] + offset for base, offset in places])
+        workspace = run.device.workspace(call.workspace)
+        call(run.device.stream, [*(bases[base] + offset for base, offset in places), workspace])
 
 
 def _worked_on_host(work: HostWork, slots: Mapping[str, Slot], bases: Sequence[int], run: Run) -> None:

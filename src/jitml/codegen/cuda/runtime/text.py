@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from jitml.codegen.cuda.calls.calls import plan_call
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
 from jitml.codegen.cuda.emit.program import draws, emit_program
-from jitml.codegen.cuda.module import CudaModule
+from jitml.codegen.cuda.module import CudaModule, Launch
 from jitml.kernels.interpret import compile_kernel
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
@@ -33,6 +34,14 @@ class CudaText:
     source: str
     module: CudaModule
     calls: Mapping[int, CallPlan]
+
+    @property
+    def error_words(self) -> int:
+        """Of the error record, which is there where a function looks at it: checks in loops that never run are not written."""
+        own = chain.from_iterable(self.module.launches.values())
+        others = chain.from_iterable(plan.work for plan in self.calls.values())
+        looks = any(isinstance(work, Launch) and work.has_error for work in chain(own, others))
+        return self.module.error_words if looks else 0
 
 
 def write_text(program: Program) -> CudaText:
