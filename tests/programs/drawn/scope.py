@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -159,10 +159,15 @@ class Scope:
             sharing += [n for n, x in held.items() if isinstance(x, np.ndarray) and np.may_share_memory(value, x)]
         self.levels |= {n: max(level, self.level_of(n)) for n in sharing}
 
-    def taint_large(self) -> None:
-        """What iterations have added up to large numbers need not be the sums that it would be in another order."""
+    def taint_large(self, changed: Container[str]) -> None:
+        """What iterations have added up to large numbers need not be the sums that it would be in another order.
+
+        Args:
+            changed: names that may be of such sums, though what they held before was rounded.
+        """
         for name, value in self.values.items():
-            if self.level_of(name) == EXACT and isinstance(value, (np.ndarray, np.generic, float)) and _is_large(value):
+            is_free = self.level_of(name) == EXACT or (self.level_of(name) == ROUNDED and name in changed)
+            if is_free and isinstance(value, (np.ndarray, np.generic, float)) and _is_large(value):
                 self.taint(name, INEXACT)
 
     def name(self) -> str:

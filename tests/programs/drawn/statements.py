@@ -227,7 +227,7 @@ class Statements(Writes):
     def _closed_loop(self, before: int, levels: dict[str, int]) -> bool:
         """The loop is complete: it runs, and later iterations decide on nothing that an earlier one made inexact; or it goes."""
         self.scope.look()
-        self.scope.taint_large()
+        self.scope.taint_large({word for line in self.scope.lines[before:] for word in _words(line)})
         if self._decides_on_what_became_inexact(before, levels):
             self.scope.levels = levels
             del self.scope.lines[before:]
