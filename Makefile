@@ -25,6 +25,10 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@
 
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[dev,docs]'
+	@touch $@
+
 $(VENV)/.bench: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	@touch $@
@@ -89,9 +93,11 @@ gpu-check:  ## on a machine with an NVIDIA GPU: is the CUDA back end right (MODE
 bench-autodiff: $(VENV)/.bench  ## derivatives alone, beside NumPy by hand, JAX and HIPS autograd
 	$(BIN)/python -m bench.derivatives
 
-docs: $(VENV)/.dev  ## write docs/supported.md and docs/understood.md from the code
+docs: $(VENV)/.docs  ## write the pages that are made of the code, and build the site into out/site; all links are checked
 	$(BIN)/python -m jitml.numpy.supported > docs/supported.md
 	$(BIN)/python -m tests.trace.environment.understood_page > docs/understood.md
+	$(BIN)/python -m tests.tools.settings_page > docs/reference/settings.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -41,7 +41,8 @@ def check_grads(
         args: a tuple; what in them is no float or complex number is held fixed.
         order: up to which derivative.
         modes: "fwd", "rev", or both.
-        atol, rtol: default 1e-6 in double precision, 2e-2 in less.
+        atol: the difference that is allowed; default 1e-6 in double precision, 2e-2 in less.
+        rtol: the same, relative to the value; the same default.
         eps: the step; default 1e-3 in double precision. `f` is evaluated up to two steps away from `args`.
 
     Raises:

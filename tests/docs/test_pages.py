@@ -1,0 +1,56 @@
+"""Pages: their code runs, and prints what they say (tools/pages.py)."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.pages import ROOT, blocks, differences, name_of, pages, program
+
+RUN = [page for page in pages() if any(block.is_run for block in blocks(page.read_text()))]
+DOCTESTS = [page for page in pages() if any(block.is_doctest for block in blocks(page.read_text()))]
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_the_code_of_a_page(page: Path, tmp_path: Path) -> None:
+    """As a reader's first program would: a process of its own, with the usual settings, in which a wrong answer is an error."""
+    text = page.read_text()
+    script = tmp_path / f"{page.stem}.py"
+    script.write_text(program(text))
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("JITML_") or name == "JITML_CACHE_DIR"}
+    ran = subprocess.run(
+        [sys.executable, str(script)],
+        check=False,
+        cwd=tmp_path,
+        env={**usual, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "WrongResultWarning" not in ran.stderr
+    assert not (wrong := differences(text, ran.stdout)), "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", DOCTESTS, ids=name_of)
+def test_the_doctests_of_a_page(page: Path) -> None:
+    text = ""
+    for block in blocks(page.read_text()):
+        if block.is_doctest:
+            text += "\n" * (block.line - 1 - text.count("\n")) + "\n".join(block.lines) + "\n\n"
+    ran = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(text, {}, page.stem, str(page), 0))
+    assert ran.attempted
+    assert not ran.failed
+
+
+def test_a_page_that_says_something_else_is_found() -> None:
+    text = '```python\nprint(1)\n```\n\n```text title="prints"\n2\n```\n'
+    code = program(text)
+    assert code.splitlines()[1] == "print(1)"
+    assert "says\n2" in differences(text, "1\n<<end of block 2>>\n")[0]
+    assert not differences(text.replace("\n2\n", "\n1\n"), "1\n<<end of block 2>>\n")

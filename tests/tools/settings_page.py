@@ -1,0 +1,34 @@
+"""Writes `docs/reference/settings.md` from the manual in `config.py`: `make docs`."""
+
+from __future__ import annotations
+
+import re
+
+from jitml import config
+
+HEAD = """\
+# Settings
+
+Written by `make docs` from `src/jitml/config.py`; not by hand.
+
+Settings are environment variables. Each is read once, when jitml is imported:
+
+```sh
+JITML_NUM_THREADS=4 python simulate.py
+```
+
+`python -m jitml info` shows what jitml has read, and what it has found of the machine.
+
+| variable | what it does |
+| --- | --- |
+"""
+
+
+def page() -> str:
+    """The page: a row for each variable."""
+    rows = re.findall(r"^(JITML_\w+) +((?:.*\n)(?: {4,}.*\n)*)", config.__doc__ or "", re.MULTILINE)
+    return HEAD + "".join(f"| `{name}` | {' '.join(text.split())} |\n" for name, text in rows)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
