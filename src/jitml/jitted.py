@@ -107,15 +107,11 @@ class Jit(Rented):
         return engine.__call__
 
     def _is_worth_a_try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether to see what can be compiled before anything has been paid for it."""
-        if self._engine is not None and not self.awaits_frame:
-            return False
-        if self._engine is None and is_worth_a_first_call(self.function, args, kwargs):
+        """Whether to see what can be compiled before it has been paid for: of what a first call takes, nobody knows."""
+        if self._engine is None and not self._rent.turns and is_worth_a_first_call(self.function, args, kwargs):
             return True
-        if not self.awaits_frame or not PURSE.has_earned(FRAME):
-            return False
-        self.awaits_frame = has_loop(self.function)
-        return self.awaits_frame
+        self.awaits_frame = self.awaits_frame and has_loop(self.function)
+        return self.awaits_frame and PURSE.has_earned(FRAME)
 
     def go_on(self) -> None:
         self.alone = None

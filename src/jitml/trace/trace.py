@@ -35,6 +35,7 @@ from jitml.trace.environment.loads import require_all_different
 from jitml.trace.environment.overlap import enter_part, see_parts
 from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, unchanged, undo
 from jitml.trace.environment.tracked_copies import Loads
+from jitml.trace.environment.unseen_reads import require_unchanged
 from jitml.trace.hooks.convert import convert
 from jitml.trace.host_calls.rules import HostCallRules
 from jitml.trace.lists.row_aliasing import require_apart
@@ -328,6 +329,7 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
                         source=user_source(),
                         remedy=f"Pass {second}.copy(), or one array of which the function takes both parts.",
                     )
+    require_unchanged(recording, {slot: arrays[slot][0] for slot in written})
     others = [slot for slot in arrays if slot not in written]
     if written:
         others += _apart_from_lenders(recording, written)

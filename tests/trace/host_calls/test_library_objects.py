@@ -315,6 +315,21 @@ def evaluated(o: Any, x: Any) -> Any:
     return before, o(x), o.deriv()(1.0), (o + 1)(2.0), (o * o).coef, o.degree(), len(o), o.coef, o
 
 
+def evaluated_once(o: Any, x: Any) -> Any:
+    o.coef[0] = 5.0
+    return o(x)
+
+
+def evaluated_with_another_array(o: Any, x: Any) -> Any:
+    o.coef = np.array([5.0, x[1]])
+    return o(x)
+
+
+def evaluated_elsewhere(o: Any, x: Any) -> Any:
+    o.domain[1] = 3.0
+    return o(x)
+
+
 def fed_back(o: Any, x: Any) -> Any:
     for _ in range(3):
         o.coef[0] = o(x[0])
@@ -352,7 +367,11 @@ def chebyshev(k: float) -> Any:
 
 SEEN_AS_WRITTEN = [
     *((f, make) for f in (product_after, doubled, written_in_turns, written_in_a_branch) for make in (csr, coo)),
-    *((f, make) for f in (evaluated, fed_back, raised) for make in (polynomial, chebyshev)),
+    *(
+        (f, make)
+        for f in (evaluated, evaluated_once, evaluated_with_another_array, evaluated_elsewhere, fed_back, raised)
+        for make in (polynomial, chebyshev)
+    ),
     (coefficients, lambda k: np.poly1d([2.0, k, 1.0])),
 ]
 
@@ -376,6 +395,22 @@ def test_calls_see_what_has_been_written(function: Callable[[Any, Any], Any], ma
         mine, theirs = kept if n % 2 else (make(n + 1.0), make(n + 1.0))
         x = np.array([1.0, 2.0]) + n
         assert told(compiled, mine, x) == told(function, theirs, x)
+
+
+def test_an_argument_that_comes_to_be_an_objects_own_array_is_written_there() -> None:
+    def f(o: Any, x: Any) -> Any:
+        x[0] = 4.0
+        return o(x)
+
+    compiled = jitml.jit(f, verify="never")
+    o = Polynomial([1.0, 0.0, 2.0])
+    for x in (np.arange(3.0), np.arange(3.0), o.coef):
+        before = o.coef.copy()
+        got = compiled(o, x)
+        x[0] = 1.0
+        o.coef[...] = before
+        np.testing.assert_array_equal(got, f(o, x))
+        o.coef[...] = before
 
 
 @pytest.mark.parametrize("coefficients", [[2, 1], [2.0, 1.0]])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 import os
 from array import array
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from types import CodeType, FunctionType
@@ -18,9 +19,11 @@ import numpy as np
 from jitml.errors import Cause
 from jitml.trace.environment.equality_guards import require_value
 from jitml.trace.environment.understood import PLAIN, Way, way_of
+from jitml.trace.record.array_memory import Array, disjoint
 from jitml.trace.record.guards import Slot
-from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE
+from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, parts_of
 from jitml.trace.record.recording import Trace, home_of, is_users, is_users_class, unsupported
+from jitml.trace.record.user_code import about
 from jitml.trace.rewrite.code_names import codes_inside
 from jitml.trace.values.boxing import is_traced
 
@@ -82,6 +85,7 @@ def require_constant(trace: Trace, value: Any, slot: Slot) -> None:
         require_value(trace, slot, value)
     elif way_of(value) in (Way.ITSELF, Way.PARTS, Way.GENERATOR) and not is_changed:
         trace.host.require_same(slot, value)
+        trace.outside.read[slot] = value
     else:
         refuse_unseen(trace, value, slot)
 
@@ -94,6 +98,44 @@ def refuse_unseen(trace: Trace, value: Any, slot: Slot) -> NoReturn:
         "Hand on what is needed of it, or use it outside of the jitted function.",
         Cause.OBJECT,
     )
+
+
+def require_unchanged(trace: Trace, written: Mapping[Slot, Array]) -> None:
+    """What is read unseen is not changed by the function: there it would be as it was before the call.
+
+    Args:
+        written: arrays from outside.
+
+    Raises:
+        UnsupportedError: an attribute of it is set, or an array that it holds is written.
+    """
+    stored = {owner for owner, _ in trace.changes.stored}
+    for slot, value in [*trace.outside.read.items(), *((lent.slot, lent.seen) for lent in trace.outside.lent.values())]:
+        name = trace.host.name(slot)
+        if stored and any(id(part) in stored for part in parts_of([value])):
+            _refuse_changed(trace, f"an attribute of {name} is set", slot)
+        for place, x in written.items():
+            if not apart_from_parts([x], value):
+                _refuse_changed(trace, f"{trace.host.name(place)}, which {name} holds, is written", slot)
+        if written:
+            trace.host.require_apart([*written], slot, apart_from_parts)
+
+
+def _refuse_changed(trace: Trace, what: str, slot: Slot) -> NoReturn:
+    name = trace.host.name(slot)
+    with about(name):
+        unsupported(
+            f"{what}, and code that is not converted reads {name}",
+            f"Change a copy, or use {name} outside of the jitted function.",
+            Cause.OBJECT,
+        )
+
+
+def apart_from_parts(written: Sequence[Array], value: Any) -> bool:
+    """Whether arrays overlap none that an object or its class holds."""
+    shared = (member for cls in type(value).__mro__ for member in vars(cls).values())
+    held = [x for x in (*parts_of([value]), *shared) if isinstance(x, np.ndarray)]
+    return all(disjoint(x, y) for x in written for y in held)
 
 
 def guard_librarys(trace: Trace, *values: Any) -> None:

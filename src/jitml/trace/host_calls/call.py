@@ -116,6 +116,10 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
         unsupported(f"{name} with where= is not compiled", "Use np.where.")
     target = kwargs.pop("out", None) if isinstance(function, np.ufunc) else None
     _require_data(name, function, flatten((args, kwargs))[0])
+    outside = active_trace().outside
+    for owner in (function, getattr(function, "__self__", None)):  # a polynomial, say
+        if (slot := outside.places.get(id(owner))) is not None:
+            outside.read[slot] = owner
     result = record(ops.host_call, name, function, args, kwargs)
     return result if target is None else assign_cast(target, result, function.__name__)
 

@@ -311,6 +311,12 @@ class Host:
         text = f"{', '.join(self.names[s] for s in written)} overlap no other array"
         self._check(GuardCheck((*written, *others), code, all_disjoint, text))
 
+    def require_apart(self, written: Sequence[Slot], holder: Slot, apart: Callable[..., bool]) -> None:
+        """The written arrays overlap nothing that an object holds."""
+        code = f"{{k}}([{', '.join(f'{{{n}}}' for n in range(len(written)))}], {{{len(written)}}})"
+        text = f"{', '.join(self.names[s] for s in written)} overlap nothing that {self.names[holder]} holds"
+        self._check(GuardCheck((*written, holder), code, apart, text))
+
     def _check(self, check: GuardCheck) -> None:
         is_identity = "is" in check.code or not check.slots  # what it prints as may be long: all globals of a module
         key = (

@@ -85,6 +85,7 @@ class OutsideObjects:
     objects: what is there that is no array, number or container: instances, functions.
     records: dataclasses among those that are no copies.
     lent: objects that are taken at run time.
+    read: objects that code which is not converted reads, and what that takes for granted is checked of.
     own: objects that the function made itself.
     loaded: slots of what was loaded: by which function, from where, whether that is a constant, and which key.
     kept: what must not end before the trace, for its id is known.
@@ -94,6 +95,7 @@ class OutsideObjects:
     objects: dict[Slot, object] = field(default_factory=dict)
     records: set[int] = field(default_factory=set)
     lent: dict[int, LentObject] = field(default_factory=dict)
+    read: dict[Slot, object] = field(default_factory=dict)
     own: dict[int, object] = field(default_factory=dict)
     loaded: dict[tuple[Callable[..., object], int, bool, object], Slot] = field(default_factory=dict)
     kept: list[object] = field(default_factory=list)
