@@ -156,7 +156,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
 
     The graph's size, the kernels and library calls with the user's lines and the bytes they move, the decisions of fusion and
     their reasons, bytes and flops beside the least possible, the memory plan, the guards, and the variants compiled so far
-    with the reason for each.
+    with the reason for each. It is a text, which notebooks show as HTML.
 
     Args:
         function: a jitted function, or one that `jit` accepts.
@@ -167,6 +167,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
     """
     from jitml.config import CONFIG  # all that compiling takes
     from jitml.errors import JitmlError, TraceError, UnsupportedError
+    from jitml.outline import Explanation, entries_of
     from jitml.trace.environment.transformed import Transformed
 
     jitted = function if isinstance(function, Jit) else jit(function)
@@ -176,7 +177,8 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
         is_derivative = isinstance(function, Transformed) and function.key[0] not in ("vmap", "checkpoint")  # type: ignore[index]
         if CONFIG.strict or not is_derivative or not isinstance(error, (UnsupportedError, TraceError)):
             raise
-        return f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds.\n{error}"
+        told = f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds."
+        return Explanation(*entries_of([told, *str(error).splitlines()]))
     return text
 
 

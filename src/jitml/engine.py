@@ -51,7 +51,6 @@ from jitml.process import collect_young
 from jitml.records import replace
 from jitml.sections.callees import HotCallees
 from jitml.sections.kinds import Splits, is_inside
-from jitml.sections.report import described
 from jitml.sections.requirements import LIMITS, require_no_calls
 from jitml.sections.section import MOST_VARIANTS
 from jitml.sections.split import SplitFunction
@@ -427,7 +426,7 @@ class Engine:
         from jitml import report  # as in _compile
 
         if (split := self.splits.known(args, kwargs)) is not None:
-            return described(title, [split])
+            return report.explain_sections(title, split)
         traced = contained(partial(self._trace, args, kwargs))
         flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
         device = device_for(traced, self.options.device, name_of(self.function))

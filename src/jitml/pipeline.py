@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from jitml.codegen.backend import Backend, CodeOptions, Executable, backend_named, chosen_backend
@@ -50,6 +51,10 @@ class Lowered:
     def __repr__(self) -> str:
         nodes, steps = len(self.graph.nodes), len(self.program.kernels.steps)
         return f"<Lowered: {nodes} nodes, {steps} steps; print its {' '.join(f'.{stage}' for stage in self.stages)}>"
+
+    def _repr_html_(self) -> str:
+        html: str = import_module("jitml.notebook.pages").lowered(self)  # few programs run in a notebook
+        return html
 
     @property
     def stages(self) -> tuple[str, ...]:

@@ -12,8 +12,12 @@ from jitml.kernels.ir import Kernel
 from jitml.kernels.metrics import bytes_moved, kernel_flops, matrix_flops
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.kernels.target import Target
+from jitml.kernels.text.printer import show_step
 from jitml.memory.report import bytes_text
+from jitml.outline import Explanation, OutlineEntry, entries_of, file_name
 from jitml.pipeline import Lowered
+from jitml.sections.report import described
+from jitml.sections.split import SplitFunction
 
 _MOST_SHOWN = 16  # assumptions of a variant
 
@@ -37,11 +41,10 @@ def _lines(step: Step) -> str:
     lines = sorted({s.line for s in step.sources})
     if not lines:
         return ""
-    name = step.sources[0].file.rsplit("/", 1)[-1]
-    return f"{name}:{lines[0]}" + (f"-{lines[-1]}" if lines[-1] > lines[0] else "")
+    return f"{file_name(step.sources[0].file)}:{lines[0]}" + (f"-{lines[-1]}" if lines[-1] > lines[0] else "")
 
 
-def _describe(program: KernelProgram, step: Step) -> str:
+def _described(program: KernelProgram, step: Step) -> OutlineEntry:
     moved = sum(program.buffers[n].nbytes for n in {*step.reads, *step.writes} if n in program.buffers)
     if isinstance(step, Call):
         sizes = [step.params[p] for p in ("m", "n", "k") if p in step.params]
@@ -56,23 +59,24 @@ def _describe(program: KernelProgram, step: Step) -> str:
         what = f"kernel {step.name}"
     writes = ", ".join(step.writes)
     reads = ", ".join(name for name in step.reads if name not in step.writes) or "nothing"
-    return f"{what:<28} {reads} -> {writes}; {bytes_text(moved)}  {_lines(step)}".rstrip()
+    text = f"{what:<28} {reads} -> {writes}; {bytes_text(moved)}  {_lines(step)}".rstrip()
+    code = show_step(step) if isinstance(step, Kernel) else ""
+    return OutlineEntry(text, bars=(("", moved),), sources=step.sources, code=code)
 
 
 _BODIES = {"loop": ("each time",), "while": ("test", "body"), "cond": ("then", "else")}
 
 
-def _described(program: KernelProgram) -> Iterator[str]:
-    """A line for each step; below a region those of its bodies."""
-    for step in program.steps:
-        if not isinstance(step, Region):
-            yield _describe(program, step)
-            continue
-        control = f"{step.control} times" if step.kind == "loop" else step.control
-        yield f"{step.kind} {control} -> {', '.join(step.results[-1])}  {_lines(step)}".rstrip()
-        for word, body in zip(_BODIES[step.kind], step.bodies):
-            yield f"  {word}:"
-            yield from (f"    {line}" for line in _described(body))
+def step_entries(program: KernelProgram) -> tuple[OutlineEntry, ...]:
+    """Each step; below a region those of its bodies."""
+    return tuple(_of_region(step) if isinstance(step, Region) else _described(program, step) for step in program.steps)
+
+
+def _of_region(region: Region) -> OutlineEntry:
+    control = f"{region.control} times" if region.kind == "loop" else region.control
+    head = f"{region.kind} {control} -> {', '.join(region.results[-1])}  {_lines(region)}".rstrip()
+    bodies = tuple(OutlineEntry(f"{word}:", step_entries(body)) for word, body in zip(_BODIES[region.kind], region.bodies))
+    return OutlineEntry(head, bodies, sources=region.sources)
 
 
 def _all_steps(program: KernelProgram) -> Iterator[Step]:
@@ -128,6 +132,35 @@ def _described_variant(number: int, variant: Variant) -> Iterator[str]:
         yield f"   {times} of its calls ran as plain Python: {reason}"
 
 
+def _work_entries(program: KernelProgram, target: Target) -> tuple[OutlineEntry, ...]:
+    moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
+    ratio = f" ({moved / least:.2f} times)" if least else ""
+    return (
+        OutlineEntry(
+            f"{bytes_text(moved)} moved, {bytes_text(least)} at the least{ratio}",
+            bars=(("moved", moved), ("at the least", least)),
+        ),
+        OutlineEntry(f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(program, moved, target)}"),
+    )
+
+
+def program_entries(lowered: Lowered) -> tuple[OutlineEntry, ...]:
+    """What there is to say of a program alone: graph, kernels and calls, decisions, bytes and flops, memory."""
+    program = lowered.program.kernels
+    nodes = f"{len(lowered.traced.nodes)} nodes traced, {len(lowered.graph.nodes)} after the passes"
+    return (
+        OutlineEntry("graph", (OutlineEntry(nodes),)),
+        OutlineEntry(_counts(program), step_entries(program)),
+        OutlineEntry("decisions", _each([str(d) for d in program.decisions] or ["none: there was nothing to choose"])),
+        OutlineEntry("work", _work_entries(program, lowered.backend.target)),
+        OutlineEntry("memory", _each(lowered.memory.splitlines())),
+    )
+
+
+def _each(lines: Iterable[str]) -> tuple[OutlineEntry, ...]:
+    return tuple(map(OutlineEntry, lines))
+
+
 def explain_program(
     title: str,
     lowered: Lowered,
@@ -135,30 +168,21 @@ def explain_program(
     copies: Sequence[str],
     guards: Iterable[str],
     variants: Sequence[Variant],
-) -> str:
+) -> Explanation:
     """The report: graph, kernels and calls, decisions, bytes and flops, memory, types of results, copies, guards, variants."""
-    program = lowered.program.kernels
-    moved, least, work = bytes_moved(program), least_bytes(program), kernel_flops(program) + matrix_flops(program)
     described = [line for n, variant in enumerate(variants, 1) for line in _described_variant(n, variant)]
-    ratio = f" ({moved / least:.2f} times)" if least else ""
-    sections = [
-        (title, []),
-        ("graph", [f"{len(lowered.traced.nodes)} nodes traced, {len(lowered.graph.nodes)} after the passes"]),
-        (_counts(program), list(_described(program))),
-        ("decisions", [str(d) for d in program.decisions] or ["none: there was nothing to choose"]),
-        (
-            "work",
-            [
-                f"{bytes_text(moved)} moved, {bytes_text(least)} at the least{ratio}",
-                f"{work:,} flops, {work / moved if moved else 0:.2f} a byte; {_roofline(program, moved, lowered.backend.target)}",
-            ],
-        ),
-        ("memory", lowered.memory.splitlines()),
-        *([("host calls", called)] if (called := list(host_calls(lowered.traced))) else []),
-        *([("nan from branches that are not chosen", left)] if (left := list(branches_left_out(lowered.traced))) else []),
-        *([("types that the program tells", list(flagged))] if flagged else []),
-        *([("copies", list(copies))] if copies else []),
-        ("guards", list(guards)),
+    told = (
+        ("host calls", [*host_calls(lowered.traced)]),
+        ("nan from branches that are not chosen", [*branches_left_out(lowered.traced)]),
+        ("types that the program tells", flagged),
+        ("copies", copies),
+        ("guards", [*guards]),
         ("variants", described or ["none: no call has been compiled yet"]),
-    ]
-    return "\n".join(line for head, lines in sections for line in (head, *(f"  {text}" for text in lines)))
+    )
+    rest = (OutlineEntry(head, _each(lines)) for head, lines in told if lines or head == "guards")
+    return Explanation(OutlineEntry(title), *program_entries(lowered), *rest)
+
+
+def explain_sections(title: str, split: SplitFunction) -> Explanation:
+    """The report of a function that has been split: its breaks and its sections."""
+    return Explanation(*entries_of(described(title, [split]).splitlines()))
