@@ -16,6 +16,9 @@ if any(name.startswith("JITML_") for name in environ):
     from jitml import config as config  # reads them, and says what is wrong there
     from jitml import options as options  # which functions are decorated with then
 
+    if config.CONFIG.disable:
+        import_module("jitml.functions").disable()
+
 if TYPE_CHECKING:
     from jitml import numpy
     from jitml.api import explain, jit
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
         TraceError,
         UnsupportedError,
     )
+    from jitml.functions import disable, enable
     from jitml.ir.execute.debug_nans import debug_nans
     from jitml.trace.record.pytree import register_pytree_node
     from jitml.verification.reproduce import reproduce
@@ -82,6 +86,8 @@ __all__ = [
     "custom_vjp",
     "debug_nans",
     "devices",
+    "disable",
+    "enable",
     "explain",
     "fori_loop",
     "from_dlpack",
@@ -116,6 +122,7 @@ _NAMES = {
         *("DTypeError", "DerivativeError", "DeviceFault", "DeviceMemoryError", "JitmlError", "NoDeviceError", "NonFiniteError"),
         *("ShapeError", "TraceError", "UnsupportedError"),
     ),
+    "jitml.functions": ("disable", "enable"),
     "jitml.ir.execute.debug_nans": ("debug_nans",),
     "jitml.trace.record.pytree": ("register_pytree_node",),
     "jitml.verification.reproduce": ("reproduce",),
@@ -147,7 +154,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"jitml.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'jitml' has no attribute {name!r}")
-    if _HOMES[name] not in ("jitml.api", "jitml.errors"):
+    if _HOMES[name] not in ("jitml.api", "jitml.errors", "jitml.functions"):
         import_module("jitml.joined").join()
     globals()[name] = value = getattr(import_module(_HOMES[name]), name)
     return value

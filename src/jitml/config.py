@@ -19,6 +19,7 @@ JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for 
                     gives all of it back at once.
 JITML_STRICT        `1`: what cannot be captured as a whole is refused, at the first statement that breaks, and no part of it
                     runs as Python: `jit(strict=True)` for all functions, and for transforms.
+JITML_DISABLE       `1`: jitted functions run as plain Python, as under `jitml.disable()` (docs/debugging.md).
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each compiled variant; the
                     default), `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it.
@@ -62,7 +63,7 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("STRICT", "TRIAL", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
+        *("STRICT", "TRIAL", "DISABLE", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
         *("BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
 )
@@ -148,6 +149,7 @@ class Config:
     saved_bytes: int = field(default_factory=_quarter_of_memory)
     debug_nans: bool = False
     strict: bool = False
+    disable: bool = False
     kept_bytes: int = field(default_factory=_some_to_keep)
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
@@ -177,6 +179,7 @@ def read(environment: Mapping[str, str]) -> Config:
         check=_switch("JITML_CHECK", environment),
         debug_nans=_switch("JITML_DEBUG_NANS", environment),
         strict=_switch("JITML_STRICT", environment),
+        disable=_switch("JITML_DISABLE", environment),
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment, 1000),
         trace_seconds=_count("JITML_TRACE_SECONDS", "seconds", environment, 3),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),

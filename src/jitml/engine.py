@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 from weakref import ref
@@ -19,7 +18,7 @@ from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, is_on_device, ours
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
-from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Rented, Unpaid
+from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
 from jitml.dispatch.timing import resting
 from jitml.dispatch.variants import Tries, Variants
@@ -40,7 +39,7 @@ from jitml.errors import (
     UnsupportedError,
 )
 from jitml.forks import lock
-from jitml.functions import unseen
+from jitml.functions import is_disabled
 from jitml.headroom import require_compiler
 from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import as_python, runs_as_python
@@ -125,12 +124,15 @@ class Engine:
 
     def answer_seen(self, *args: Any, **kwargs: Any) -> Any:
         """A call while somebody sees calls, or the first one."""
-        alone = self.jitted.alone
-        if alone is None or current_trace() is not None:
+        alone, is_plain = self.jitted.alone, is_disabled()
+        if (alone is None and not is_plain) or current_trace() is not None:
             return self(*args, **kwargs)
         for leaf in flatten((args, kwargs))[0]:  # on a tape, perhaps
             if (as_taped := getattr(type(leaf), "__calling__", None)) is not None:
                 return as_taped(self.function)(*args, **kwargs)
+        if alone is None or is_plain:
+            self.jitted.be_plain()
+            return self.function(*args, **kwargs)
         alone.begin()
         return alone.timed(*args, **kwargs)
 
@@ -329,22 +331,12 @@ class Engine:
         if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
             return True
         is_worth = is_worth_a_first_call(self.function, args, kwargs)
-        return is_worth and not (is_inside() or self._is_called_plainly() or is_driver(self.function, args, kwargs))
-
-    def _is_called_plainly(self) -> bool:
-        """Whether a jitted function that is left alone is among the callers: what that calls is hardly worth more."""
-        plain = {x.function.__code__ for x in unseen() if isinstance(x, Rented) and hasattr(x.function, "__code__")}
-        frame: FrameType | None = sys._getframe()
-        while frame is not None:
-            if frame.f_code in plain:
-                return True
-            frame = frame.f_back
-        return False
+        return is_worth and not (is_inside() or is_called_plainly() or is_driver(self.function, args, kwargs))
 
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""
         self._is_special = True
-        is_short = not has_loop(self.function) or self._is_called_plainly()
+        is_short = not has_loop(self.function) or is_called_plainly()
         if is_short or not PURSE.has_earned(FRAME) or not self.splits.rented(self._rent, args, kwargs):
             self._leave_alone(self._rent.paid)
             self.jitted.awaits_frame = not is_short

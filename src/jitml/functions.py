@@ -2,7 +2,8 @@
 
 Each frame between the calls of a function that recurs would bring it nearer to Python's limit, and takes longer than many a
 function runs. So `Switch`, which jitted functions are, has none: it asks an iterator what to call. Where calls have to be seen by
-ours (while a function is traced, or recorded on a tape), all iterators are taken away (`see_calls`).
+ours (while a function is traced, or recorded on a tape), all iterators are taken away (`see_calls`). While jitml is disabled,
+each gives the function as it was written.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Switch(FunctionAttributes):
     def answer_by(self, function: Callable[..., Any]) -> None:
         """Have a function of ours answer, which sees all calls."""
         self._next = repeat(function).__next__
+        if _DISABLED:
+            self.be_plain()
 
     def answer_in_turn(self, functions: Iterator[Callable[..., Any]]) -> None:
         """Have each call answered by the next of these, as long as nobody has to see calls."""
@@ -87,11 +90,21 @@ class Switch(FunctionAttributes):
             _UNSEEN[id(self)] = self
         if _SEEING:
             self._be_seen()
+        elif _DISABLED:
+            own["_next"] = repeat(self.function).__next__
+
+    def be_plain(self) -> None:
+        """Have the function as it was written answer, without a frame of ours, as long as jitml is disabled."""
+        self.answer_in_turn(repeat(self.function))
+
+    def be_enabled(self) -> None:
+        """Answer again as before jitml was disabled."""
+        raise NotImplementedError
 
     def _be_seen(self) -> None:
         _UNSEEN.pop(id(self), None)
         self.__dict__["_is_unseen"] = False
-        self.answer_by(self._seen)
+        self._next = repeat(self._seen).__next__
 
     @property
     def _seen(self) -> Callable[..., Any]:
@@ -117,13 +130,24 @@ def require_function(what: str, f: Any) -> None:
         raise TypeError(f"{what} takes a function, not {given}: {what}(f)(x) and not {what}(f(x))")
 
 
+_ALL: WeakValueDictionary[int, Switch] = WeakValueDictionary()
 _UNSEEN: WeakValueDictionary[int, Switch] = WeakValueDictionary()
 _SEEING: set[int] = set()
+_DISABLED: set[Disabled] = set()  # what has disabled jitml
 
 
 def unseen() -> list[Switch]:
     """Those that answer by themselves."""
-    return [switch for known in _UNSEEN.valuerefs() if (switch := known()) is not None]
+    return _alive(_UNSEEN)
+
+
+def _alive(switches: WeakValueDictionary[int, Switch]) -> list[Switch]:
+    return [switch for known in switches.valuerefs() if (switch := known()) is not None]
+
+
+def keep_switchable(switch: Switch) -> None:
+    """Have `disable` and `enable` reach it."""
+    _ALL[id(switch)] = switch
 
 
 def see_calls(viewer: object) -> None:
@@ -138,4 +162,74 @@ def look_away(viewer: object) -> None:
     _SEEING.discard(id(viewer))
 
 
-__all__ = ["FunctionAttributes", "FunctionLike", "Switch", "look_away", "require_function", "see_calls", "unseen"]
+class Disabled:
+    """What `disable` returns. In a `with` statement it ends with the block."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if self in _DISABLED:
+            _DISABLED.remove(self)
+            _enable_all()
+
+
+def disable() -> Disabled:
+    """Run jitted functions as plain Python from now on, in all threads.
+
+    This is for debugging: breakpoints, `print` and tracebacks are those of the function as it was written. Compiled code is kept.
+    It answers again after `jitml.enable()`, or when the block has ended if this stands in a `with` statement. Functions that are
+    decorated meanwhile run as Python, too. Derivatives and `vmap` work as before, without a trace (docs/debugging.md).
+    `JITML_DISABLE=1` does so for a whole process.
+
+    >>> import jitml
+    >>> @jitml.jit
+    ... def half(x):
+    ...     return x / 2
+    >>> with jitml.disable():
+    ...     half(3.0)  # Python's own division
+    1.5
+    """
+    disabled = Disabled()
+    _DISABLED.add(disabled)
+    for switch in _alive(_ALL):
+        switch.be_plain()
+    return disabled
+
+
+def enable() -> None:
+    """Let jitted functions be compiled again, whatever has disabled jitml: `disable()`, a block of it, or `JITML_DISABLE=1`.
+
+    >>> import jitml
+    >>> jitml.disable() and None
+    >>> jitml.enable()
+    """
+    _DISABLED.clear()
+    _enable_all()
+
+
+def _enable_all() -> None:
+    if not _DISABLED:
+        for switch in _alive(_ALL):
+            switch.be_enabled()
+
+
+def is_disabled() -> bool:
+    """Whether jitted functions run as plain Python."""
+    return bool(_DISABLED)
+
+
+__all__ = [
+    "Disabled",
+    "FunctionAttributes",
+    "FunctionLike",
+    "Switch",
+    "disable",
+    "enable",
+    "is_disabled",
+    "keep_switchable",
+    "look_away",
+    "require_function",
+    "see_calls",
+    "unseen",
+]

@@ -19,6 +19,7 @@ import numpy as np
 
 from jitml.dispatch.renting import FRAME, PURSE, Rent, Rented
 from jitml.dispatch.work import has_loop, is_worth_a_first_call
+from jitml.functions import is_disabled, keep_switchable
 
 if TYPE_CHECKING:
     from jitml.dispatch.specialize import Variant
@@ -56,10 +57,11 @@ class Jit(Rented):
                 from jitml.trace.rewrite.source_texts import keep  # few need it
 
                 keep(function)
+        keep_switchable(self)
         if rent is None and (options is None or options.is_rented):
             self.leave_alone(self._rent.paid)
         else:
-            self.answer_by(self._seen if (engine := self._loaded()) is None else engine.__call__)
+            self.answer_by(self._seen if is_disabled() or (engine := self._loaded()) is None else engine.__call__)
 
     @property
     def options(self) -> Options:
@@ -112,6 +114,12 @@ class Jit(Rented):
             return True
         self.awaits_frame = self.awaits_frame and has_loop(self.function)
         return self.awaits_frame and PURSE.has_earned(FRAME)
+
+    def be_enabled(self) -> None:
+        if self.alone is None:
+            self.go_on()
+        else:
+            self.alone.begin()
 
     def go_on(self) -> None:
         self.alone = None

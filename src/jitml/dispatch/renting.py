@@ -8,13 +8,15 @@ to run for long (`work.py`) is bought before it has paid, so that a process that
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from time import perf_counter, process_time
+from types import FrameType
 from typing import Any
 from weakref import ref
 
-from jitml.functions import Switch
+from jitml.functions import Switch, unseen
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
@@ -211,6 +213,17 @@ class Rented(Switch):
         raise NotImplementedError
 
 
+def is_called_plainly() -> bool:
+    """Whether a jitted function that is left alone is among the callers: what that calls is hardly worth more."""
+    plain = {x.function.__code__ for x in unseen() if isinstance(x, Rented) and hasattr(x.function, "__code__")}
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code in plain:
+            return True
+        frame = frame.f_back
+    return False
+
+
 class LeftAlone:
     """Times some of the calls of a function that runs as it was written, more of long ones.
 
@@ -251,4 +264,18 @@ class LeftAlone:
             switch.answer_in_turn(functions)
 
 
-__all__ = ["FEW", "FRAME", "MOST", "PURSE", "USUAL", "LeftAlone", "Misses", "PlainTurn", "Purse", "Rent", "Rented", "Unpaid"]
+__all__ = [
+    "FEW",
+    "FRAME",
+    "MOST",
+    "PURSE",
+    "USUAL",
+    "LeftAlone",
+    "Misses",
+    "PlainTurn",
+    "Purse",
+    "Rent",
+    "Rented",
+    "Unpaid",
+    "is_called_plainly",
+]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import optree
 
-from jitml.autograd.api.running import Function, rows_of
+from jitml.autograd.api.running import Function, rows_of, runs_untraced
 from jitml.autograd.arguments.aliasing import own_copies
 from jitml.autograd.arguments.attributes import hand_on_attributes, is_inexact_or_array, never
 from jitml.autograd.arguments.point import copied, is_number, told
@@ -76,13 +76,15 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         trace, tries = current_trace(), TransformTries()
         if trace is None and current_tape() is not None:  # what is differentiated as it runs is not captured
             return _one_by_one(converted(f), _rows(in_axes, args, kwargs), out_axes)
+        if trace is None and runs_untraced(args, kwargs) and (rows := _rows(in_axes, args, kwargs)):
+            return _one_by_one(f, rows, out_axes)
         try:
             return attempt(key, lambda: program, f, args, kwargs, tries)[0]
         except Exception as error:
             pass_on(error)
             if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
                 raise
-            rows: list[Any] = _rows(in_axes, args, kwargs)
+            rows = _rows(in_axes, args, kwargs)
             if not rows:
                 raise
         # They say what they raise, in their own words, or handle it.
@@ -95,12 +97,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 def _record_rows(f: Function, in_axes: Any, out_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record `f` for all rows, traced once for the first."""
     leaves, spec = flatten((args, kwargs))
-    axes = _in_axes(in_axes, args, kwargs)
+    axes, size = _axes_and_size(in_axes, args, kwargs, lambda leaf: read(leaf).shape)
     mapped = [n for n, axis in enumerate(axes) if axis is not _WHOLE]
-    paths = [_path(*path) for path in spec.paths()]
-    for n in mapped:
-        axes[n] = _axis(paths[n], leaves[n], axes[n])
-    size = _size([(paths[n], read(leaves[n]).shape[axes[n]]) for n in mapped])
     results: list[tuple[list[Any], optree.PyTreeSpec]] = []
 
     def row(*varying: Any) -> Any:
@@ -154,8 +152,7 @@ def _one_by_one(f: Function, rows: Iterable[Any], out_axes: Any) -> Any:
 def _rows(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
     """The arguments, by position and by name, of each row."""
     leaves, spec = flatten((args, kwargs))
-    axes = _in_axes(in_axes, args, kwargs)
-    size = next(leaf.shape[axis] for leaf, axis in zip(leaves, axes) if axis is not _WHOLE)
+    axes, size = _axes_and_size(in_axes, args, kwargs, np.shape)
     return [rebuilt(spec, [_row_of_array(leaf, axis, n) for leaf, axis in zip(leaves, axes)]) for n in range(size)]
 
 
@@ -173,6 +170,19 @@ def _joined(rows: Sequence[Any], axis: Any) -> Any:
     if any(np.asarray(row).tobytes() != np.asarray(rows[0]).tobytes() for row in rows):
         raise ShapeError(_NOT_ONE, source=user_source())
     return rows[0]
+
+
+def _axes_and_size(in_axes: Any, args: Sequence[Any], kwargs: Any, shape: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+    """The axis of rows of each leaf of (args, kwargs), or `_WHOLE`; and how many rows there are."""
+    leaves, spec = flatten((args, kwargs))
+    axes = _in_axes(in_axes, args, kwargs)
+    paths = [_path(*path) for path in spec.paths()]
+    sizes = []
+    for n, axis in enumerate(axes):
+        if axis is not _WHOLE:
+            axes[n] = _axis(paths[n], leaves[n], axis)
+            sizes.append((paths[n], shape(leaves[n])[axes[n]]))
+    return axes, _size(sizes)
 
 
 def _in_axes(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:

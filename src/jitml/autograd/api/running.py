@@ -21,10 +21,13 @@ from jitml.autograd.core.batch import Batch
 from jitml.autograd.reverse.linearize import Linearized, linearize
 from jitml.autograd.tape.tape import current_tape
 from jitml.config import CONFIG
+from jitml.device.array import Array
 from jitml.dispatch.eager import HandledError, identity, run
 from jitml.errors import DerivativeError, FailedCheck, JitmlError, NonFiniteError
+from jitml.functions import is_disabled
 from jitml.ir import ops
 from jitml.ir.dims import Size
+from jitml.ir.execute.debug_nans import is_debugging
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval, is_complex
 from jitml.records import dataclass, replace
@@ -51,11 +54,11 @@ def run_or_tape(
 ) -> Any:
     """`run`, or what `on_tape` gives where the function cannot be captured as a whole, which is remembered.
 
-    Inside of a function that runs on a tape, its derivatives do, too.
+    Inside of a function that runs on a tape, its derivatives do, too, and all do while jitml is disabled.
     """
     if current_trace() is not None:
         return run(key, make, f, args, kwargs, positional)
-    if current_tape() is not None:
+    if current_tape() is not None or runs_untraced(args, kwargs):
         return on_tape()
     kind = (key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0])) if _refused else None
     if kind in _refused and not CONFIG.strict:
@@ -72,6 +75,11 @@ def run_or_tape(
     while len(_refused) > _MOST_REFUSED:
         _refused.popitem(last=False)
     return on_tape()
+
+
+def runs_untraced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a transform's function is to run as Python on the values themselves. What is on a device only a graph takes."""
+    return is_disabled() and not (is_debugging() or any(isinstance(x, Array) for x in flatten((args, dict(kwargs)))[0]))
 
 
 def _is_refusal(error: JitmlError) -> bool:
