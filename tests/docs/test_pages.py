@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.pages import ROOT, blocks, differences, name_of, pages, program
+from tools.pages import ROOT, blocks, differences, name_of, pages, program, settings
 
+NOT_USUAL = ("JITML_", "PYTHONDONTWRITEBYTECODE")  # without bytecode imports take longer, and first calls are not compiled
 RUN = [page for page in pages() if any(block.is_run for block in blocks(page.read_text()))]
 DOCTESTS = [page for page in pages() if any(block.is_doctest for block in blocks(page.read_text()))]
 
@@ -20,14 +21,15 @@ DOCTESTS = [page for page in pages() if any(block.is_doctest for block in blocks
 def test_the_code_of_a_page(page: Path, tmp_path: Path) -> None:
     """As a reader's first program would: a process of its own, with the usual settings, in which a wrong answer is an error."""
     text = page.read_text()
-    script = tmp_path / f"{page.stem}.py"
+    script = tmp_path / f"{page.stem}_page.py"  # a name that hides no package
     script.write_text(program(text))
-    usual = {name: value for name, value in os.environ.items() if not name.startswith("JITML_") or name == "JITML_CACHE_DIR"}
+    usual = {name: value for name, value in os.environ.items() if not name.startswith(NOT_USUAL)}
+    usual["JITML_CACHE_DIR"] = os.environ["JITML_CACHE_DIR"]
     ran = subprocess.run(
         [sys.executable, str(script)],
         check=False,
         cwd=tmp_path,
-        env={**usual, "PYTHONPATH": str(ROOT / "src")},
+        env={**usual, **settings(text), "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=300,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.picture import picture
 
 import jitml
 from jitml import config
@@ -71,3 +76,8 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "reference" / "compile" / "index.html").read_text()
     assert 'id="jitml.jit"' in page and "static_argnums" in page
     assert not re.findall(r"(?:src|href)=\"https?://(?!jitml\.example)[^\"]*\.(?:js|css|woff2?)\"", page)
+
+
+def test_the_picture_of_speed_shows_the_results() -> None:
+    results = json.loads((ROOT / "bench" / "results" / "suite.json").read_text())
+    assert (DOCS / "speed.svg").read_text() == picture(results), "run python -m bench.picture"

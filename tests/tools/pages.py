@@ -73,6 +73,15 @@ def blocks(text: str) -> Iterator[Block]:
         yield Block(number + 1, opening["info"].strip(), tuple(inside))
 
 
+def settings(text: str) -> dict[str, str]:
+    """The environment variables that a page asks for, in a comment.
+
+    >>> settings("<!-- run with JITML_TRIAL=0 -->")
+    {'JITML_TRIAL': '0'}
+    """
+    return dict(re.findall(r"^<!-- run with (\w+)=(\S+) -->$", text, re.MULTILINE))
+
+
 def program(text: str) -> str:
     """The page as a program, on the lines of the page; behind each block a mark is printed."""
     lines = [""] * (len(text.splitlines()) + 1)
