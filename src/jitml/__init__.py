@@ -124,6 +124,7 @@ _NAMES = {
     ),
     "jitml.functions": ("disable", "enable"),
     "jitml.ir.execute.debug_nans": ("debug_nans",),
+    "jitml.notebook.magics": ("load_ipython_extension",),  # what `%load_ext jitml` looks for
     "jitml.trace.record.pytree": ("register_pytree_node",),
     "jitml.verification.reproduce": ("reproduce",),
     "jitml.autograd.api": (

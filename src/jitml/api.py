@@ -16,6 +16,7 @@ from jitml.jitted import Jit
 if TYPE_CHECKING:
     from jitml.kernels.schedule import Schedule
     from jitml.options import Options
+    from jitml.outline import Explanation
 
 _USUAL = (None, (), (), None, False, None, True, "allow", None, None, None)  # options
 
@@ -151,7 +152,7 @@ def _require_whole(function: Callable[..., Any]) -> None:
         )
 
 
-def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
+def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
     """What the compiler does with `function(*args, **kwargs)`, as a report; nothing is run.
 
     The graph's size, the kernels and library calls with the user's lines and the bytes they move, the decisions of fusion and
@@ -172,14 +173,13 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
 
     jitted = function if isinstance(function, Jit) else jit(function)
     try:
-        text: str = jitted.explain(*args, **kwargs)
+        return jitted.explain(*args, **kwargs)
     except JitmlError as error:
         is_derivative = isinstance(function, Transformed) and function.key[0] not in ("vmap", "checkpoint")  # type: ignore[index]
         if CONFIG.strict or not is_derivative or not isinstance(error, (UnsupportedError, TraceError)):
             raise
         told = f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds."
         return Explanation(*entries_of([told, *str(error).splitlines()]))
-    return text
 
 
 __all__ = ["Jit", "explain", "jit"]

@@ -66,6 +66,7 @@ from jitml.verification.verification import have_checked
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
+    from jitml.outline import Explanation
     from jitml.pipeline import Lowered
 
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
@@ -414,7 +415,7 @@ class Engine:
 
         return uninterrupted(lower)
 
-    def explain(self, title: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    def explain(self, title: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
         from jitml import report  # as in _compile
 
         if (split := self.splits.known(args, kwargs)) is not None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jitml.dispatch.specialize import Variant
     from jitml.engine import Engine
     from jitml.options import Options
+    from jitml.outline import Explanation
     from jitml.pipeline import Lowered
     from jitml.sections.kinds import Splits
 
@@ -136,7 +137,7 @@ class Jit(Rented):
         """
         return self.engine.lower(args, kwargs)
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """See `jitml.explain`."""
         return self.engine.explain(repr(self), args, kwargs)
 

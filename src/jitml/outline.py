@@ -52,6 +52,10 @@ class Explanation(str):
     def __reduce__(self) -> Any:
         return Explanation, self.entries
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """In IPython without HTML it is seen as lines."""
+        printer.text(str(self))
+
     def _repr_html_(self) -> str:
         html: str = import_module("jitml.notebook.pages").explanation(self)  # few programs run in a notebook
         return html

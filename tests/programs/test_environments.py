@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from programs.environments import IN_ONE, PROGRAM
+from tools.jupyter import in_kernel
 
 TOLD = f"{PROGRAM}\nprint(outcome)\n"
 
@@ -112,27 +113,3 @@ def test_a_notebook(tmp_path: Path) -> None:
     wrong = {name: said for name, said in zip(cells, outputs) if "Warning" in said or "Error" in said}
     silent = [name for name, said in zip(cells, outputs) if "True" not in said and name not in ("captured", "profiled")]
     assert not wrong and not silent
-
-
-def in_kernel(cells: list[str], folder: str) -> list[str]:
-    """What a kernel for this Python says to cells, one after the other."""
-    from jupyter_client.kernelspec import KernelSpec  # here, as they are not everywhere
-    from jupyter_client.manager import KernelManager
-
-    manager = KernelManager()
-    launched = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    manager._kernel_spec = KernelSpec(argv=launched, display_name="this Python", language="python")  # none is installed
-    manager.start_kernel(cwd=folder)
-    client = manager.client()
-    client.start_channels()
-    outputs = [""] * len(cells)
-    try:
-        client.wait_for_ready(timeout=60)
-        for n, cell in enumerate(cells):
-            said: list[Any] = []
-            client.execute_interactive(cell, output_hook=said.append, timeout=60)
-            outputs[n] = "".join(str(message["content"]) for message in said)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-    return outputs
