@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff gpu-check gpu-compile docs clean
+.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff gpu-check gpu-compile docs release-check clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,10 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 
 $(VENV)/.docs: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[dev,docs]'
+	@touch $@
+
+$(VENV)/.release: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet build twine
 	@touch $@
 
 $(VENV)/.bench: $(BIN)/python pyproject.toml
@@ -68,10 +72,11 @@ fuzz: $(VENV)/.dev  ## N random programs of SEED (SHAPE=numeric|people|breaks|mi
 interrupts: $(VENV)/.dev  ## exceptions from outside, forks and starved children, at drawn moments: nothing may stay behind
 	$(BIN)/python tests/programs/interrupts.py --seed $(or $(SEED),0)
 
-lint: $(VENV)/.dev  ## style, types and import direction
+lint: $(VENV)/.dev  ## style, types, spelling and import direction
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell *.md docs bench/*.md examples
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 bench: $(VENV)/.bench  ## the benchmarks, beside NumPy, Numba, JAX and autograd; writes bench/results/
@@ -98,6 +103,9 @@ docs: $(VENV)/.docs  ## write the pages that are made of the code, and build the
 	$(BIN)/python -m tests.trace.environment.understood_page > docs/understood.md
 	$(BIN)/python -m tests.tools.settings_page > docs/reference/settings.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+release-check: $(VENV)/.release  ## build sdist and wheel, look at them, and try each in an environment of its own
+	$(BIN)/python -m tests.tools.release_check
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -68,6 +68,7 @@ def _version(name: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m jitml", description="A compiler for NumPy code.")
+    parser.add_argument("--version", action="version", version=f"jitml {jitml.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="versions, processor, threads and configuration")
     keep = commands.add_parser("cache", help="machine code kept on disk for later processes")
