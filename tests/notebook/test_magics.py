@@ -47,7 +47,7 @@ def test_a_cell_runs_and_each_function_that_it_calls_is_explained(said: dict[str
     assert "ran 2" in told and told.count("text/html") == 2
     assert "ndarray, is float64[1000]" in told and "ndarray, is float32[1000]" not in told  # the last call's
     assert told.index("doubled") < told.index("Model.scaled")
-    assert "]:5\\n" in told  # the line in the cell, the magic's included
+    assert "]:4\\n" in told  # `In[2]:4`, the line in the cell below the magic
 
 
 def test_a_line_is_explained_and_not_run(said: dict[str, str]) -> None:

@@ -132,7 +132,7 @@ def _of_cell(shell: Any, cell: str) -> None:
     shell.ast_transformers.append(transformer)
     shell.user_ns[_NOTING] = _noting(calls)
     try:
-        outcome = shell.run_cell("\n" + cell)  # lines count from that of the magic
+        outcome = shell.run_cell(cell)
     finally:
         shell.ast_transformers.remove(transformer)
         del shell.user_ns[_NOTING]
