@@ -15,11 +15,12 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent / "src" / "jitml"
 
 # What each part of the package may import; a part may always import itself.
-BASE = {"errors", "config", "disk_cache", "forks", "functions", "headroom", "interrupts", "process", "records"}
+BASE = {"errors", "config", "diagnostics", "disk_cache", "forks", "functions", "headroom", "interrupts", "process", "records"}
 ALLOWED = {
     "errors": {"records"},
     "config": {"errors", "records"},
-    "disk_cache": {"config"},
+    "diagnostics": {"config", "errors"},
+    "disk_cache": {"config", "diagnostics"},
     "forks": set(),
     "functions": set(),
     "headroom": {"errors", "interrupts"},
@@ -77,6 +78,7 @@ ROOMS = {
         *("cuda", "cuda/schedule", "cuda/emit", "cuda/calls", "cuda/runtime"),
     ),
     "device": ("",),
+    "diagnostics": ("",),
     "dispatch": ("",),
     "sections": ("",),
     "memory": ("",),

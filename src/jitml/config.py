@@ -5,6 +5,8 @@ JITML_NUM_THREADS   threads a compiled program may use; default: the cores this 
 JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `schedules`,
                     `kernels`, `memory`, `llvm`, `asm` (of the interpreter `python`, of a GPU `cuda`, `ptx`, `sass`), or `all`.
                     Default: none.
+JITML_LOG           what is told on stderr, as it happens: a comma-separated list of `compile`, `recompile`, `refuse`, `cache`, or
+                    `all` (docs/debugging.md). Where a program has handlers of its own for `logging`, they get it. Default: none.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_TRACE_SECONDS seconds (of the processor) that loops over Python numbers and containers, and calls, may take which are run
@@ -62,7 +64,7 @@ _MOST = (1 << 63) - 1  # what an int64 holds
 NAMES = tuple(
     f"JITML_{name}"
     for name in (
-        *("NUM_THREADS", "DUMP", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
+        *("NUM_THREADS", "DUMP", "LOG", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
         *("STRICT", "TRIAL", "DISABLE", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
         *("BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
@@ -73,6 +75,7 @@ BACKENDS = {
     "interpreter": ("jitml.codegen.interpreted", ("python",)),
     "cuda": ("jitml.codegen.cuda.runtime.backend", ("cuda", "ptx", "sass")),
 }
+LOG_KINDS = ("compile", "recompile", "refuse", "cache")
 STAGES = ("graph", "schedules", "kernels", "memory", *(stage for _, texts in BACKENDS.values() for stage in texts))
 
 
@@ -158,6 +161,7 @@ class Config:
     backend: str = "llvm"
     cache_dir: str | None = None
     cache_bytes: int = 256 << 20
+    log: frozenset[str] = frozenset()
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -175,7 +179,8 @@ def read(environment: Mapping[str, str]) -> Config:
         warn(f"jitml has no variable {', '.join(unknown)}; there are {', '.join(NAMES)}", stacklevel=2)
     return Config(
         num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
-        dump=_stages(environment.get("JITML_DUMP", "")),
+        dump=_several("JITML_DUMP", "stage", STAGES, environment),
+        log=_several("JITML_LOG", "kind of event", LOG_KINDS, environment),
         check=_switch("JITML_CHECK", environment),
         debug_nans=_switch("JITML_DEBUG_NANS", environment),
         strict=_switch("JITML_STRICT", environment),
@@ -269,14 +274,15 @@ def _switch(name: str, environment: Mapping[str, str], *, usual: bool = False) -
     return text == "1"
 
 
-def _stages(text: str) -> frozenset[str]:
-    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+def _several(name: str, what: str, known: tuple[str, ...], environment: Mapping[str, str]) -> frozenset[str]:
+    """Some of these names, or `all`."""
+    names = frozenset(part.strip() for part in environment.get(name, "").split(",") if part.strip())
     if "all" in names:
-        return frozenset(STAGES)
-    if unknown := names.difference(STAGES):
+        return frozenset(known)
+    if unknown := names.difference(known):
         raise ConfigError(
-            f"JITML_DUMP names no such stage: {', '.join(sorted(unknown))}",
-            remedy=f"The stages are {', '.join(STAGES)}, and all.",
+            f"{name} names no such {what}: {', '.join(sorted(unknown))}",
+            remedy=f"There are {', '.join(known)}, and all.",
         )
     return names
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jitml.config import CONFIG
+from jitml.diagnostics import log
 
 _DIGEST = hashlib.sha256().digest_size
 _NAME = re.compile(r"(?:([a-z]+)-)?[0-9a-f]{64}")  # of a file that is ours: nothing else is counted, or removed
@@ -84,7 +85,10 @@ class DiskCache:
         if self.folder is None or self.why_unused() is not None:
             return None
         data = _content(os.path.join(self.folder, key))
-        if data is not None:
+        if data is None:
+            log.kept("miss", key)
+        else:
+            log.kept("hit", key, f"{len(data)} bytes")
             with suppress(OSError):  # a folder that may only be read is as good
                 os.utime(os.path.join(self.folder, key))
         return data
@@ -99,6 +103,7 @@ class DiskCache:
             if self.why_unused() is None:
                 self._make_room(size)
                 _write(os.path.join(self.folder, key), _digest(key, data) + data)
+                log.kept("kept", key, f"{size} bytes", self.folder)
 
     def why_unused(self) -> str | None:
         """Why the folder is not used; None if it is, or would be once there is one."""

@@ -16,6 +16,7 @@ from weakref import ref
 
 from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, is_on_device, ours
+from jitml.diagnostics import log
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
 from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
@@ -30,6 +31,7 @@ from jitml.errors import (
     LoweringError,
     ManyPrograms,
     NoDeviceError,
+    RecompileWarning,
     ScheduleError,
     Source,
     SourceNotFound,
@@ -110,6 +112,7 @@ class Engine:
             made,
             dynamic=options.dynamic,
             host_calls=options.host_calls,
+            is_part=jitted is None,
         )
         self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
@@ -175,6 +178,7 @@ class Engine:
                 broken = error
         except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
             if self.options.strict or isinstance(error, ScheduleError | NoDeviceError):
+                log.refused(self.function, "not compiled", error)
                 raise
             if error.leaves_changes:
                 self._is_special = True
@@ -200,8 +204,10 @@ class Engine:
             self._warn(why)
         return result
 
-    def _warn(self, what: str) -> None:
-        warn(f"{name_of(self.function)} {what}", UncompiledWarning, stacklevel=frames_of_ours() + 1)
+    def _warn(self, what: str, kind: type[Warning] = UncompiledWarning) -> None:
+        if what:
+            log.told(self.function, what)
+            warn(f"{name_of(self.function)} {what}", kind, stacklevel=frames_of_ours() + 1)
 
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that may not be answered by the whole function's variants: the result, or what gives it; else `MISS`."""
@@ -278,7 +284,9 @@ class Engine:
 
         if self._is_renting:
             if not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
-                raise ManyPrograms(MOST_VARIANTS, *self._why_not(leaves, key))
+                claim, source = self._why_not(leaves, key)
+                self._warn(self._specializer.compilations.is_refused(claim), RecompileWarning)
+                raise ManyPrograms(MOST_VARIANTS, claim, source)
             if not self._is_due(args, kwargs, leaves):
                 if self._variants and self._misses.are_many():
                     self._leave_alone(self._misses.paid)
@@ -290,6 +298,7 @@ class Engine:
             return self._bought(partial(self._specializer.make, call, self._compile, others, tries))
 
         result = self._variants.make(key, leaves, make, Tries())
+        self._warn(self._specializer.compilations.complaint(), RecompileWarning)
         if self.splits.wake():
             self._is_special = bool(self.splits)
         self._rest()

@@ -245,6 +245,10 @@ class UncompiledWarning(UserWarning):
     """A jitted function could not be traced for a reason that NumPy has not: it has run as plain Python."""
 
 
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again, since each call needs another program; it says what changes from call to call."""
+
+
 class WrongResultWarning(UserWarning):
     """A compiled program's answer was not that of plain NumPy: a bug in jitml. The caller has got NumPy's."""
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
+from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ import optree
 
 from jitml.config import CONFIG
 from jitml.device.array import Array
+from jitml.diagnostics import log
 from jitml.dispatch.entry import MISS, bind
 from jitml.dispatch.numpy_execution import executed, executed_once_watched
 from jitml.dispatch.on_device import compiled_for_device
@@ -208,10 +210,20 @@ def attempt(
             group = spec
             result = variants.call(group, leaves, tries)
         if result is MISS:
-            traced = partial(_traced_for, make, given, kwargs, tries)
-            result = variants.make(group, leaves, lambda *_: contained(traced), tries)
+
+            def made(others: tuple[TransformVariant, ...], _: Tries[TransformVariant]) -> TransformVariant:
+                began = perf_counter()
+                variant = contained(partial(_traced_for, make, given, kwargs, tries))
+                log.traced(name_of_transform(key), f, args, kwargs, perf_counter() - began, number=len(others) + 1)
+                return variant
+
+            result = variants.make(group, leaves, made, tries)
     assert tries.last is not None
     return result, tries.last.program
+
+
+def name_of_transform(key: Hashable) -> str:
+    return str(key[0] if isinstance(key, tuple) else key)
 
 
 def _new_variants(identity: Hashable) -> Variants[TransformVariant]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 from jitml.config import CONFIG
+from jitml.diagnostics import log
+from jitml.diagnostics.recompiles import Compilations
 from jitml.dispatch.entry import bind
 from jitml.dispatch.variants import Specialization, Tries, Variants
 from jitml.errors import (
@@ -94,6 +97,7 @@ class Specializer:
         variants: those that it has.
         made: is told of each new one, with the structure of its arguments.
         dynamic, host_calls: as in `jit`.
+        is_part: whether the function is a section of the user's.
         limits: of one program; what is beyond them is refused.
     """
 
@@ -105,10 +109,12 @@ class Specializer:
         *,
         dynamic: bool | None,
         host_calls: bool,
+        is_part: bool = False,
         limits: TraceLimits = NO_LIMITS,
     ) -> None:
         self._function, self._variants, self._made = function, variants, made
         self._dynamic, self._host_calls, self.limits = dynamic, host_calls, limits
+        self._is_part, self.compilations = is_part, Compilations()
         self._closed: dict[Hashable, Closed] = {}
         self._exchanged: dict[Hashable, set[str]] = {}  # numbers and objects from outside that are others in each call
         self._fixed: dict[Hashable, set[str]] = {}  # those of them that have to be known
@@ -126,7 +132,12 @@ class Specializer:
             compiled: makes machine code of what was traced.
             others: those of the same argument structure, most recent first.
         """
-        return self._make_for(tries.paths(), call, compiled, others)
+        began, number = perf_counter(), 1 + sum(1 for _ in self._variants)
+        variant = self._make_for(tries.paths(), call, compiled, others)
+        self.compilations.note(variant.reason)
+        given, seconds = call_of(call.key, call.leaves), perf_counter() - began
+        log.compiled(self._function, *given, seconds, variant.reason, number=number, is_part=self._is_part)
+        return variant
 
     def _make_for(self, paths: Sequence[Path], call: CallArguments, compiled: Compiled, others: tuple[Variant, ...]) -> Variant:
         """A variant for one of these paths; sizes that change are left open, if that can be compiled."""

@@ -40,7 +40,7 @@ class Break:
 
 def blame(error: BaseException, body: Sequence[ast.stmt], file: str, known: frozenset[Place]) -> tuple[Place, Break] | None:
     """The statement of a function, or of a section of it, that is to run as Python from now on; None if there is none left."""
-    cause = error.__cause__ if not isinstance(error, JitmlError) and error.__cause__ is not None else error
+    cause = cause_of(error)
     first, last = body[0].lineno, body[-1].end_lineno or body[-1].lineno
     candidates = _named(cause, body, known)
     candidates += [line for line in _lines(cause, file) if first <= line <= last]
@@ -53,6 +53,11 @@ def blame(error: BaseException, body: Sequence[ast.stmt], file: str, known: froz
         if statement is not None:
             return place(statement), _break(statement, cause)
     return None
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The refusal, or what tracing has raised."""
+    return error.__cause__ if not isinstance(error, JitmlError) and error.__cause__ is not None else error
 
 
 def _break(statement: ast.stmt, error: BaseException) -> Break:

@@ -17,11 +17,12 @@ from time import perf_counter
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from jitml.diagnostics import log
 from jitml.dispatch.renting import PURSE, USUAL, Rent
 from jitml.errors import CompilerError, JitmlError
 from jitml.forks import lock
 from jitml.records import dataclass
-from jitml.sections.blame import Break, blame
+from jitml.sections.blame import Break, blame, cause_of
 from jitml.sections.callees import HotCallees, is_asked_for
 from jitml.sections.code import build, function_of, own_node, section_code
 from jitml.sections.frames import CALLEE, TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held
@@ -210,6 +211,7 @@ class SplitFunction:
             return False
         where, why = found
         self.breaks[where] = why
+        log.refused(self.function, f"line {why.line} runs as Python", cause_of(error))
         self._renew()
         return True
 

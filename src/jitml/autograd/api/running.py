@@ -22,7 +22,8 @@ from jitml.autograd.reverse.linearize import Linearized, linearize
 from jitml.autograd.tape.tape import current_tape
 from jitml.config import CONFIG
 from jitml.device.array import Array
-from jitml.dispatch.eager import HandledError, identity, run
+from jitml.diagnostics import log
+from jitml.dispatch.eager import HandledError, identity, name_of_transform, run
 from jitml.errors import DerivativeError, FailedCheck, JitmlError, NonFiniteError
 from jitml.functions import is_disabled
 from jitml.ir import ops
@@ -71,6 +72,7 @@ def run_or_tape(
         if isinstance(error, HandledError):
             return on_tape()
         refusal = error
+    log.refused(f, f"its derivative ({name_of_transform(key)}) runs as Python, on a tape", refusal)
     _refused[(key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0]))] = refusal.with_traceback(None)
     while len(_refused) > _MOST_REFUSED:
         _refused.popitem(last=False)

@@ -1,0 +1,1 @@
+"""Diagnostics: what users are told while programs are compiled, beside errors."""
