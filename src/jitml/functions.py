@@ -78,6 +78,8 @@ class Switch(FunctionAttributes):
     def answer_by(self, function: Callable[..., Any]) -> None:
         """Have a function of ours answer, which sees all calls."""
         self._next = repeat(function).__next__
+        if self.__dict__.get("_is_unseen"):
+            self._is_seen()
         if _DISABLED:
             self.be_plain()
 
@@ -101,9 +103,12 @@ class Switch(FunctionAttributes):
         """Answer again as before jitml was disabled."""
         raise NotImplementedError
 
-    def _be_seen(self) -> None:
+    def _is_seen(self) -> None:
         _UNSEEN.pop(id(self), None)
         self.__dict__["_is_unseen"] = False
+
+    def _be_seen(self) -> None:
+        self._is_seen()
         self._next = repeat(self._seen).__next__
 
     @property

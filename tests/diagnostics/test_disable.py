@@ -66,6 +66,15 @@ def test_a_function_that_was_left_alone_is_so_again() -> None:
         assert jitted._next() == alone.timed
 
 
+def test_a_trace_leaves_alone_what_has_been_enabled() -> None:
+    jitted = jitml.jit(square_sum, strict=True)
+    jitted(np.ones(3))
+    with jitml.disable():
+        pass
+    jitml.jit(lambda x: x + 1, strict=True)(np.ones(3))
+    assert jitted._next() == jitted.engine.__call__
+
+
 def test_calls_have_no_frame_of_ours() -> None:
     def depth(n: int) -> int:
         assert caller() == os.path.basename(__file__)
