@@ -69,7 +69,7 @@ def test_a_break_says_cause_and_line(heard: pytest.LogCaptureFixture) -> None:
 
 def test_a_strict_refusal_is_told(heard: pytest.LogCaptureFixture) -> None:
     with pytest.raises(jitml.UnsupportedError):
-        jitml.jit(lambda x: x + open(os.devnull).fileno(), strict=True)(np.ones(2))
+        jitml.jit(lambda x: x + open(os.devnull).fileno(), strict=True)(np.ones(2))  # noqa: SIM115
     (line,) = lines(heard, "refuse")
     assert "not compiled: io.open()" in line
 
@@ -80,7 +80,7 @@ def test_transforms_outside_jit(heard: pytest.LogCaptureFixture) -> None:
     slope(np.ones(3))
     (line,) = lines(heard, "compile")
     assert line.startswith("traced value_and_grad of ") or line.startswith("traced grad of ")
-    jitml.grad(lambda x: x * len(open(os.devnull).read()) + x)(1.0)
+    jitml.grad(lambda x: x * len(open(os.devnull).read()) + x)(1.0)  # noqa: SIM115
     assert any("runs as Python, on a tape: io.open()" in line for line in lines(heard, "refuse"))
 
 
