@@ -20,7 +20,7 @@ from jitml.diagnostics import log
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
 from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
-from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant
+from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant, plain_key
 from jitml.dispatch.timing import resting
 from jitml.dispatch.variants import Tries, Variants
 from jitml.dispatch.work import has_loop, is_driver, is_worth_a_first_call
@@ -135,7 +135,7 @@ class Engine:
             if (as_taped := getattr(type(leaf), "__calling__", None)) is not None:
                 return as_taped(self.function)(*args, **kwargs)
         if alone is None or is_plain:
-            self.jitted.be_plain()
+            self.jitted.beplain_key()
             return self.function(*args, **kwargs)
         alone.begin()
         return alone.timed(*args, **kwargs)
@@ -216,7 +216,7 @@ class Engine:
             return MISS
         if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
             try:
-                result = self._variants.call(*_plain(args, kwargs))
+                result = self._variants.call(*plain_key(args, kwargs))
             except FailedCheck:
                 result = MISS
             if result is not MISS and type(result) is not PlainTurn:
@@ -259,7 +259,7 @@ class Engine:
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._statics:
             args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
-        key, leaves = _plain(args, kwargs) if kwargs else (len(args), args)
+        key, leaves = plain_key(args, kwargs) if kwargs else (len(args), args)
         result = self._variants.call(key, leaves)
         if result is MISS:
             return self._call_slowly(key, args, kwargs)
@@ -443,7 +443,7 @@ class Engine:
         leaves, spec = self._taken_apart(args, kwargs)
         if is_nested(spec):
             leaves.append((args, kwargs))
-        known = self._variants.fitting(*_plain(args, kwargs)) or self._variants.fitting(spec, leaves)
+        known = self._variants.fitting(*plain_key(args, kwargs)) or self._variants.fitting(spec, leaves)
         if known is not None:
             return known.traced
         return trace(self.function, args, kwargs, host_calls=self.options.host_calls, rooted=True)
@@ -463,13 +463,6 @@ class Engine:
         self._specializer.forget()
         self.splits.clear()
         self._is_unread, self._is_special = False, bool(self.splits)
-
-
-def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:
-    """The key and the leaves of arguments none of which is a container."""
-    if not kwargs:
-        return len(args), args
-    return (len(args), *kwargs), (*args, *kwargs.values())
 
 
 def _alone(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

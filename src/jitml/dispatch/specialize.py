@@ -232,3 +232,10 @@ def call_of(key: Hashable, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict
         args, kwargs = leaves[-1]
     shown = [x.value if isinstance(x, Static) else x for x in args]
     return (*shown,), {name: x.value if isinstance(x, Static) else x for name, x in kwargs.items()}
+
+
+def plain_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[Any]]:
+    """The key and the leaves of arguments none of which is a container."""
+    if not kwargs:
+        return len(args), args
+    return (len(args), *kwargs), (*args, *kwargs.values())
