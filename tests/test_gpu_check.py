@@ -228,3 +228,15 @@ def test_the_model_of_loops_and_products() -> None:
     assert model(lambda x: x + 1, np.ones(10)).bounded_by == "launch"
     many = model(lambda x: np.tan(np.exp(np.sin(x)) + np.cos(x)) ** 1.5 + np.tan(np.log(x)) ** 2.5, np.ones(10_000_000))
     assert many.bounded_by == "arithmetic" and many.operations[8] > 500_000_000
+
+
+def test_calls_run_on_a_device_that_does_nothing() -> None:
+    pytest.importorskip("cuda.bindings.driver")
+    from gpu.host_overhead import CASES, calls_of, null_gpu, timings  # which needs the bindings
+
+    with null_gpu() as device:
+        calls = calls_of(*CASES["three launches"])
+        found = timings(calls, rounds=1)
+        result: Any = calls["us"]()
+        assert isinstance(result, jitml.Array) and result._device.memory is device
+    assert set(found) == set(calls) and min(found.values()) > 0

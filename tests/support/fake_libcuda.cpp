@@ -19,8 +19,11 @@ typedef unsigned long long Address;
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_CONTEXT = 201, NO_HANDLE = 400, NOT_FOUND = 500, ILLEGAL = 700, CAPTURE = 900 };
 
-struct Graph { std::vector<std::function<void()>> work; };
 struct Function { std::string name; int shared = 48 << 10; };
+struct Node { std::function<void()> work; Function *function = nullptr; };  // of a launch, its function
+struct Graph { std::vector<Node *> nodes; };
+struct Executable { Graph *graph; std::vector<std::function<void()>> work; };
+struct Launch { Function *function; unsigned gx, gy, gz, bx, by, bz, shared; void **parameters, **extra; void *kernel, *context; };
 
 static thread_local std::vector<Handle> contexts;
 static const Handle CONTEXT = (Handle)0x1000, POOL = (Handle)0x2000;
@@ -47,7 +50,7 @@ static bool holds(const std::map<Address, size_t> &kind, Address at, size_t n) {
 static int ask(Handle stream, std::function<void()> work) {
   if (int status = ready()) return status;
   if (!streams.count(stream) && (size_t)stream > 2) return NO_HANDLE;  // 1 and 2 are streams that all processes have
-  if (recorded) recorded->work.push_back(work); else work();
+  if (recorded) recorded->nodes.push_back(new Node{work}); else work();
   return OK;
 }
 
@@ -129,14 +132,20 @@ API cuModuleGetFunction(Function **function, Handle module, const char *name) {
   return ready();
 }
 API cuFuncSetAttribute(Function *function, int attribute, int value) { if (attribute != 8) return INVALID; function->shared = value; return ready(); }
+static int work_of(const Launch &l, std::function<void()> &work) {
+  if (l.extra || !l.gx || l.gy != 1 || l.gz != 1 || !l.bx || l.by != 1 || l.bz != 1 || (int)l.shared > l.function->shared) return INVALID;
+  double *x = *(double **)l.parameters[0];
+  long long n = *(long long *)l.parameters[1];
+  if (!holds(memory, (Address)x, 8 * n)) return INVALID;
+  work = [=] { for (long long i = 0; i < n; i++) x[i] += 1; };
+  return OK;
+}
 API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    Handle stream, void **parameters, void **extra) {
-  if (extra || !gx || gy != 1 || gz != 1 || !bx || by != 1 || bz != 1 || (int)shared > function->shared) return INVALID;
   if (function->name == "fault") { sticky = ILLEGAL; return ready(); }
-  double *x = *(double **)parameters[0];
-  long long n = *(long long *)parameters[1];
-  if (!holds(memory, (Address)x, 8 * n)) return INVALID;
-  return ask(stream, [=] { for (long long i = 0; i < n; i++) x[i] += 1; });
+  std::function<void()> work;
+  if (int status = work_of({function, gx, gy, gz, bx, by, bz, shared, parameters, extra, nullptr, nullptr}, work)) return status;
+  return ask(stream, work);
 }
 
 API cuStreamBeginCapture_v2(Handle stream, int mode) {
@@ -145,13 +154,44 @@ API cuStreamBeginCapture_v2(Handle stream, int mode) {
   return ready();
 }
 API cuStreamEndCapture(Handle, Graph **graph) { *graph = recorded; graphs.insert(recorded); recorded = nullptr; return ready(); }
-API cuGraphInstantiateWithFlags(Graph **executable, Graph *graph, unsigned long long flags) {
-  *executable = new Graph(*graph);
+// Nodes are done in the order in which they were added, and so each has to depend on the one before it.
+static int add(Graph *graph, Node **after, size_t count, Node node, Node **added) {
+  if (!graphs.count(graph)) return NO_HANDLE;
+  if (count != !graph->nodes.empty() || (count && *after != graph->nodes.back())) return INVALID;
+  graph->nodes.push_back(*added = new Node(node));
+  return ready();
+}
+API cuGraphCreate(Graph **graph, unsigned flags) { graphs.insert(*graph = new Graph); return flags ? INVALID : ready(); }
+API cuGraphGetNodes(Graph *graph, Node **nodes, size_t *count) {
+  *count = graph->nodes.size();
+  return nodes || !graphs.count(graph) ? INVALID : ready();
+}
+API cuGraphAddKernelNode_v2(Node **added, Graph *graph, Node **after, size_t count, const Launch *launch) {
+  Node node{{}, launch->function};
+  if (int status = launch->kernel || recorded ? INVALID : work_of(*launch, node.work)) return status;
+  return add(graph, after, count, node, added);
+}
+API cuGraphAddChildGraphNode(Node **added, Graph *graph, Node **after, size_t count, Graph *child) {
+  if (!graphs.count(child) || child->nodes.empty()) return INVALID;
+  std::vector<Node> nodes;
+  for (Node *node : child->nodes) nodes.push_back(*node);
+  return add(graph, after, count, Node{[=] { for (auto &node : nodes) node.work(); }}, added);
+}
+API cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned long long flags) {
+  *executable = new Executable{graph, {}};
+  for (Node *node : graph->nodes) (*executable)->work.push_back(node->work);
   executables.insert(*executable);
   return flags ? INVALID : ready();
 }
+API cuGraphExecKernelNodeSetParams_v2(Executable *executable, Node *node, const Launch *launch) {
+  if (!executables.count(executable) || !graphs.count(executable->graph)) return NO_HANDLE;  // whose node it is
+  auto &nodes = executable->graph->nodes;
+  for (size_t n = 0; n < nodes.size(); n++)
+    if (nodes[n] == node && node->function == launch->function && !launch->kernel) return work_of(*launch, executable->work[n]);
+  return INVALID;
+}
 API cuGraphDestroy(Handle graph) { return forget(graphs, graph); }
-API cuGraphLaunch(Graph *executable, Handle stream) {
+API cuGraphLaunch(Executable *executable, Handle stream) {
   if (!executables.count(executable)) return NO_HANDLE;
   for (auto &work : executable->work) if (int status = ask(stream, work)) return status;
   return OK;

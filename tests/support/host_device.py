@@ -66,8 +66,8 @@ class HostMemory:
         self.waits.append(("hold_back", stream))
 
 
-def _called(executable: Any, inputs: list[Any]) -> Any:
-    return executable(*inputs)
+def _program(executable: Any) -> Any:
+    return executable
 
 
 def _given(view: DeviceView) -> Any:
@@ -90,7 +90,7 @@ def _taken(device: ArrayDevice, result: Any) -> DeviceView:
 @contextmanager
 def host_device(name: str = "cuda", backend: str = "llvm") -> Iterator[ArrayDevice]:
     """A device of this name, for the time of the block; all of its memory is given back in the end."""
-    device = ArrayDevice(name, CUDA, HostMemory(), backend, _called, _given, _taken)
+    device = ArrayDevice(name, CUDA, HostMemory(), backend, _program, _given, _taken)
     add_device(name, lambda: device)
     try:
         yield device

@@ -130,7 +130,13 @@ def graphs() -> Outcome:
     for _ in range(3):
         graph.replay()
     require_same([fetch(a, x), fetch(b, x)], [x + 57, x + 57], 0)
-    return {"figures": {"20 nodes, host us": microseconds_of(graph.replay, device().synchronize, 300)}}
+    graph.replay([(3, (b, x.size)), (18, (b, 10))])  # before the copy
+    graph.replay([(18, (a, x.size))])
+    require_same([fetch(a, x), fetch(b, x)], [x + 57 + 17 + 18, x + 57 + 17 + 18], 0)
+    changed = [(3, (b, x.size))]
+    figures = {"20 nodes, host us": microseconds_of(graph.replay, device().synchronize, 300)}
+    figures["one of them changed, host us"] = microseconds_of(lambda: graph.replay(changed), device().synchronize, 300)
+    return {"figures": figures}
 
 
 def threads() -> None:
@@ -169,8 +175,9 @@ def too_much_memory() -> Outcome:
 
 def memory_is_reused() -> None:
     before, _ = device().memory()
-    for _ in range(200):
-        device().free(device().allocate(256 << 20))
+    for nbytes in (256 << 20, 1 << 20):
+        for _ in range(200):
+            device().free(device().allocate(nbytes))
     device().synchronize()
     after, _ = device().memory()
     if before - after > (300 << 20):

@@ -92,8 +92,8 @@ class ArrayDevice:
         dlpack_type: DLPack's number for devices of its kind.
         memory: what does the work.
         backend: what compiles for it (`config.BACKENDS`).
-        call: calls a compiled program with a list of inputs.
-        given: what its programs take for a view of its memory.
+        program: the function that calls a compiled program, by what is `given`.
+        given: what its programs take for a view of its memory; remembered as the view's `argument`, if that is worth it.
         taken: the view of what they return: new memory.
     """
 
@@ -101,7 +101,7 @@ class ArrayDevice:
     dlpack_type: int
     memory: DeviceMemory = field(repr=False)
     backend: str = field(repr=False)
-    call: Callable[[Any, list[Any]], Sequence[Any]] = field(repr=False)
+    program: Callable[[Any], Callable[..., Sequence[Any]]] = field(repr=False)
     given: Callable[[Any], Any] = field(repr=False)
     taken: Callable[[ArrayDevice, Any], Any] = field(repr=False)
     copies: CopyCount = field(default_factory=CopyCount, repr=False)
@@ -115,7 +115,7 @@ class MemoryBlock:
     """A range of device memory.
 
     Args:
-        release: gives it back; called once.
+        release: gives it back, called once; None for memory that the device has allocated.
 
     Attributes:
         streams: others that use it as well.
@@ -124,7 +124,12 @@ class MemoryBlock:
     __slots__ = ("__weakref__", "_release", "address", "device", "nbytes", "readonly", "streams")
 
     def __init__(
-        self, device: ArrayDevice, address: int, nbytes: int, release: Callable[[], object], readonly: bool = False
+        self,
+        device: ArrayDevice,
+        address: int,
+        nbytes: int,
+        release: Callable[[], object] | None = None,
+        readonly: bool = False,
     ) -> None:
         self.device, self.address, self.nbytes, self._release, self.readonly = device, address, nbytes, release, readonly
         self.streams: set[int] = set()
@@ -138,15 +143,12 @@ class MemoryBlock:
         for stream in self.streams:
             with suppress(of_ours):  # of a stream or a device that is gone, nobody uses the memory any more
                 self.device.memory.wait_later(stream)
-        self._release()
+        if self._release is None:
+            self.device.memory.free(self.address)
+        else:
+            self._release()
 
 
 def new_block(device: ArrayDevice, nbytes: int) -> MemoryBlock:
     """New memory on a device; what is in it is not known."""
-    return owned_block(device, device.memory.allocate(nbytes), nbytes)
-
-
-def owned_block(device: ArrayDevice, address: int, nbytes: int) -> MemoryBlock:
-    """Memory that a program has allocated."""
-    memory = device.memory
-    return MemoryBlock(device, address, nbytes, lambda: memory.free(address))
+    return MemoryBlock(device, device.memory.allocate(nbytes), nbytes)

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from jitml.device.memory import ArrayDevice, CopyCount, owned_block
+from jitml.device.memory import ArrayDevice, CopyCount, MemoryBlock
 from jitml.device.view import DeviceView, address, device_view
 from jitml.errors import NoDeviceError, UnsupportedError
 from jitml.forks import lock
@@ -30,28 +29,25 @@ def _cuda() -> ArrayDevice:
 
     def given(view: DeviceView) -> Any:
         if view.argument is None:
-            strides = tuple(s // view.itemsize for s in view.strides)
-            view.argument = protocol.DeviceArgument(address(view), view.shape, view.dtype, strides)
+            view.argument = protocol.DeviceArgument(address(view), view.shape, view.dtype, view.strides)
         return view.argument
 
     memory, known = runtime.device(), _made.get("cuda")
     if known is not None and known.memory is memory:
         return known
-    return ArrayDevice("cuda", _CUDA, memory, "cuda", _called, given, _taken)
+    return ArrayDevice("cuda", _CUDA, memory, "cuda", _program, given, _taken)
 
 
-def _called(executable: Any, inputs: list[Any]) -> Any:
-    return executable.call_on_device(inputs)
+def _program(executable: Any) -> Any:
+    return executable.on_device
 
 
 def _taken(device: ArrayDevice, result: Any) -> DeviceView:
     """A program's result, in memory that is ours from now on."""
-    size, shape, start = result.dtype.itemsize, result.shape, result.owned
-    offset, nbytes, strides = result.address - start, size * math.prod(shape), None
-    if result.strides is not None:
-        strides = tuple(size * step for step in result.strides)
-        nbytes = nbytes and offset + size + sum(max(0, (n - 1) * step) for n, step in zip(shape, strides))
-    view = device_view(owned_block(device, start, nbytes), result.dtype, shape, strides, offset)
+    start = result.owned
+    view = device_view(
+        MemoryBlock(device, start, result.nbytes), result.dtype, result.shape, result.strides, result.address - start
+    )
     view.argument = result
     return view
 

@@ -121,8 +121,8 @@ def address(view: HostArray) -> int:
 
 def block_of(view: HostArray) -> MemoryBlock:
     """The block that a view of device memory shows."""
-    base: Any = view
-    while not isinstance(base, MemoryBlock):
+    base: Any = view.base
+    while type(base) is not MemoryBlock:
         base = base.base  # also of what NumPy's `as_strided` puts between
     return base
 

@@ -51,16 +51,25 @@ def compiled_for_device(traced: Traced) -> Execute:
 def on_device(traced: Traced, device: ArrayDevice, executable: Callable[..., Sequence[Any]]) -> Execute:
     """A compiled program as a function of views of the device's memory, host arrays and numbers; results are such views."""
     needed = sorted(_needed_on_host(traced))
-    call, given, taken, aliases, count = device.call, device.given, device.taken, dict(traced.aliases), device.copies
+    run, given, taken, aliases, count = (
+        device.program(executable),
+        device.given,
+        device.taken,
+        dict(traced.aliases),
+        device.copies,
+    )
     returned = [k for k in range(len(traced.graph.outputs)) if k not in aliases]
 
     def execute(*inputs: Any) -> Sequence[Any]:
+        outputs = run(*[(x.argument or given(x)) if type(x) is DeviceView else _counted(x, count) for x in inputs])
+        return [taken(device, x) for x in outputs]
+
+    def execute_and_change(*inputs: Any) -> Sequence[Any]:
         there: list[Any] = [*inputs]
         for entry in aliases.values():
             if type(inputs[entry]) is not DeviceView:  # the host's: it changes when all has gone well
                 there[entry] = to_device(inputs[entry], device)._view
-        outputs: list[Any] = [*call(executable, [given(x) if type(x) is DeviceView else x for x in there])]
-        _count(there, (), count)
+        outputs: list[Any] = [*run(*[given(x) if type(x) is DeviceView else _counted(x, count) for x in there])]
         for k in returned:
             outputs[k] = taken(device, outputs[k])
         for k, entry in aliases.items():
@@ -71,7 +80,15 @@ def on_device(traced: Traced, device: ArrayDevice, executable: Callable[..., Seq
             outputs[k] = fetch(outputs[k])
         return outputs
 
-    return execute
+    return execute_and_change if aliases or needed else execute
+
+
+def _counted(x: Any, count: CopyCount) -> Any:
+    """What the host has, and a program copies in."""
+    if isinstance(x, np.ndarray):
+        count.to_device += 1
+        count.bytes_to_device += x.nbytes
+    return x
 
 
 def counted(traced: Traced, device: ArrayDevice, executable: Callable[..., Sequence[Any]]) -> Execute:

@@ -192,7 +192,7 @@ def test_arrays_of_the_device_stay_there(device: EmulatedDevice) -> None:
     copied = device.copied_out
     given = [DeviceArgument(at, a.shape, a.dtype) for at, a in zip(there, (x, y))]
     for n in (1, 2, -5):
-        outputs = executable.call_on_device([*given, n])
+        outputs = executable.on_device(*given, n)
         expected = [x, *program(x, y, n)]
         for out in outputs:
             shape = out.shape

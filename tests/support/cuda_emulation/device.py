@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from threading import RLock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,11 +39,16 @@ class EmulatedCode:
 
 class EmulatedGraph:
     def __init__(self, work: Sequence[Callable[[], None]]) -> None:
-        self._work = work
-        self.replays = 0
+        self._work = [*work]
+        self._launches = [n for n, function in enumerate(work) if isinstance(function, partial)]
+        self.replays = self.changes = 0
 
-    def replay(self) -> None:
+    def replay(self, changes: Sequence[tuple[int, Sequence[int]]] = ()) -> None:
         self.replays += 1
+        self.changes += len(changes)
+        for n, addresses in changes:
+            launch: Any = self._work[self._launches[n]]
+            self._work[self._launches[n]] = partial(launch.func, *launch.args[:-1], tuple(addresses))
         for function in self._work:
             function()
 
@@ -64,9 +71,11 @@ class EmulatedDevice:
     peaks = Peaks()
     stream = 0x57
     has_libraries = False
+    turn = nullcontext()
 
     def __init__(self, order: int = 0, capacity: int = 1 << 28) -> None:
         self.order, self.capacity = order, capacity
+        self.lock = RLock()
         self.memories: dict[int, GuardedMemory] = {}
         self.copied_in = self.copied_out = self.launches = 0
         self.graphs: list[EmulatedGraph] = []
@@ -124,11 +133,7 @@ class EmulatedDevice:
 
     def launch(self, function: DeviceFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
         assert isinstance(function, EmulatedFunction)
-        given = [np.uint64(address) for address in addresses]
-        self._do(lambda: self._launch(function, blocks, threads, shared, given))
-
-    def together(self) -> AbstractContextManager[None]:
-        return nullcontext()
+        self._do(partial(self._launch, function, blocks, threads, shared, tuple(addresses)))
 
     def synchronize(self) -> None:
         self._look()
@@ -161,8 +166,9 @@ class EmulatedDevice:
         else:
             work()
 
-    def _launch(self, function: EmulatedFunction, blocks: int, threads: int, shared: int, given: Sequence[np.uint64]) -> None:
+    def _launch(self, function: EmulatedFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
         self.launches += 1
+        given = map(np.uint64, addresses)
         if function.code.module is None:
             self._build()
         assert function.code.module is not None

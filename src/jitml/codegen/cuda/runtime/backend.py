@@ -8,7 +8,8 @@ from __future__ import annotations
 from jitml.codegen.backend import Backend, CodeOptions, Executable
 from jitml.codegen.cuda.compiler import compile_cubin, compile_ptx, disassemble
 from jitml.codegen.cuda.runtime.devices import device, known_arch
-from jitml.codegen.cuda.runtime.executable import CudaExecutable, LoadedProgram
+from jitml.codegen.cuda.runtime.executable import CudaExecutable
+from jitml.codegen.cuda.runtime.loaded import LoadedProgram
 from jitml.codegen.cuda.runtime.text import CudaText, write_text
 from jitml.codegen.cuda.schedule import schedule
 from jitml.codegen.cuda.target import cuda_target

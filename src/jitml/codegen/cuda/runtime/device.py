@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,14 +35,14 @@ class Peaks:
     matrix16: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceArgument:
+class DeviceArgument(NamedTuple):
     """An array in the device's memory, as a program takes and gives it.
 
     Args:
         address: of the first element, which negative strides put above the lowest one.
-        strides: in elements; C order if None.
+        strides: in bytes; C order if None.
         owned: of a program's output, the address that whoever gets it has to free; 0 for what was the caller's before.
+        nbytes: of the memory at that address.
     """
 
     address: int
@@ -50,6 +50,7 @@ class DeviceArgument:
     dtype: DType
     strides: tuple[int, ...] | None = None
     owned: int = 0
+    nbytes: int = 0
 
 
 class DeviceCode(Protocol):
@@ -72,7 +73,11 @@ class DeviceFunction(Protocol):
 class DeviceGraph(Protocol):
     """Launches, copies and fills that have been recorded, to be done again with one call."""
 
-    def replay(self) -> None: ...
+    def replay(self, changes: Sequence[tuple[int, Sequence[int]]] = ()) -> None:
+        """
+        Args:
+            changes: launches, by their number among those of the graph, and what their parameters are from now on.
+        """
 
 
 class Device(DeviceMemory, Protocol):
@@ -81,6 +86,8 @@ class Device(DeviceMemory, Protocol):
     Attributes:
         name: for people: `NVIDIA H100 80GB HBM3`.
         arch: what code is compiled for: `sm_90`.
+        lock, turn: what a thread asks for inside of `with device.lock, device.turn` comes one after the other, and is asked for
+            in less time. Methods take both by themselves.
     """
 
     @property
@@ -94,6 +101,12 @@ class Device(DeviceMemory, Protocol):
 
     @property
     def peaks(self) -> Peaks: ...
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]: ...
+
+    @property
+    def turn(self) -> AbstractContextManager[Any]: ...
 
     @property
     def has_libraries(self) -> bool:
@@ -119,9 +132,6 @@ class Device(DeviceMemory, Protocol):
             shared: bytes of dynamic shared memory for each block.
             addresses: its parameters: pointers, and integers of 64 bits.
         """
-
-    def together(self) -> AbstractContextManager[None]:
-        """What this thread asks for inside comes one after the other, and takes less time to ask for."""
 
     def record(self, work: Callable[[], None]) -> DeviceGraph:
         """What `work` asks for, not done but recorded. It may launch, copy on the device and fill, and nothing else."""

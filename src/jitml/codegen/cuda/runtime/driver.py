@@ -117,10 +117,10 @@ class Calls:
         """The one result of a function of the driver, or None."""
         if self._fault is not None or _forked:
             self._refuse()
-        status, *results = function(*args)
-        if status:
-            self._raise(function.__name__, status)
-        return results[0] if results else None
+        found = function(*args)
+        if found[0]:
+            self.fail(function.__name__, found[0])
+        return found[1] if len(found) > 1 else None
 
     def end(self) -> None:
         """Let nothing reach the driver any more."""
@@ -138,7 +138,8 @@ class Calls:
             remedy="Start Python anew to use the GPU again. The CPU keeps working.",
         )
 
-    def _raise(self, function: str, status: Any) -> NoReturn:
+    def fail(self, function: str, status: Any) -> NoReturn:
+        """Raise what an error of a function of the driver stands for."""
         if status.name in _FAULTS:
             self._fault = f"code has failed there by {_FAULTS[status.name]} ({status.name}, as {function} found)"
             raise DeviceFault(

@@ -1,8 +1,7 @@
 """Executables on a device: a program is called with NumPy's arrays, which are copied in and out, or with arrays that are there.
 
 What a call needs of memory besides arrays of the caller's is one block, laid out ahead (`layout.py`); some blocks are kept for
-the next call. Where a program always asks the device for the same, its launches are recorded when a block is used again, and
-from then on replayed by one call.
+the next call (`loaded.py`). Where a program always asks the device for the same, that is known ahead (`sequence.py`).
 
 The caller's NumPy arrays are written when all has gone well. A program with checks is waited for, so that the plain function
 can answer instead; else a call with arrays of the device returns at once.
@@ -10,138 +9,53 @@ can answer instead; else a call with arrays of the device returns at once.
 
 from __future__ import annotations
 
-import ctypes
-import weakref
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from jitml.codegen.cuda.runtime.device import Device, DeviceArgument, DeviceGraph
-from jitml.codegen.cuda.runtime.layout import ALIGNMENT, ELSEWHERE, CallLayout
-from jitml.codegen.cuda.runtime.steps import BoundProgram, Run, RunStopped
-from jitml.codegen.cuda.runtime.text import CudaText
+from jitml.codegen.cuda.runtime.call_memory import CallMemory, first_byte, span_bytes
+from jitml.codegen.cuda.runtime.device import DeviceArgument
+from jitml.codegen.cuda.runtime.layout import ELSEWHERE, CallLayout
+from jitml.codegen.cuda.runtime.loaded import LoadedProgram
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
 from jitml.codegen.run.fp_errors import Errors
 from jitml.codegen.run.results import exact_buffers
-from jitml.errors import DeviceMemoryError
 from jitml.kernels.ir import Buffer
-from jitml.memory.arena import aligned
 from jitml.memory.plan import extent, first_element
-from jitml.memory.program import Program
 from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
-
-_KEPT_BYTES = 256 << 20  # of a block that is kept for the next call
-_KEPT_BLOCKS = 4
-_FEW = 3  # launches below which a graph gains nothing
-_NOTHING = np.zeros(0, np.int64)
-_GRAPHS = 4  # that a program keeps for arrays of the device
-
-
-@dataclass(slots=True)
-class CallMemory:
-    """A block of the device's memory, laid out for a call."""
-
-    layout: CallLayout
-    address: int
-
-    def at(self, offset: int | None) -> int:
-        assert offset is not None
-        return self.address + offset
+_NUMBERS = (float, int, bool, complex)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputRoom:
-    """An output's buffer, the bytes that it takes, and where among them its first element is."""
+    """An output's buffer, and what of it each call wants.
+
+    Args:
+        nbytes: that it takes.
+        first: where among them its first element is.
+        strides: in bytes; None for C order.
+    """
 
     buffer: Buffer
+    shape: tuple[int, ...]
+    dtype: Any
     nbytes: int
     first: int
+    strides: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, b: Buffer) -> OutputRoom:
+        strides = None if b.strides is None else tuple(step * b.dtype.itemsize for step in b.strides)
+        return cls(b, b.shape, b.dtype, extent(b), first_element(b), strides)
 
 
 def _with_rooms(buffers: Sequence[Buffer]) -> list[OutputRoom]:
-    return [OutputRoom(b, extent(b), first_element(b)) for b in buffers]
-
-
-class LoadedProgram:
-    """A program on a device: its code, constants, blocks and graphs, which go when nobody holds it."""
-
-    def __init__(self, program: Program, text: CudaText, device: Device) -> None:
-        self.program, self.text, self.device = program, text, device
-        with device.together():
-            self.bound = BoundProgram(program, text, device.load(text.source), has_libraries=device.has_libraries)
-        self.words = text.error_words
-        self.constants, constants = _upload(device, list(program.kernels.constants.values()))
-        kernels = program.kernels
-        self._parts = list(kernels.table().values())[: len(kernels.inputs) + len(kernels.outputs)]
-        self._layouts: dict[tuple[int, ...], CallLayout] = {}
-        self._kept: list[CallMemory] = []
-        self._graphs: OrderedDict[tuple[int, ...], DeviceGraph | None] = OrderedDict()
-        weakref.finalize(self, _release, device, constants, self._kept)
-
-    def take(self, inputs: Sequence[int], outputs: Sequence[int]) -> CallMemory:
-        """A block for arrays of so many bytes, ELSEWHERE for those that it does not hold."""
-        key = (*inputs, *outputs)
-        layout = self._layouts.get(key)
-        if layout is None:
-            sizes = (self.words, self.bound.scratch, self.program.arena_size)
-            layout = self._layouts[key] = CallLayout.of(*sizes, inputs, outputs)
-        for n, kept in enumerate(self._kept):
-            if kept.layout is layout:
-                try:
-                    return self._kept.pop(n)
-                except IndexError:  # another thread was faster
-                    break
-        try:
-            return CallMemory(layout, self.device.allocate(layout.size))
-        except DeviceMemoryError:
-            if not self._kept:
-                raise
-        while self._kept:
-            self.device.free(self._kept.pop().address)
-        return CallMemory(layout, self.device.allocate(layout.size))
-
-    def give_back(self, block: CallMemory) -> None:
-        if block.layout.size <= _KEPT_BYTES and len(self._kept) < _KEPT_BLOCKS:
-            self._kept.append(block)
-        else:
-            self.device.free(block.address)
-
-    def run(self, block: CallMemory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Run the program, whose arrays are at these addresses.
-
-        Args:
-            inputs, outputs: of the caller's arrays; of those that an alias stands for, whatever.
-        """
-        given = (*inputs, *outputs)
-        own = [block.at(block.layout.arena), block.at(block.layout.scratch)]
-        bases = [*own, *(given[n] + offset for n, offset in self._parts), *self.constants]
-        run = Run(self.device, block.address if self.words else 0)
-        graph = self._graph(bases, run)
-        if graph is not None:
-            graph.replay()
-            return
-        with self.device.together(), suppress(RunStopped):  # the error record says why
-            self.bound.run(bases, run)
-
-    def _graph(self, bases: Sequence[int], run: Run) -> DeviceGraph | None:
-        """The launches for these addresses, recorded when they come for the second time."""
-        if not self.bound.can_record or self.bound.launches < _FEW:
-            return None
-        key = tuple(bases)
-        if key not in self._graphs:
-            self._graphs[key] = None
-            while len(self._graphs) > _GRAPHS:
-                self._graphs.popitem(last=False)
-            return None
-        graph = self._graphs[key] = self._graphs.get(key) or self.device.record(partial(self.bound.run, bases, run))
-        return graph
+    return [OutputRoom.of(b) for b in buffers]
 
 
 class CudaCall(ProgramCall, ABC):
@@ -152,7 +66,9 @@ class CudaCall(ProgramCall, ABC):
         self.loaded = loaded
         self._errors = needs.errors or Errors()
         self._usual = _with_rooms(self.outputs)
-        self.surround(self._checked, RunNeeds(None, needs.generators))
+        self._written = frozenset(self.aliases.values())
+        is_heard = self._errors.demanded or self._errors.possible
+        self.surround(self._checked if is_heard else self._answer, RunNeeds(None, needs.generators))
 
     def _checked(self, *args: Any) -> Any:
         self._errors.require_unheard("a GPU does not tell")
@@ -162,37 +78,19 @@ class CudaCall(ProgramCall, ABC):
     def _answer(self, *args: Any) -> Any:
         """Run the program; what `surround` takes."""
 
-    def _fill_head(self, block: CallMemory, given: Sequence[Any]) -> None:
-        """Reset the error record, and copy small inputs in, by one copy."""
-        layout = block.layout
-        if not layout.head:
-            return
-        head = np.zeros(layout.head, np.uint8)
-        for n in layout.in_head:
-            span, offset = _span(given[n]), layout.inputs[n]
-            assert offset is not None
-            head[offset : offset + span.size] = span
-        self.loaded.device.copy_in(block.address, head)
-
-    def _copied_in(self, block: CallMemory, given: Sequence[Any]) -> list[int]:
-        """Where the first elements of inputs are, after what the host has was copied in."""
-        self._fill_head(block, given)
-        found: list[int] = []
-        for n, x in enumerate(given):
-            if isinstance(x, DeviceArgument):
-                found.append(x.address)
-                continue
-            lowest = block.at(block.layout.inputs[n])
-            if n not in block.layout.in_head and x.size:
-                self.loaded.device.copy_in(lowest, _span(x))
-            found.append(lowest + _first_byte(x))
-        return found
+    def _run_in(self, block: CallMemory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        self.loaded.run(block, inputs, outputs)
+        if not self._written.isdisjoint(block.layout.in_head):
+            block.changed()
 
     def _copied_out(self, block: CallMemory, wanted: Sequence[tuple[Array, int]]) -> tuple[int, ...] | None:
         """Fetch arrays, and hear whether a check has failed: what `failure` is to word then, longer than a pair."""
         record = np.zeros(self.loaded.words, np.int64)
         self.loaded.device.copy_out((record, block.address), *wanted)
-        return (*record.tolist(), 0, 0) if self.loaded.words and record[0] else None
+        if not self.loaded.words or not record[0]:
+            return None
+        block.changed()  # its record is no longer zero
+        return (*record.tolist(), 0, 0)
 
 
 class CudaExecutable(CudaCall):
@@ -204,37 +102,31 @@ class CudaExecutable(CudaCall):
 
     @cached_property
     def on_device(self) -> CudaDeviceCall:
-        """The program for arrays of the device."""
-        return CudaDeviceCall(self.loaded, self._needs)
+        """The program for arrays of the device: it takes a `DeviceArgument` each, or what the host has, which is copied in.
 
-    def call_on_device(self, inputs: Sequence[Any]) -> list[DeviceArgument]:
-        """The program's outputs, in memory of the device that is the caller's to free (`owned`).
-
-        Args:
-            inputs: a `DeviceArgument` each, or what the host has, which is copied in. Arrays that outputs alias are changed
-                where they are, and are outputs themselves.
-
-        Raises:
-            FailedCheck: the plain function has to answer.
+        It gives a `DeviceArgument` each, in memory that is the caller's to free (`owned`); arrays that outputs alias are changed
+        where they are, and are outputs themselves. It raises as executables do.
         """
-        outputs: list[Any] = self.on_device(*inputs)
-        return outputs
+        return CudaDeviceCall(self.loaded, self._needs)
 
     def _answer(self, *args: Any) -> Any:
         given = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
         buffers = _with_rooms(exact_buffers(self.kernels, self.outputs, given)) if self.kernels.exact else self._usual
         sizes = [ELSEWHERE if k in self.aliases else b.nbytes for k, b in enumerate(buffers)]
-        block = self.loaded.take([_span_bytes(x) for x in given], sizes)
+        block = self.loaded.take(self.loaded.layout([span_bytes(x) for x in given], sizes))
         try:
-            return self._run_in(block, given, buffers)
+            return self._answer_in(block, given, buffers)
+        except BaseException:
+            block.changed()
+            raise
         finally:
             self.loaded.give_back(block)
 
-    def _run_in(self, block: CallMemory, given: Sequence[Array], buffers: Sequence[OutputRoom]) -> Any:
+    def _answer_in(self, block: CallMemory, given: Sequence[Array], buffers: Sequence[OutputRoom]) -> Any:
         places = block.layout.outputs
-        inputs = self._copied_in(block, given)
+        inputs = block.copy_in(self.loaded.device, given, ())
         outputs = [inputs[self.aliases[k]] if k in self.aliases else block.at(places[k]) + b.first for k, b in enumerate(buffers)]
-        self.loaded.run(block, inputs, outputs)
+        self._run_in(block, inputs, outputs)
         pairs = list[tuple[Array, int]]()
         changed = {n: _twin(given[n]) for n in self.aliases.values()}
         results: list[Array] = []
@@ -260,51 +152,81 @@ class CudaDeviceCall(CudaCall):
     def shaped(self, outputs: list[Any]) -> list[Any]:
         return outputs  # as they are: their extents have been read
 
+    def __init__(self, loaded: LoadedProgram, needs: RunNeeds) -> None:
+        super().__init__(loaded, needs)
+        self._dtypes = [b.dtype for b in self.inputs]
+        self._nowhere = [ELSEWHERE] * len(self.outputs)
+        self._all_there = loaded.layout([ELSEWHERE] * len(self.inputs), self._nowhere)
+        self._has_news = self._measured is not None or loaded.words > 0  # for the host, at the end of a run
+
     def _answer(self, *args: Any) -> Any:
-        given = [x if isinstance(x, DeviceArgument) else np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
-        buffers = self._true_buffers(given)
-        device, made = self.loaded.device, list[int]()
-        sizes = [ELSEWHERE if isinstance(x, DeviceArgument) else _span_bytes(x) for x in given]
-        block = self.loaded.take(sizes, [ELSEWHERE] * len(buffers))
+        loaded, layout, given = self.loaded, self._all_there, args
+        inputs = [x.address if type(x) is DeviceArgument else ELSEWHERE for x in args]
+        if ELSEWHERE in inputs:
+            given, layout = self._with_hosts(args)
+        rooms = self._true_rooms(given) if self.kernels.exact else self._usual
+        device, aliases = loaded.device, self.aliases
+        made: list[int] = []  # which is quicker than list[int]()
+        outputs: list[int] = []
+        block = loaded.take(layout)
         try:
-            made += (0 if k in self.aliases else device.allocate(b.nbytes) for k, b in enumerate(buffers))
-            result = self._run_in(block, given, buffers, made)
+            if layout.size:
+                inputs = block.copy_in(device, given, self._dtypes)
+            for k, room in enumerate(rooms):
+                if k in aliases:
+                    made.append(0)
+                    outputs.append(inputs[aliases[k]])
+                else:
+                    made.append(device.allocate(room.nbytes))
+                    outputs.append(made[k] + room.first)
+            self._run_in(block, inputs, outputs)
+            extents, failed = self._news(block, outputs) if self._has_news else (None, None)
         except BaseException:
+            block.changed()
             for address in made:
                 device.free(address)
             raise
         finally:
-            self.loaded.give_back(block)
-        if type(result) is tuple:
+            loaded.give_back(block)
+        if failed is not None:
             for address in made:
                 device.free(address)
-        return result
-
-    def _run_in(self, block: CallMemory, given: Sequence[Any], buffers: Sequence[OutputRoom], made: Sequence[int]) -> Any:
-        inputs = self._copied_in(block, given)
-        outputs = [inputs[self.aliases[k]] if k in self.aliases else made[k] + b.first for k, b in enumerate(buffers)]
-        self.loaded.run(block, inputs, outputs)
-        extents, wanted = _NOTHING, list[tuple[Array, int]]()
-        if self._measured is not None:
-            extents = np.zeros(self.outputs[-1].shape, np.int64)
-            wanted.append((extents, outputs[-1]))
-        if (wanted or self.loaded.words) and (failed := self._copied_out(block, wanted)) is not None:
             return failed
         results = [
-            given[self.aliases[k]]
-            if k in self.aliases
-            else DeviceArgument(at, b.buffer.shape, b.buffer.dtype, b.buffer.strides, owned)
-            for k, (at, b, owned) in enumerate(zip(outputs, buffers, made))
+            DeviceArgument(at, room.shape, room.dtype, room.strides, owned, room.nbytes)
+            for at, room, owned in zip(outputs, rooms, made)
         ]
+        for k, n in aliases.items():
+            results[k] = given[n]
         if self._measured is None:
             return results
-        self.loaded.device.free(made[-1])
+        device.free(made[-1])
         return [_shrunk(x, places, extents) for x, places in zip(results, self._measured)]
 
-    def _true_buffers(self, given: Sequence[Any]) -> Sequence[OutputRoom]:
-        """The outputs' buffers, in their true shapes where inputs tell them."""
-        if not self.kernels.exact:
-            return self._usual
+    def _with_hosts(self, args: Sequence[Any]) -> tuple[Any, CallLayout]:
+        """What is given, where some of it is the host's: numbers, or arrays of the right dtype; and the layout for that."""
+        given: list[Any] = []
+        sizes: list[int] = []
+        for x, buffer in zip(args, self.inputs, strict=True):
+            if type(x) is DeviceArgument:
+                sizes.append(ELSEWHERE)
+            elif type(x) in _NUMBERS and not buffer.shape:
+                sizes.append(buffer.dtype.itemsize)
+            else:
+                x = np.asarray(x, buffer.dtype)
+                sizes.append(span_bytes(x))
+            given.append(x)
+        return given, self.loaded.layout(sizes, self._nowhere)
+
+    def _news(self, block: CallMemory, outputs: Sequence[int]) -> tuple[Array | None, tuple[int, ...] | None]:
+        """The true extents, if the program measures them, and what has failed."""
+        if self._measured is None:
+            return None, self._copied_out(block, ())
+        extents = np.zeros(self.outputs[-1].shape, np.int64)
+        return extents, self._copied_out(block, [(extents, outputs[-1])])
+
+    def _true_rooms(self, given: Sequence[Any]) -> Sequence[OutputRoom]:
+        """The outputs' rooms, in their true shapes where inputs tell them."""
         needed = {source.buffer for source in self.kernels.sizes.values()}
         known: list[Any] = []
         for x, buffer in zip(given, self.inputs):
@@ -316,40 +238,21 @@ class CudaDeviceCall(CudaCall):
         return _with_rooms(exact_buffers(self.kernels, self.outputs, known))
 
 
-def _shrunk(x: DeviceArgument, places: Sequence[int | None] | None, extents: Array) -> DeviceArgument:
+def _shrunk(x: DeviceArgument, places: Sequence[int | None] | None, extents: Any) -> DeviceArgument:
     """The leading part of an array, where it lies."""
     if places is None:
         return x
     shape = tuple(n if place is None else int(extents[place]) for n, place in zip(x.shape, places))
-    strides = Buffer("", x.dtype, x.shape, x.strides).element_strides
-    return DeviceArgument(x.address, shape, x.dtype, None if shape == x.shape else strides, x.owned)
-
-
-def _span(x: Array) -> Array:
-    """The bytes of an array from its lowest element to its highest, what lies between them included."""
-    if x.flags.c_contiguous:
-        return x.reshape(-1).view(np.uint8)
-    size = _span_bytes(x)
-    start = x.ctypes.data - _first_byte(x)
-    memory = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
-    return memory
-
-
-def _span_bytes(x: Array) -> int:
-    if not x.size:
-        return 0
-    return x.itemsize + sum((n - 1) * abs(step) for n, step in zip(x.shape, x.strides))
-
-
-def _first_byte(x: Array) -> int:
-    """Where the first element is, from the lowest one on."""
-    return sum((n - 1) * -step for n, step in zip(x.shape, x.strides) if step < 0) if x.size else 0
+    if shape == x.shape:
+        return x
+    strides = x.strides or tuple(step * x.dtype.itemsize for step in Buffer("", x.dtype, x.shape).element_strides)
+    return x._replace(shape=shape, strides=strides)
 
 
 def _twin(x: Array) -> tuple[Array, Array]:
     """An array that lies in memory as another does, and that memory."""
-    memory = np.empty(_span_bytes(x), np.uint8)
-    return np.ndarray(x.shape, x.dtype, memory, _first_byte(x), x.strides), memory
+    memory = np.empty(span_bytes(x), np.uint8)
+    return np.ndarray(x.shape, x.dtype, memory, first_byte(x), x.strides), memory
 
 
 def _empty(buffer: Buffer) -> tuple[Array, Array]:
@@ -360,21 +263,3 @@ def _empty(buffer: Buffer) -> tuple[Array, Array]:
     memory = np.empty(extent(buffer), np.uint8)
     strides = tuple(step * buffer.dtype.itemsize for step in buffer.element_strides)
     return np.ndarray(buffer.shape, buffer.dtype, memory, first_element(buffer), strides), memory
-
-
-def _upload(device: Device, constants: Sequence[Array]) -> tuple[list[int], int]:
-    """The addresses of literal arrays, and of the memory that holds them all."""
-    sizes = [aligned(x.nbytes, ALIGNMENT) for x in constants]
-    start = at = device.allocate(sum(sizes))
-    addresses: list[int] = []
-    for x, size in zip(constants, sizes):
-        addresses.append(at)
-        device.copy_in(at, np.ascontiguousarray(x))
-        at += size
-    return addresses, start
-
-
-def _release(device: Device, constants: int, kept: list[CallMemory]) -> None:
-    device.free(constants)
-    for block in kept:
-        device.free(block.address)

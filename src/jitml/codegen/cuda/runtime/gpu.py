@@ -1,8 +1,9 @@
 """NVIDIA GPUs: the device protocol on the CUDA driver.
 
 All work goes to one stream, which no other stream waits for by itself, in the GPU's primary context, which other libraries
-share. Memory comes from a pool of our own, which keeps some of what is freed. A method holds the device's lock, so that threads
-take turns; waiting for the GPU lets other Python threads run.
+share. Memory comes from a pool of our own; what is freed is kept for who next asks for as much (`free_lists.py`), and the pool
+keeps some of the rest. A method that asks the driver holds the device's lock, so that threads take turns; waiting for the GPU
+lets other Python threads run.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import atexit
 import ctypes
 import gc
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from threading import get_ident
 from types import TracebackType
@@ -23,6 +23,8 @@ import numpy as np
 from jitml.codegen.cuda.compiler import compile_cubin
 from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction, DeviceGraph, Peaks
 from jitml.codegen.cuda.runtime.driver import Calls, bindings
+from jitml.codegen.cuda.runtime.free_lists import GRAIN, FreeLists
+from jitml.codegen.cuda.runtime.graphs import GraphRecording
 from jitml.codegen.cuda.runtime.staging import Staging
 from jitml.errors import CompilerError, DeviceMemoryError, NoDeviceError
 from jitml.forks import lock
@@ -32,6 +34,7 @@ Array = np.ndarray[Any, Any]
 _OLDEST = 80  # of compute capabilities
 _STATIC_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
 _KEPT = 4  # the pool keeps a part of the memory: one in so many bytes
+_LISTED, _PART = 64 << 20, 256  # bytes of one size in the free lists, or a part of the memory, if that is less
 # Copies as measured, the rest from data sheets, in bytes and operations a nanosecond.
 _PEAKS = {
     "H100": Peaks(3000.0, 67_000.0, 34_000.0, 790_000.0),
@@ -84,21 +87,6 @@ class CudaCode:
             self._gpu.later(self._gpu.driver.cuModuleUnload, self._module)
 
 
-class CudaGraph:
-    """An instantiated graph."""
-
-    def __init__(self, gpu: Gpu, executable: Any) -> None:
-        self._gpu, self._executable = gpu, executable
-
-    def replay(self) -> None:
-        gpu = self._gpu
-        with gpu.lock, gpu.turn:
-            gpu.calls(gpu.driver.cuGraphLaunch, self._executable, gpu.handle)
-
-    def __del__(self) -> None:
-        self._gpu.later(self._gpu.driver.cuGraphExecDestroy, self._executable)
-
-
 class _Turn:
     """What a thread that holds the device's lock works in: the GPU's context; after it another's is put back.
 
@@ -107,14 +95,23 @@ class _Turn:
 
     def __init__(self, calls: Calls, context: Any) -> None:
         self._calls, self._context, self._address = calls, context, int(context)
+        self._current = calls.driver.cuCtxGetCurrent
         self._depth = 0
         self._has_pushed = False
         self.owner = 0  # the thread
 
     def __enter__(self) -> None:
-        if not self._depth or self.owner != get_ident():  # an exception from outside may have left a turn without its end
-            self._begin()
-        self._depth += 1
+        if self._depth and self.owner == get_ident():
+            self._depth += 1
+            return
+        # An exception from outside may have left a turn without its end: it begins anew.
+        calls, self._has_pushed = self._calls, False
+        found = int(calls(self._current))
+        if found != self._address:
+            # A thread that has none keeps ours: then there is nothing to put back.
+            calls(calls.driver.cuCtxPushCurrent if found else calls.driver.cuCtxSetCurrent, self._context)
+            self._has_pushed = found != 0
+        self._depth, self.owner = 1, get_ident()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._depth -= 1
@@ -122,15 +119,6 @@ class _Turn:
             self.owner = 0
             if self._has_pushed and not self._calls.is_dead:
                 self._calls(self._calls.driver.cuCtxPopCurrent)
-
-    def _begin(self) -> None:
-        calls = self._calls
-        found = int(calls(calls.driver.cuCtxGetCurrent))
-        if found != self._address:
-            # A thread that has none keeps ours: then there is nothing to put back.
-            calls(calls.driver.cuCtxPushCurrent if found else calls.driver.cuCtxSetCurrent, self._context)
-        self._has_pushed = found not in (0, self._address)
-        self._depth, self.owner = 0, get_ident()
 
 
 class Gpu:
@@ -166,11 +154,13 @@ class Gpu:
         self.turn = _Turn(calls, calls(driver.cuDevicePrimaryCtxRetain, self._device))
         # What objects that nobody holds any more leave behind; `__del__` may come in the midst of anything.
         self._left: deque[tuple[Callable[..., Any], Any]] = deque()
-        self._is_recording = False
+        self._launch = driver.cuLaunchKernel
+        self._recording: GraphRecording | None = None
         self._workspaces: dict[int, int] = {}  # by their bytes
         with self.lock, self.turn:
             self.handle = calls(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
             self._pool = self._make_pool()
+            self._lists = FreeLists(min(_LISTED, int(driver.cuMemGetInfo()[2]) // _PART))
             self._staging = Staging(calls, self.handle)
         self.stream = int(self.handle)
         atexit.register(self.close)
@@ -189,29 +179,42 @@ class Gpu:
             status, free, total = driver.cuMemGetInfo()
             self.calls(lambda: (status,))
             held = self._pool_size("RESERVED_MEM_CURRENT") - self._pool_size("USED_MEM_CURRENT")
-        return int(free) + held, int(total)
+        return int(free) + held + self._lists.held, int(total)
 
     def allocate(self, nbytes: int) -> int:
-        if not nbytes:
-            return 0
+        size = -(-nbytes // GRAIN) * GRAIN
+        # What waits to be undone comes first: another stream may have to be waited for.
+        if not self._left and not self.calls.is_dead and (address := self._lists.take(size)):
+            return address
+        return self._allocated(size) if size else 0
+
+    def _allocated(self, nbytes: int) -> int:
+        """Memory from the driver."""
         driver, calls = self.driver, self.calls
         with self.lock, self.turn:
             self._clear()
             try:
-                return int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle))
+                return self._lists.add(int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle)), nbytes)
             except DeviceMemoryError:  # cycles may hold memory, the pool pieces of other sizes, and others wait for the stream
                 gc.collect()
-                self._clear()
+                self.trim()
                 calls(driver.cuStreamSynchronize, self.handle)
                 calls(driver.cuMemPoolTrimTo, self._pool, 0)
             try:
-                return int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle))
+                return self._lists.add(int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle)), nbytes)
             except DeviceMemoryError:
                 free, total = self.memory()
                 raise DeviceMemoryError(
                     f"{self.name} has not {nbytes:,} bytes: {free:,} of {total:,} are free",
                     remedy="Let go of arrays that live there, or compute in parts.",
                 ) from None
+
+    def trim(self) -> None:
+        """Give the driver all memory that is free."""
+        with self.lock, self.turn:
+            self._clear()
+            for address in self._lists.drop_all():
+                self.calls(self.driver.cuMemFreeAsync, address, self.handle)
 
     def workspace(self, nbytes: int) -> int:
         with self.lock:
@@ -220,7 +223,7 @@ class Gpu:
             return self._workspaces[nbytes]
 
     def free(self, address: int) -> None:
-        if address:
+        if address and (self._left or not self._lists.keep(address)):
             self.later(self._free_now, address)
 
     def copy_in(self, address: int, host: Array) -> None:
@@ -249,24 +252,19 @@ class Gpu:
 
     def launch(self, function: DeviceFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
         assert isinstance(function, CudaFunction)
+        if self.turn.owner != get_ident():
+            with self.lock, self.turn:
+                self.launch(function, blocks, threads, shared, addresses)
+            return
         if not blocks:
             return
-        if self.turn.owner == get_ident():
-            self._launch(function, blocks, threads, shared, addresses)
-            return
-        with self.lock, self.turn:
-            self._launch(function, blocks, threads, shared, addresses)
-
-    def _launch(self, function: CudaFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
         if shared > function.shared:
             self._let_share(function, shared)
         place = function.parameters(addresses)
-        self.calls(self.driver.cuLaunchKernel, function.handle, blocks, 1, 1, threads, 1, 1, shared, self.handle, place, 0)
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        with self.lock, self.turn:
-            yield
+        if self._recording is None:
+            self.calls(self._launch, function.handle, blocks, 1, 1, threads, 1, 1, shared, self.handle, place, 0)
+        else:
+            self._recording.launch(function, blocks, threads, shared, place)
 
     def synchronize(self) -> None:
         with self.lock, self.turn:
@@ -274,26 +272,19 @@ class Gpu:
             self.calls(self.driver.cuStreamSynchronize, self.handle)
 
     def record(self, work: Callable[[], None]) -> DeviceGraph:
-        driver, calls = self.driver, self.calls
         with self.lock, self.turn:
             self._clear()
-            # Relaxed: what other threads of other libraries do meanwhile neither fails nor breaks this.
-            calls(driver.cuStreamBeginCapture, self.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
-            self._is_recording = True
+            recording = self._recording = GraphRecording(self)
             try:
                 work()
             except BaseException:
-                status, unwanted = driver.cuStreamEndCapture(self.handle)
-                if not status:
-                    driver.cuGraphDestroy(unwanted)
+                recording.drop()
                 raise
             finally:
-                self._is_recording = False
-            graph = calls(driver.cuStreamEndCapture, self.handle)
+                self._recording = None
             try:
-                return CudaGraph(self, calls(driver.cuGraphInstantiate, graph, 0))
+                return recording.end()
             finally:
-                calls(driver.cuGraphDestroy, graph)
                 self._clear()
 
     def wait_for(self, stream: int) -> None:
@@ -313,7 +304,7 @@ class Gpu:
         if self.calls.is_dead:
             return
         self._left.append((function, subject))
-        if self._is_recording or not self.lock.acquire(blocking=False):
+        if self._recording is not None or not self.lock.acquire(blocking=False):
             return
         try:
             with self.turn:
@@ -337,12 +328,15 @@ class Gpu:
 
     def _clear(self) -> None:
         """Do what `later` has been asked for; nothing while a graph is recorded, whose part it would be."""
-        while self._left and not self._is_recording:
+        while self._left and self._recording is None:
             function, subject = self._left.popleft()
             self.calls(function, subject)
 
     def _free_now(self, address: int) -> tuple[Any, ...]:
-        return self.driver.cuMemFreeAsync(address, self.handle)
+        if not self._lists.keep(address):
+            for each in self._lists.drop(address):
+                self.calls(self.driver.cuMemFreeAsync, each, self.handle)
+        return (self.driver.CUresult.CUDA_SUCCESS,)
 
     def _order(self, first: Any, then: Any) -> None:
         with self.lock, self.turn:

@@ -22,7 +22,6 @@ from jitml.kernels.program import Region
 from jitml.memory.arena import aligned
 from jitml.memory.plan import extent, first_element
 from jitml.memory.program import Program
-from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
 Slot: TypeAlias = tuple[int, int]  # a base address, by its number, and bytes from there on
@@ -35,7 +34,6 @@ class RunStopped(Exception):
     """A check has failed; nothing of what follows is to be done."""
 
 
-@dataclass(frozen=True, slots=True)
 class Run:
     """One run of a program: where it happens, and what all its parts share.
 
@@ -43,8 +41,20 @@ class Run:
         error: the address of the error record; 0 if the program has none.
     """
 
-    device: Device
-    error: int
+    __slots__ = ("device", "error")
+
+    def __init__(self, device: Device, error: int) -> None:
+        self.device, self.error = device, error
+
+    def launch(self, function: DeviceFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
+        self.device.launch(function, blocks, threads, shared, addresses)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        self.device.copy(target, source, nbytes)
+
+    def call_library(self, call: LibraryCall, addresses: Sequence[int]) -> None:
+        with self.device.lock, self.device.turn:
+            call(self.device.stream, [*addresses, self.device.workspace(call.workspace)])
 
     def read(self, *wanted: tuple[Array, int]) -> None:
         """Copy out what the host must know.
@@ -184,7 +194,7 @@ class BoundRegion:
     def count(self, k: int) -> None:
         """Tell the body the number of the iteration."""
         if self._set_index is not None and self.region.index is not None:
-            self.run.device.launch(self._set_index, 1, 1, 0, [self._home(self.region.index), k])
+            self.run.launch(self._set_index, 1, 1, 0, [self._home(self.region.index), k])
 
     def control(self, dtype: Any) -> int:
         """What the device says of how to go on; waits for it."""
@@ -195,7 +205,7 @@ class BoundRegion:
 
     def bring_home(self) -> None:
         """Copy what is carried into its own memory, where it has ended up elsewhere."""
-        buffers, device = self._around.program.kernels.buffers, self.run.device
+        buffers = self._around.program.kernels.buffers
         away = {name: self._at[name] for name in self.region.carried if name in self._at}
         away = {name: at for name, at in away.items() if at != self._home(name)}
         while away:
@@ -203,11 +213,11 @@ class BoundRegion:
             free = [name for name in away if self._home(name) not in sources]
             if free:
                 name = free[0]
-                _copy(device, buffers[name], self._home(name), away.pop(name))
+                _copy(self.run, buffers[name], self._home(name), away.pop(name))
             else:  # they are in each other's memory: one makes room
                 name = next(iter(away))
                 aside = self._bases[_SCRATCH] + first_element(buffers[name])
-                _copy(device, buffers[name], aside, away[name])
+                _copy(self.run, buffers[name], aside, away[name])
                 away[name] = aside
 
     def _home(self, name: str) -> int:
@@ -244,13 +254,11 @@ def _launched(function: DeviceFunction, launch: Launch, places: Sequence[Slot], 
     addresses = [bases[base] + offset for base, offset in places]
     if launch.has_error:
         addresses.append(run.error)
-    run.device.launch(function, launch.blocks, launch.threads, launch.shared, addresses)
+    run.launch(function, launch.blocks, launch.threads, launch.shared, addresses)
 
 
 def _called(call: LibraryCall, places: Sequence[Slot], bases: Sequence[int], run: Run) -> None:
-    with run.device.together():
-        workspace = run.device.workspace(call.workspace)
-        call(run.device.stream, [*(bases[base] + offset for base, offset in places), workspace])
+    run.call_library(call, [bases[base] + offset for base, offset in places])
 
 
 def _worked_on_host(work: HostWork, slots: Mapping[str, Slot], bases: Sequence[int], run: Run) -> None:
@@ -279,6 +287,6 @@ class _HostBuffer:
         self.array: Array = np.ndarray(buffer.shape, buffer.dtype, self.memory, self.first, strides)
 
 
-def _copy(device: Device, buffer: Buffer, target: int, source: int) -> None:
+def _copy(run: Run, buffer: Buffer, target: int, source: int) -> None:
     first = first_element(buffer)
-    device.copy(target - first, source - first, extent(buffer))
+    run.copy(target - first, source - first, extent(buffer))

@@ -1,0 +1,137 @@
+"""Launch sequences on a device: graphs for arrays at any addresses, and what calls copy in."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.codegen.cuda.runtime.device import DeviceArgument
+from jitml.device.operations import forget_operations
+from support.cuda_emulation import has_compiler
+from support.cuda_emulation.device import EmulatedDevice, emulated
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="kernels are emulated by g++")
+SIZE = 300
+
+
+@pytest.fixture
+def device() -> Iterator[EmulatedDevice]:
+    with emulated() as device:
+        yield device
+        forget_operations()
+        gc.collect()
+        assert device.used == 0
+
+
+def chain(x: Any, y: Any) -> Any:
+    for _ in range(3):
+        x = np.cumsum(x)[::-1] / y
+    return x, x.sum()
+
+
+def looped(x: Any, y: Any) -> Any:
+    u, v = x, y
+    for _ in range(40):  # a region, whose carried arrays change places
+        u, v = v - np.cumsum(u) / SIZE, u
+    return u, v
+
+
+def in_place(x: Any, y: Any) -> Any:
+    x += np.cumsum(y)
+    y[1:] = np.cumsum(x)[:-1]
+    return (np.cumsum(x * y),)
+
+
+@pytest.mark.parametrize("program", [chain, looped, in_place])
+def test_graphs_serve_arrays_at_other_addresses(program: Callable[..., Any], device: EmulatedDevice) -> None:
+    jitted = jitml.jit(program, verify="never")
+    rng, kept = np.random.default_rng(0), []
+    for n in range(9):
+        x, y = rng.uniform(1, 2, (2, SIZE))
+        given = [jitml.asarray(a, device="cuda") for a in (x, y)]
+        got, wanted = jitted(*given), program(x, y)
+        for mine, theirs in zip((*given, *got), (x, y, *wanted), strict=True):
+            np.testing.assert_allclose(np.asarray(mine), theirs, rtol=1e-9)
+        kept.append((given, got) if n % 3 else None)  # so that some addresses come again
+    assert 1 <= len(device.graphs) <= 4
+    assert sum(graph.replays for graph in device.graphs) == 8  # all but the first
+    assert sum(graph.changes for graph in device.graphs) > 0
+    kept.clear()
+
+
+def test_a_run_that_fails_between_leaves_a_graph_to_be_changed_as_a_whole(
+    device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jitted = jitml.jit(chain, verify="never")
+    sets = [[jitml.asarray(np.full(SIZE, n + 1.0), device="cuda") for n in (k, k + 1)] for k in range(8)]
+    for given in sets[:3]:
+        jitted(*given)
+    (graph,) = device.graphs
+    replay = graph.replay
+
+    def half(changes: Any = ()) -> None:
+        replay(changes[:1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(graph, "replay", half)
+    with pytest.raises(KeyboardInterrupt):
+        jitted(*sets[3])
+    monkeypatch.undo()
+    for given in (sets[2], sets[4]):
+        expected = chain(*(np.asarray(x) for x in given))
+        np.testing.assert_allclose(np.asarray(jitted(*given)[0]), expected[0], rtol=1e-12)
+
+
+def test_numbers_are_copied_in_when_they_are_others(device: EmulatedDevice) -> None:
+    jitted, x = jitml.jit(lambda x, s, n: x * s + n, verify="never"), jitml.asarray(np.arange(5.0), device="cuda")
+    for s, n, is_copied in (
+        (2.5, 1, True),
+        (2.5, 1, False),
+        (-2.5, 1, True),
+        (-2.5, 2, True),
+        (-2.5, 2, False),
+        (0.0, 0, True),
+        (-0.0, 0, True),
+    ):
+        before = device.copied_in
+        np.testing.assert_array_equal(np.asarray(jitted(x, s, n)), np.arange(5.0) * s + n)
+        assert (device.copied_in > before) == is_copied
+
+
+def test_small_arrays_that_a_program_changes_are_copied_in_again(device: EmulatedDevice) -> None:
+    def change(x: Any, y: Any) -> Any:
+        y += x[0]
+        return y * 2
+
+    jitted, there = jitml.jit(change, verify="never"), jitml.asarray(np.ones(3), device="cuda")
+    on_host = jitml.jit(change, device="cuda", verify="never")
+    for _ in range(3):
+        y, z = np.arange(4.0), np.arange(4.0)
+        np.testing.assert_array_equal(np.asarray(jitted(there, y)), 2 * (np.arange(4.0) + 1))
+        np.testing.assert_array_equal(on_host(np.ones(3), z), 2 * (np.arange(4.0) + 1))
+        np.testing.assert_array_equal(y, np.arange(4.0) + 1)
+        np.testing.assert_array_equal(z, np.arange(4.0) + 1)
+
+
+def test_a_failed_check_is_forgotten_by_the_next_call(device: EmulatedDevice) -> None:
+    jitted, x = jitml.jit(lambda x, places: x[places] * 2, verify="never"), jitml.asarray(np.arange(5.0), device="cuda")
+    good, bad = (jitml.asarray(np.array(places), device="cuda") for places in ([0, 4, 1], [0, 5, 1]))
+    for _ in range(2):
+        assert jitted(x, good).tolist() == [0.0, 8.0, 2.0]
+        with pytest.raises(IndexError, match="index 5 is out of bounds"):
+            jitted(x, bad)
+    (variant,) = jitted.variants
+    assert sum(variant.replays.values()) == 2
+
+
+def test_an_argument_is_known_by_its_address(device: EmulatedDevice) -> None:
+    jitted, x = jitml.jit(lambda x: x[::-1] + 1, verify="never"), jitml.asarray(np.arange(5.0), device="cuda")
+    result = jitted(x)
+    argument = result._view.argument
+    assert type(argument) is DeviceArgument and argument.address == argument.owned and argument.nbytes == 40
+    np.testing.assert_array_equal(np.asarray(jitted(result)), np.arange(5.0) + 2)
