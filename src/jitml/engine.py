@@ -135,7 +135,7 @@ class Engine:
             if (as_taped := getattr(type(leaf), "__calling__", None)) is not None:
                 return as_taped(self.function)(*args, **kwargs)
         if alone is None or is_plain:
-            self.jitted.beplain_key()
+            self.jitted.be_plain()
             return self.function(*args, **kwargs)
         alone.begin()
         return alone.timed(*args, **kwargs)

@@ -58,7 +58,7 @@ NAMES = {
     "device_put": "Write jitml.asarray(x, device=...).",
     "pmap": "jitml runs on one device: write jitml.vmap.",
     "compile": "Write jitml.jit.",
-    "no_grad": "Nothing is recorded unless a derivative is asked for: leave it out; jitml.stop_gradient(x) is a constant.",
+    "no_grad": "Nothing is recorded unless a derivative is asked for: leave it out. Constants: jitml.stop_gradient(x).",
     "tensor": "Write np.array: jitml compiles NumPy.",
 }
 
