@@ -157,7 +157,8 @@ def __getattr__(name: str) -> Any:
     if name in _PARTS:
         return import_module(f"jitml.{name}")
     if name not in _HOMES:
-        raise AttributeError(f"module 'jitml' has no attribute {name!r}")
+        told = "" if name.startswith("_") else import_module("jitml.diagnostics.elsewhere").foreign_name(name)
+        raise AttributeError(f"module 'jitml' has no attribute {name!r}{told}")
     if _HOMES[name] not in ("jitml.api", "jitml.errors", "jitml.functions"):
         import_module("jitml.joined").join()
     globals()[name] = value = getattr(import_module(_HOMES[name]), name)

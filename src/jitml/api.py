@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import is_not
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 from jitml.functions import require_function
 from jitml.jitted import Jit
@@ -36,6 +36,7 @@ def jit(
     verify: Literal["first", "always", "never"] | int | None = None,
     schedules: Mapping[str, str] | None = None,
     strict: bool | None = None,
+    **elsewhere: Never,
 ) -> Any:
     """Compile a function that is written with NumPy. The answer stays NumPy's; see docs/architecture.md for the promises.
 
@@ -55,7 +56,7 @@ def jit(
             `f.lower(x).schedules` shows (docs/schedules.md).
         device: where it runs: `cpu`, `cuda` (docs/gpu.md), or None for where its arrays are. NumPy arrays are copied to a device
             for the call, and what it returns and changes is copied back; a `jitml.Array` stays there, and so do results then.
-        cache: has only its default value yet.
+        cache: True, the only value: machine code is kept on disk for later processes (JITML_CACHE_DIR, JITML_CACHE_BYTES).
         strict: whether what cannot be compiled whole is refused, by `UnsupportedError` at the first statement that breaks.
             Otherwise such statements run as Python, and those between them as compiled sections (docs/sections.md); default
             JITML_STRICT, else False.
@@ -65,7 +66,8 @@ def jit(
         UnsupportedError: a device that there is not, an option that has no effect yet; with `strict`, a generator or coroutine,
             and in a call what cannot be compiled.
         NoDeviceError: in a call, the device is not on this machine, or cannot be used.
-        TypeError: in a call, a static argument that has no hash (an array, a list).
+        TypeError: an option of Numba, JAX or PyTorch, or a signature; the message says what to write in its place.
+            In a call, a static argument that has no hash (an array, a list).
 
     >>> import numpy as np
     >>> @jit
@@ -74,6 +76,10 @@ def jit(
     >>> scale(np.arange(3.0))
     array([0., 2., 4.])
     """
+    if elsewhere:
+        from jitml.diagnostics.elsewhere import foreign_option  # few need it
+
+        raise foreign_option([*(jit.__kwdefaults__ or ())], elsewhere)
     given = (device, static_argnums, static_argnames, dynamic, fastmath, threads, cache, host_calls, verify, schedules, strict)
     is_usual = not any(map(is_not, given, _USUAL)) and "jitml.config" not in sys.modules  # which the environment brings
     options = None if is_usual else _chosen(*given)
@@ -98,7 +104,10 @@ def _chosen(
     from jitml.errors import UnsupportedError
 
     if cache is not True:
-        raise UnsupportedError(f"jit(cache={cache!r}) is not supported yet", remedy="Leave cache out.")
+        raise UnsupportedError(
+            f"jit(cache={cache!r}) is not supported yet",
+            remedy="Leave cache out; JITML_CACHE_BYTES=0 keeps no machine code on disk.",
+        )
     return of.Options(
         of.several("static_argnums", static_argnums, int, "a position, or several"),
         of.several("static_argnames", static_argnames, str, "a name, or several"),
@@ -130,6 +139,11 @@ def _device_choice(device: str | None) -> str | None:
 
 def _wrap(function: Callable[..., Any], options: Options | None) -> Jit:
     if type(function) is not FunctionType:
+        if "numba" in sys.modules or not callable(function):
+            from jitml.diagnostics.elsewhere import foreign_signature  # few need it
+
+            if (error := foreign_signature(function)) is not None:
+                raise error
         require_function("jit", function)
         if isinstance(function, type):
             what = f"not the class {function.__qualname__}: decorate its methods, each for itself"

@@ -17,9 +17,16 @@ from jitml.trace.values.kinds import rebuilt
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`. Only one of them runs.
 
+    Raises:
+        TypeError: `true_fun` or `false_fun` is no function, as in the form that JAX once had.
+
     >>> cond(2 > 1, lambda x: x + 1, lambda x: x - 1, 10)
     11
     """
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError(
+            "cond takes two functions, and then what they are called with: cond(pred, true_fun, false_fun, *operands)"
+        )
     if pred:
         result = true_fun(*operands)
     else:
@@ -39,8 +46,11 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     return value
 
 
-def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: object = None) -> Any:
     """`value = body_fun(i, value)` for i from lower to upper - 1.
+
+    Args:
+        unroll: is JAX's, and changes nothing: jitml decides.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     10
@@ -51,19 +61,31 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_
     return value
 
 
-def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None) -> tuple[Any, Any]:
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: object = None,
+) -> tuple[Any, Any]:
     """`carry, y = f(carry, x)` for each x along the first axes of `xs`; the last carry, and the ys stacked.
 
     Args:
         xs: arrays of one length, nested as you like; None, with `length`, where f needs none.
+        reverse: False, the only value; for the other direction pass xs[::-1] and take ys[::-1].
+        unroll: is JAX's, and changes nothing: jitml decides.
 
     Raises:
+        TypeError: `reverse` is True.
         ValueError: lengths differ or are not given, or are 0, for then nobody knows what the ys look like.
 
     >>> import numpy as np
     >>> scan(lambda total, x: (total + x, total), 0, np.arange(4))
     (np.int64(6), array([0, 0, 1, 3]))
     """
+    if reverse:
+        raise TypeError("scan(reverse=True) is JAX's: pass xs[::-1], and take ys[::-1] of what it returns")
     carry = init
     ys = []
     for i in range(_length(xs, length)):

@@ -13,6 +13,8 @@ _WHERE = 'Write device="cuda" for an NVIDIA GPU; without it, a function runs whe
 _DEBUG = "Leave it out. jitml.disable() runs functions as Python, for debugging; see docs/debugging.md."
 _STRICT = "What cannot be compiled runs as Python. Leave it out, or write strict=True to have it refused."
 
+_OF_TYPES = ("numba.core.types", "numba.core.typing")  # where Numba's types and signatures are
+
 # Keywords of other decorators: whose, and what to do.
 OPTIONS: dict[str, tuple[str, str]] = {
     "nopython": ("Numba", _STRICT),
@@ -84,10 +86,10 @@ def foreign_signature(given: Any) -> TypeError | None:
     jit('float64(float64)'): jitml takes no signatures. Write @jitml.jit alone: types are taken from the arguments of each call.
     """
     parts = given if isinstance(given, (list, tuple)) and given else [given]
-    if not all(isinstance(part, str) or type(part).__module__.partition(".")[0] == "numba" for part in parts):
-        return None
-    if type(given).__name__.endswith("Dispatcher"):
+    if type(given).__module__.startswith("numba.") and hasattr(given, "py_func"):
         return TypeError(f"jit of a function that Numba has compiled: give jitml the plain one, {given.__name__}.py_func")
+    if not all(isinstance(part, str) or type(part).__module__.startswith(_OF_TYPES) for part in parts):
+        return None
     remedy = "Write @jitml.jit alone: types are taken from the arguments of each call."
     return TypeError(f"jit({given!r}): jitml takes no signatures. {remedy}")
 

@@ -1,0 +1,132 @@
+"""What people bring from Numba, JAX and PyTorch: accepted where it means nothing else, or told what to write."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitml
+from jitml.diagnostics.elsewhere import NAMES, OPTIONS
+
+
+def function(x: Any) -> Any:
+    return x + 1
+
+
+class _Type:
+    """One of Numba's types: calling it makes a signature."""
+
+    def __call__(self, *args: object) -> _Type:
+        return _Type()
+
+    def __repr__(self) -> str:
+        return "float64"
+
+
+_Type.__module__ = "numba.core.types.scalars"
+
+
+class CPUDispatcher:
+    """What Numba makes of a function."""
+
+    __name__ = "compiled"
+    py_func = staticmethod(function)
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+
+CPUDispatcher.__module__ = "numba.core.registry"
+
+ACCEPTED: list[dict[str, Any]] = [
+    {"cache": True},
+    {"fastmath": True},
+    {"fastmath": {"nnan", "contract"}},
+    {"static_argnums": 1},
+    {"static_argnames": "n"},
+    {"dynamic": True},
+    {"dynamic": None},
+    {"device": "cpu"},
+]
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"nopython": True}, r"jit\(nopython=True\) is an option of Numba.*strict=True"),
+    ({"parallel": True}, r"shares loops among the cores.*threads=n.*range in place of prange"),
+    ({"nogil": True}, "Leave it out"),
+    ({"error_model": "numpy"}, "Division by zero"),
+    ({"donate_argnums": 0}, "an option of JAX.*written in place"),
+    ({"backend": "gpu"}, 'device="cuda"'),
+    ({"fullgraph": True}, "an option of PyTorch.*strict=True"),
+    ({"mode": "max-autotune"}, "There is one mode"),
+    ({"threds": 2}, "did you mean threads"),
+    ({"something": 2}, "there are device, static_argnums"),
+]
+
+
+@pytest.mark.parametrize("options", ACCEPTED, ids=str)
+def test_what_means_the_same_is_accepted(options: dict[str, Any]) -> None:
+    assert jitml.jit(lambda x, n=1: x + n, **options)(np.zeros(2)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("options", "text"), REFUSED, ids=str)
+def test_options(options: dict[str, Any], text: str) -> None:
+    for call in (lambda: jitml.jit(function, **options), lambda: jitml.jit(**options)):
+        with pytest.raises(TypeError, match=text):
+            call()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_option_says_whose_it_is_and_what_to_do(name: str) -> None:
+    assert name not in jitml.jit.__kwdefaults__  # else it is an option of ours
+    with pytest.raises(TypeError, match=rf"^jit\({name}=.*(Numba|JAX|PyTorch).*\. [A-Za-z][^.]*\."):
+        jitml.jit(**{name: True})
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["float64(float64)", ["f8(f8)", "f4(f4)"], _Type(), _Type()(_Type()), [_Type()], (_Type(),)],
+    ids=repr,
+)
+def test_signatures(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", types.ModuleType("numba"))  # who has its types has it
+    with pytest.raises(TypeError, match=r"jitml takes no signatures\. Write @jitml.jit alone"):
+        jitml.jit(given)
+
+
+def test_what_numba_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", types.ModuleType("numba"))
+    with pytest.raises(TypeError, match=r"give jitml the plain one, compiled\.py_func"):
+        jitml.jit(CPUDispatcher())
+
+
+def test_what_is_no_function_is_told_as_before() -> None:
+    with pytest.raises(TypeError, match=r"jit\(f\)\(x\) and not jit\(f\(x\)\)"):
+        jitml.jit(3.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_other_packages(name: str) -> None:
+    assert not hasattr(jitml, name)
+    with pytest.raises(AttributeError) as caught:
+        getattr(jitml, name)
+    assert str(caught.value) == f"module 'jitml' has no attribute {name!r}. {NAMES[name]}"
+
+
+def test_lax_forms() -> None:
+    assert jitml.scan(lambda c, x: (c + x, c), 0, np.arange(4), unroll=2)[0] == 6
+    assert jitml.fori_loop(0, 4, lambda i, c: c + i, 0, unroll=True) == 6
+    with pytest.raises(TypeError, match=r"scan\(reverse=True\).*xs\[::-1\]"):
+        jitml.scan(lambda c, x: (c + x, c), 0, np.arange(4), reverse=True)
+    with pytest.raises(TypeError, match=r"cond\(pred, true_fun, false_fun, \*operands\)"):
+        jitml.cond(True, 1.0, lambda x: x, 2.0, lambda x: -x)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_lax_forms_inside(reverse: bool) -> None:
+    def total(x: Any) -> Any:
+        return jitml.scan(lambda c, v: (c + v, c), 0.0, x[::-1] if reverse else x, unroll=4)[1]
+
+    np.testing.assert_allclose(jitml.jit(total)(np.arange(4.0)), [0.0, 3.0, 5.0, 6.0] if reverse else [0.0, 0.0, 1.0, 3.0])
