@@ -75,6 +75,7 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     page = (tmp_path / "site" / "reference" / "compile" / "index.html").read_text()
     assert 'id="jitml.jit"' in page and "static_argnums" in page
+    assert 'href="../../verification/"' in page and "docs/verification.md" not in page
     assert not re.findall(r"(?:src|href)=\"https?://(?!jitml\.example)[^\"]*\.(?:js|css|woff2?)\"", page)
 
 
