@@ -133,7 +133,7 @@ def copies_of(traced: Traced, device: ArrayDevice) -> list[str]:
     packed = {step.slot for step in traced.host.steps if isinstance(step, Compute) and step.function is native_copy}
     written, lines = {*traced.aliases.values()}, []
     for n, (slot, value) in enumerate(zip(traced.entries, traced.graph.inputs)):
-        if slot in packed or types.get((slot,)) in (np.ndarray, np.memmap):
+        if slot in packed or types.get((slot,)) is np.ndarray:
             back = ", and back" if n in written else ""
             lines.append(f"copied to {device.name}{back}: {traced.host.name(slot)}, {_size_of(value)}")
     if traced.device is None:

@@ -61,7 +61,7 @@ def constant(x: Any) -> Value:
     array = np.asarray(x)
     if not is_supported(array.dtype):
         refuse_dtype(array)
-    if isinstance(x, np.ndarray) and type(x) not in (np.ndarray, np.memmap):
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
         refuse_dtype(x)
     recorder = active_recorder()
     if not isinstance(recorder, GraphBuilder):
@@ -111,7 +111,7 @@ def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> T
         if slot is not None:
             meet_again(known, slot)
         return known
-    if type(array) not in (np.ndarray, np.memmap, DeviceView) or not is_supported(array.dtype.newbyteorder("=")):
+    if type(array) not in (np.ndarray, DeviceView) or not is_supported(array.dtype.newbyteorder("=")):
         refuse_dtype(array, "" if slot is None else host.name(slot))
     if slot is None:
         slot = host.hold(array, "an array")
