@@ -6,7 +6,7 @@ import re
 
 from programs.drawn.choices import Choices
 from programs.drawn.people import People
-from programs.drawn.scope import ROUNDED, Scope
+from programs.drawn.scope import INEXACT, ROUNDED, Scope
 from programs.drawn.things import recipes
 from programs.drawn.things.breaks import BREAKS
 from programs.drawn.things.thing import filled
@@ -32,10 +32,12 @@ class Breaks(People):
         words = self.words()
         lines = filled(self.choices.pick(BREAKS), **words).splitlines()
         around = any(line.strip() == recipes.BODY for line in lines)
-        level = max([ROUNDED, *(self.scope.level_of(name) for name in re.findall(r"\w+", "\n".join(lines)))])
+        read = [self.scope.level_of(name) for name in re.findall(r"\w+", "\n".join(lines))]
+        level = max([ROUNDED, *read])
+        bound = INEXACT if ROUNDED in read and any(".sum()" in line for line in lines) else level  # a sum in any order
         if not (self._around(lines) if around else self.scope.attempt(*lines)):
             return False
-        for name in (words["v"], words["w"], words["l"], words["x"]):
+        for name, of in ((words["v"], bound), (words["w"], bound), (words["l"], level), (words["x"], level)):
             if name in self.scope.values:
-                self.scope.taint(name, level)
+                self.scope.taint(name, of)
         return True

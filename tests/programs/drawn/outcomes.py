@@ -85,7 +85,7 @@ class Outcome:
     exception: BaseException | None = None
     warnings: list[tuple[type[Warning], str]] = field(default_factory=list)
     arguments: tuple[Any, ...] = ()
-    began_with_all: bool = False  # whether an argument held a nan and both infinities
+    held_all: bool = False  # whether an array may have held a nan and both infinities: an argument, or as warnings tell
     met_infinity: bool = False  # whether an argument held one, or a warning tells of one
     globals: dict[str, Any] = field(default_factory=dict)
     output: str = ""
@@ -145,7 +145,7 @@ def call(function: Callable[..., Any], namespace: dict[str, Any], number: int, *
     objects = [v for v in kept if isinstance(v, types.FunctionType) or not isinstance(v, (*_OF_THE_TEXT, type))]  # defaults
     outcome = Outcome(arguments=fenced(arguments, objects, behind=number != 1) if fences else arguments)
     floats = [x for x in arguments if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
-    outcome.began_with_all = any(map(_holds_all, floats))
+    with_all_from_the_start = any(map(_holds_all, floats))
     infinite_from_the_start = any(np.isinf(x).any() for x in floats)
     printed = io.StringIO()
     with warnings.catch_warnings(record=True) as caught, redirect_stdout(printed):
@@ -155,7 +155,10 @@ def call(function: Callable[..., Any], namespace: dict[str, Any], number: int, *
         except Exception as error:
             outcome.exception = error
     outcome.warnings = [(w.category, str(w.message)) for w in caught]
-    outcome.met_infinity = infinite_from_the_start or any(m.startswith(_MAKES_INFINITY) for _, m in outcome.warnings)
+    makes_infinity = any(m.startswith(_MAKES_INFINITY) for _, m in outcome.warnings)
+    makes_nan = any(m.startswith("invalid value") and m not in _ACCIDENTAL_WITH_ALL for _, m in outcome.warnings)
+    outcome.met_infinity = infinite_from_the_start or makes_infinity
+    outcome.held_all = with_all_from_the_start or (makes_infinity and makes_nan)
     outcome.globals = {n: v for n, v in namespace.items() if not n.startswith("_") and not isinstance(v, _OF_THE_TEXT)}
     outcome.output = printed.getvalue()
     return outcome
@@ -280,7 +283,7 @@ def compare(got: Outcome, expected: Outcome, close: Close) -> str | None:
         return apart
     if got.output != expected.output:
         return f"output {got.output!r}, NumPy {expected.output!r}"
-    accidental = _ACCIDENTAL + (_ACCIDENTAL_WITH_ALL if expected.began_with_all else ())
+    accidental = _ACCIDENTAL + (_ACCIDENTAL_WITH_ALL if expected.held_all else ())
     accidental += _ACCIDENTAL_WITH_INFINITY if expected.met_infinity else ()
     mine, theirs = (sorted((c.__name__, m) for c, m in o.warnings if m not in accidental) for o in (got, expected))
     return None if mine == theirs else f"warnings {mine}, NumPy {theirs}"
