@@ -69,7 +69,7 @@ def on_device(traced: Traced, device: ArrayDevice, executable: Callable[..., Seq
         for entry in aliases.values():
             if type(inputs[entry]) is not DeviceView:  # the host's: it changes when all has gone well
                 there[entry] = to_device(inputs[entry], device)._view
-        outputs: list[Any] = [*run(*[given(x) if type(x) is DeviceView else _counted(x, count) for x in there])]
+        outputs: list[Any] = [*run(*[(x.argument or given(x)) if type(x) is DeviceView else _counted(x, count) for x in there])]
         for k in returned:
             outputs[k] = taken(device, outputs[k])
         for k, entry in aliases.items():

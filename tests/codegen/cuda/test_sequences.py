@@ -12,6 +12,7 @@ import pytest
 import jitml
 from jitml.codegen.cuda.runtime.device import DeviceArgument
 from jitml.device.operations import forget_operations
+from sections.forced_breaks import trials
 from support.cuda_emulation import has_compiler
 from support.cuda_emulation.device import EmulatedDevice, emulated
 
@@ -127,6 +128,29 @@ def test_a_failed_check_is_forgotten_by_the_next_call(device: EmulatedDevice) ->
             jitted(x, bad)
     (variant,) = jitted.variants
     assert sum(variant.replays.values()) == 2
+
+
+def test_a_call_without_any_memory(device: EmulatedDevice) -> None:
+    nothing, some = np.zeros((0, 3)), np.ones((4, 3))
+    for mine, other in (
+        (nothing, nothing),
+        (jitml.asarray(nothing, device="cuda"), nothing),
+        (jitml.asarray(some, device="cuda"), nothing),
+    ):
+        for _ in range(2):
+            first, second = jitml.jit(lambda x, y: (x * 2, y * 3), device="cuda", verify="never")(mine, other)
+            np.testing.assert_array_equal(np.asarray(first), 2 * np.asarray(mine))
+            assert second.shape == (0, 3)
+
+
+def test_calls_on_a_device_are_not_timed(device: EmulatedDevice) -> None:
+    x = jitml.asarray(np.ones(3), device="cuda")
+    with trials():
+        jitted = jitml.jit(lambda x: np.exp(x) * 2, verify="never")
+        for _ in range(3):
+            jitted(x)
+    (variant,) = jitted.variants
+    assert not variant.timed and device.launches == 3
 
 
 def test_an_argument_is_known_by_its_address(device: EmulatedDevice) -> None:

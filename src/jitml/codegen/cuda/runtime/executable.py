@@ -157,6 +157,7 @@ class CudaDeviceCall(CudaCall):
         self._dtypes = [b.dtype for b in self.inputs]
         self._nowhere = [ELSEWHERE] * len(self.outputs)
         self._all_there = loaded.layout([ELSEWHERE] * len(self.inputs), self._nowhere)
+        self._nothing = None if self._all_there.size else CallMemory(self._all_there, 0)  # where a call needs no memory
         self._has_news = self._measured is not None or loaded.words > 0  # for the host, at the end of a run
 
     def _answer(self, *args: Any) -> Any:
@@ -168,19 +169,25 @@ class CudaDeviceCall(CudaCall):
         device, aliases = loaded.device, self.aliases
         made: list[int] = []  # which is quicker than list[int]()
         outputs: list[int] = []
-        block = loaded.take(layout)
+        results: list[Any] = []
+        block, extents, failed = self._nothing, None, None
+        if block is None or layout is not block.layout:
+            block = loaded.take(layout)
         try:
-            if layout.size:
+            if block is not self._nothing:
                 inputs = block.copy_in(device, given, self._dtypes)
             for k, room in enumerate(rooms):
                 if k in aliases:
-                    made.append(0)
                     outputs.append(inputs[aliases[k]])
-                else:
-                    made.append(device.allocate(room.nbytes))
-                    outputs.append(made[k] + room.first)
+                    results.append(given[aliases[k]])
+                    continue
+                owned = device.allocate(room.nbytes)
+                made.append(owned)
+                outputs.append(owned + room.first)
+                results.append(DeviceArgument(owned + room.first, room.shape, room.dtype, room.strides, owned, room.nbytes))
             self._run_in(block, inputs, outputs)
-            extents, failed = self._news(block, outputs) if self._has_news else (None, None)
+            if self._has_news:
+                extents, failed = self._news(block, outputs)
         except BaseException:
             block.changed()
             for address in made:
@@ -192,12 +199,6 @@ class CudaDeviceCall(CudaCall):
             for address in made:
                 device.free(address)
             return failed
-        results = [
-            DeviceArgument(at, room.shape, room.dtype, room.strides, owned, room.nbytes)
-            for at, room, owned in zip(outputs, rooms, made)
-        ]
-        for k, n in aliases.items():
-            results[k] = given[n]
         if self._measured is None:
             return results
         device.free(made[-1])

@@ -24,7 +24,6 @@ Array = np.ndarray[Any, Any]
 
 _KEPT_BYTES = 256 << 20  # of a block that is kept for the next call
 _KEPT_BLOCKS = 4
-_NO_MEMORY = CallMemory(CallLayout.of(0, 0, 0, (), ()), 0)
 
 
 class LoadedProgram:
@@ -57,7 +56,7 @@ class LoadedProgram:
     def take(self, layout: CallLayout) -> CallMemory:
         """A block that is laid out so."""
         if not layout.size:
-            return _NO_MEMORY
+            return CallMemory(layout, 0)
         with self._lock:
             for n, kept in enumerate(self._kept):
                 if kept.layout is layout:
@@ -72,9 +71,10 @@ class LoadedProgram:
         return CallMemory(layout, self.device.allocate(layout.size))
 
     def give_back(self, block: CallMemory) -> None:
+        if not block.address:
+            return
         if block.layout.size <= _KEPT_BYTES and len(self._kept) < _KEPT_BLOCKS:
-            if block.address:
-                self._kept.append(block)
+            self._kept.append(block)
         else:
             self.device.free(block.address)
 
