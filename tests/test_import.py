@@ -29,6 +29,23 @@ def test_what_import_brings() -> None:
     assert rest == ["[]", "True jitml.numpy jitml.autograd.api.directions", "True False"]
 
 
+NAMES = """
+import sys
+import jitml
+first = dir(jitml)
+jitml.jit(lambda x: x + 1)(1)
+jitml.grad(lambda x: x * x)(1.0)
+jitml.numpy.ones(3)
+print(dir(jitml) == first == sorted({*jitml.__all__, "__version__", "typing"}), all(hasattr(jitml, name) for name in first))
+"""
+
+
+def test_names_are_public_and_each_is_told_once() -> None:
+    done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\n"
+    assert not [name for name in jitml.__all__ if name.startswith("_")] and len({*jitml.__all__}) == len(jitml.__all__)
+
+
 STANDALONE = """
 import numpy as np
 from {module} import {name}

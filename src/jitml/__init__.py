@@ -20,7 +20,8 @@ if any(name.startswith("JITML_") for name in environ):
         import_module("jitml.functions").disable()
 
 if TYPE_CHECKING:
-    from jitml import numpy
+    from jitml import numpy as numpy
+    from jitml import typing as typing
     from jitml.api import explain, jit
     from jitml.autograd.api import (
         check_grads,
@@ -149,21 +150,24 @@ _PARTS = (
     "options",
     "process",
     "trace",
+    "typing",
     "verification",
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PARTS:
-        return import_module(f"jitml.{name}")
-    if name not in _HOMES:
-        told = "" if name.startswith("_") else import_module("jitml.diagnostics.elsewhere").foreign_name(name)
-        raise AttributeError(f"module 'jitml' has no attribute {name!r}{told}")
-    if _HOMES[name] not in ("jitml.api", "jitml.errors", "jitml.functions"):
-        import_module("jitml.joined").join()
-    globals()[name] = value = getattr(import_module(_HOMES[name]), name)
-    return value
+if not TYPE_CHECKING:  # to type checkers, what is not imported above is not there
+
+    def __getattr__(name: str) -> Any:
+        if name in _PARTS:
+            return import_module(f"jitml.{name}")
+        if name not in _HOMES:
+            told = "" if name.startswith("_") else import_module("jitml.diagnostics.elsewhere").foreign_name(name)
+            raise AttributeError(f"module 'jitml' has no attribute {name!r}{told}")
+        if _HOMES[name] not in ("jitml.api", "jitml.errors", "jitml.functions"):
+            import_module("jitml.joined").join()
+        globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES, *_PARTS]
+    return sorted([*__all__, "__version__", "typing"])

@@ -14,11 +14,26 @@ from jitml.functions import require_function
 from jitml.jitted import Jit
 
 if TYPE_CHECKING:
+    from typing import Unpack, overload
+
+    from numpy import ufunc
+
     from jitml.kernels.schedule import Schedule
     from jitml.options import Options
     from jitml.outline import Explanation
+    from jitml.typing import JitOptions, Jitted
+    from jitml.typing.functions import P, R
 
 _USUAL = (None, (), (), None, False, None, True, "allow", None, None, None)  # options
+
+if TYPE_CHECKING:
+
+    @overload
+    def jit(function: ufunc, /, **options: Unpack[JitOptions]) -> Jitted[..., Any]: ...
+    @overload
+    def jit(function: Callable[P, R], /, **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
+    @overload
+    def jit(function: None = None, /, **options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
 def jit(

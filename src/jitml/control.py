@@ -7,14 +7,21 @@ their loops and branches are captured. Arguments and results may be nested conta
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.trace.lists.traced_list import columns
 from jitml.trace.record.pytree import flatten
 from jitml.trace.values.kinds import rebuilt
 
+if TYPE_CHECKING:
+    from typing import TypeVar
 
-def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    from jitml.typing.functions import R, T, Ts
+
+    Carry = TypeVar("Carry")
+
+
+def cond(pred: Any, true_fun: Callable[[*Ts], R], false_fun: Callable[[*Ts], R], *operands: *Ts) -> R:
     """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`. Only one of them runs.
 
     Raises:
@@ -34,7 +41,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     return result
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
     """Apply `body_fun` to the value as long as `cond_fun` holds of it.
 
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
@@ -46,7 +53,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     return value
 
 
-def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: object = None) -> Any:
+def fori_loop(lower: int, upper: int, body_fun: Callable[[int, T], T], init_val: T, *, unroll: object = None) -> T:
     """`value = body_fun(i, value)` for i from lower to upper - 1.
 
     Args:
@@ -62,13 +69,13 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
+    f: Callable[[Carry, Any], tuple[Carry, Any]],
+    init: Carry,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: object = None,
-) -> tuple[Any, Any]:
+) -> tuple[Carry, Any]:
     """`carry, y = f(carry, x)` for each x along the first axes of `xs`; the last carry, and the ys stacked.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -16,8 +16,23 @@ from jitml.device.registry import CPU, device_named, device_of_kind, require_kno
 from jitml.errors import DTypeError, JitmlError
 from jitml.ir.types import is_supported
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _HOST_KINDS = (1, 3)  # DLPack's: memory of the host, ordinary or pinned
 _LEGACY_STREAM = 1
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def asarray(x: Array, dtype: Any = None, *, device: None = None, copy: bool | None = None) -> Array: ...
+    @overload
+    def asarray(x: Any, dtype: Any = None, *, device: Literal["cpu"], copy: bool | None = None) -> NDArray[Any]: ...
+    @overload
+    def asarray(x: Any, dtype: Any = None, *, device: Literal["cuda"], copy: bool | None = None) -> Array: ...
+    @overload
+    def asarray(x: Any, dtype: Any = None, *, device: str | None = None, copy: bool | None = None) -> Any: ...
 
 
 def asarray(x: Any, dtype: Any = None, *, device: str | None = None, copy: bool | None = None) -> Any:

@@ -32,8 +32,10 @@ REGISTRY.wire(
 )
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(_numpy, name)
+if not TYPE_CHECKING:  # who would take all names for known
+
+    def __getattr__(name: str) -> Any:
+        return getattr(_numpy, name)
 
 
 def __dir__() -> list[str]:

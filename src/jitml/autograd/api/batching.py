@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import optree
@@ -40,9 +40,39 @@ from jitml.trace.values.boxing import fresh, layout_of, read, wrap
 from jitml.trace.values.kinds import rebuilt
 from jitml.trace.values.registry import call
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jitml.typing.functions import FunctionObject, P, R
+
+    Row = float | NDArray[Any]  # a number for all rows, or one for each
+    OneOfRow = complex | np.number[Any] | np.bool[bool]
+
 _WHOLE = object()  # an axis of None: the same for every row
 _UNLIKE = "all input arrays must have the same shape"  # as np.stack has it
 _NOT_ONE = "vmap: a result whose out_axes is None differs from row to row"
+
+
+# What takes a number of each row takes an array of them, and what returns a number returns an array. Where a function takes
+# arrays and numbers, the numbers have to be annotated as what they may be: numbers or arrays.
+if TYPE_CHECKING:
+
+    @overload
+    def vmap(f: np.ufunc, in_axes: Any = 0, out_axes: Any = 0) -> FunctionObject[..., Any]: ...
+    @overload
+    def vmap(f: Callable[[float], OneOfRow], in_axes: Any = 0, out_axes: Any = 0) -> FunctionObject[[Row], NDArray[Any]]: ...
+    @overload
+    def vmap(
+        f: Callable[[float, float], OneOfRow], in_axes: Any = 0, out_axes: Any = 0
+    ) -> FunctionObject[[Row, Row], NDArray[Any]]: ...
+    @overload
+    def vmap(
+        f: Callable[[float, float, float], OneOfRow], in_axes: Any = 0, out_axes: Any = 0
+    ) -> FunctionObject[[Row, Row, Row], NDArray[Any]]: ...
+    @overload
+    def vmap(f: Callable[P, OneOfRow], in_axes: Any = 0, out_axes: Any = 0) -> FunctionObject[P, NDArray[Any]]: ...
+    @overload
+    def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> FunctionObject[P, R]: ...
 
 
 def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:

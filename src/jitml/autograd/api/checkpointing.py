@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.core.levels import levels
@@ -20,7 +20,22 @@ from jitml.trace.record.recording import active_trace, current_trace
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
 from jitml.trace.values.kinds import rebuilt
 
+if TYPE_CHECKING:
+    from numpy import ufunc
+
+    from jitml.typing.functions import FunctionObject, P, R, T
+
 Policy = str | int | Collection[str] | None
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def checkpoint(f: ufunc, *, policy: Policy = None) -> FunctionObject[..., Any]: ...
+    @overload
+    def checkpoint(f: Callable[P, R], *, policy: Policy = None) -> FunctionObject[P, R]: ...
+    @overload
+    def checkpoint(f: None = None, *, policy: Policy = None) -> Callable[[Callable[P, R]], FunctionObject[P, R]]: ...
 
 
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) -> Callable[..., Any]:
@@ -69,7 +84,7 @@ def _check(policy: Policy) -> None:
         raise ValueError(f"checkpoint: a budget of {policy} bytes")
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: T, name: str) -> T:
     """The same value, under a name that policies of `checkpoint` know; containers leaf by leaf.
 
     Arrays are new ones: what is written into `x` later does not change them, nor the reverse.
@@ -84,7 +99,8 @@ def checkpoint_name(x: Any, name: str) -> Any:
     np.True_
     """
     leaves, spec = flatten(x)
-    return rebuilt(spec, [_named(of_its_own(leaf), name) for leaf in leaves])
+    named: T = rebuilt(spec, [_named(of_its_own(leaf), name) for leaf in leaves])
+    return named
 
 
 def _named(leaf: Any, name: str) -> Any:

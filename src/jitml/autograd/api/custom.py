@@ -8,7 +8,7 @@ import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -28,16 +28,28 @@ from jitml.trace.hooks.convert import convert
 from jitml.trace.record.recording import active_trace, current_trace, user_source
 
 Function = Callable[..., Any]
+Rule = TypeVar("Rule", bound=Function)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+    from jitml.typing.functions import FunctionObject as Typed  # says what its methods are to objects of other classes
+else:
+    Typed = Generic
 
 
-class _Custom(FunctionLike, ABC):
+class _Custom(Typed[P, R], FunctionLike, ABC):
     """What functions with a rule of their own have in common. Outside of derivatives they are the plain function.
 
     There, too, the arrays that they return are new ones, copies of arguments that are returned: under a derivative, results have
     slopes of their own.
     """
 
-    def __init__(self, f: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
+    __name__: str
+    __qualname__: str
+    __wrapped__: Function
+
+    def __init__(self, f: Callable[P, R], nondiff_argnums: int | Sequence[int] = ()) -> None:
         require_function(type(self).__name__, f)
         functools.update_wrapper(self, f)
         self.function = f
@@ -50,7 +62,7 @@ class _Custom(FunctionLike, ABC):
         if current_trace() is not None:  # made inside: at each call another one
             active_trace().outside.own[id(self)] = self
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current_trace() is None:
             if is_taped((args, kwargs)):
                 return self._on_tape(self._positional(args, kwargs))
@@ -62,14 +74,14 @@ class _Custom(FunctionLike, ABC):
             return of_its_own(self.function(*args, **kwargs))
         if not levels():
             return of_its_own(convert(self.function)(*args, **kwargs))
-        args = self._positional(args, kwargs)
-        self._require_given(len(args))
-        constant = {n % len(args): args[n] for n in self.nondiff_argnums}
-        arguments = Container.of(tuple(arg for n, arg in enumerate(args) if n not in constant))
+        given = self._positional(args, kwargs)
+        self._require_given(len(given))
+        constant = {n % len(given): given[n] for n in self.nondiff_argnums}
+        arguments = Container.of(tuple(arg for n, arg in enumerate(given) if n not in constant))
 
         def whole(f: Function, *varying: Any) -> Any:
             remaining = iter(varying)
-            return convert(f)(*(constant[n] if n in constant else next(remaining) for n in range(len(args))))
+            return convert(f)(*(constant[n] if n in constant else next(remaining) for n in range(len(given))))
 
         call = trace_call(self.name, functools.partial(whole, self.function), arguments, 0)
         results = self._record(arguments, call, whole, [constant[n] for n in sorted(constant)], levels() - 1)
@@ -174,7 +186,7 @@ def _most_positional(f: Function) -> int | None:
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-class custom_jvp(_Custom):  # used as a function
+class custom_jvp(_Custom[P, R]):  # used as a function
     """A function with a rule for its tangent, which serves forward and reverse mode.
 
     Args:
@@ -202,7 +214,7 @@ class custom_jvp(_Custom):  # used as a function
 
     rule: Function | None = None
 
-    def defjvp(self, rule: Function) -> Function:
+    def defjvp(self, rule: Rule) -> Rule:
         """Set the rule; returns it, so that this decorates."""
         _require_rules("defjvp", rule)
         self.rule = rule
@@ -224,12 +236,14 @@ class custom_jvp(_Custom):  # used as a function
             raise ValueError("custom_jvp: defjvps has no place for nondiff_argnums; use defjvp")
         _require_rules("defjvps", *(rule for rule in rules if rule is not None))
 
+        called: Function = self
+
         def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
             if len(rules) != len(primals):
                 raise DerivativeError(
                     f"{self.name} has rules for {len(rules)} arguments, and is called with {len(primals)}", source=user_source()
                 )
-            out = self(*primals)
+            out = called(*primals)
             moved = [convert(of)(dx, out, *primals) for of, dx in zip(rules, tangents) if of is not None and dx is not None]
             return out, sum(moved[1:], moved[0]) if moved else np.zeros_like(out)
 
@@ -259,7 +273,7 @@ class custom_jvp(_Custom):  # used as a function
         return results
 
 
-class custom_vjp(_Custom):  # used as a function
+class custom_vjp(_Custom[P, R]):  # used as a function
     """A function with a rule for reverse mode.
 
     Args:

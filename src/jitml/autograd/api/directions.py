@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from jitml.autograd.api.linear import LinearMap
 from jitml.autograd.api.running import Function, forward, inline, leaves_like, require_sequence, run_or_tape
@@ -24,8 +24,23 @@ from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.values.boxing import wrap
 from jitml.trace.values.kinds import rebuilt
 
+if TYPE_CHECKING:
+    from jitml.typing.functions import Aux, R, Ts
 
-def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+
+if TYPE_CHECKING:
+
+    @overload
+    def vjp(f: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = False) -> tuple[R, Callable[[Any], tuple[*Ts]]]: ...
+    @overload
+    def vjp(
+        f: Callable[[*Ts], tuple[R, Aux]], *primals: *Ts, has_aux: Literal[True]
+    ) -> tuple[R, Callable[[Any], tuple[*Ts]], Aux]: ...
+
+
+def vjp(  # type: ignore[misc]  # mypy takes `*primals: Any` for less than `*primals: *Ts`
+    f: Function, *primals: Any, has_aux: bool = False
+) -> Any:
     """The value of a function, and the function that pulls cotangents of the result back to the arguments.
 
     Returns:
@@ -117,6 +132,26 @@ def _pull_of_all(derivative: Linearized, point: FunctionPoint) -> Graph:
     return replace(derivative.pull, inputs=(*inputs[: derivative.residuals], *every), names=())
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def jvp(
+        f: Callable[[*Ts], R],
+        primals: tuple[*Ts],
+        tangents: tuple[*Ts],
+        has_aux: Literal[False] = False,
+    ) -> tuple[R, R]: ...
+    @overload
+    def jvp(
+        f: Callable[[*Ts], tuple[R, Aux]],
+        primals: tuple[*Ts],
+        tangents: tuple[*Ts],
+        has_aux: Literal[True],
+    ) -> tuple[R, R, Aux]: ...
+    @overload
+    def jvp(f: Callable[..., Any], primals: list[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any: ...
+
+
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """The value of a function and its derivative along one direction.
 
@@ -161,7 +196,19 @@ def _pushed_on_tape(what: str, f: Function, primals: Sequence[Any], tangents: Se
         return ((*pair, point.aux) if has_aux else pair), None
 
 
-def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def linearize(f: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = False) -> tuple[R, Callable[[*Ts], R]]: ...
+    @overload
+    def linearize(
+        f: Callable[[*Ts], tuple[R, Aux]], *primals: *Ts, has_aux: Literal[True]
+    ) -> tuple[R, Callable[[*Ts], R], Aux]: ...
+
+
+def linearize(  # type: ignore[misc]  # mypy takes `*primals: Any` for less than `*primals: *Ts`
+    f: Function, *primals: Any, has_aux: bool = False
+) -> Any:
     """The value of a function, and its derivative at that point as a function of a direction.
 
     `jvp` of many directions at one point: `f` itself is computed once.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
 
 from jitml.autograd.api.running import ArgumentChoice, Function, forward, inline, run_or_tape
 from jitml.autograd.arguments.point import Domain, trace_point
@@ -13,6 +13,69 @@ from jitml.functions import require_function
 from jitml.ir import ops
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.record.pytree import unflatten
+
+if TYPE_CHECKING:
+    from numpy import ufunc
+
+    from jitml.typing.functions import Aux, FunctionObject, OneNumber, OneNumberT, P, T
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def grad(
+        f: ufunc,
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[..., Any]: ...
+    @overload
+    def grad(
+        f: Callable[Concatenate[T, P], OneNumber],
+        argnums: None = None,
+        has_aux: Literal[False] = False,
+        holomorphic: bool = False,
+    ) -> FunctionObject[Concatenate[T, P], T]: ...
+    @overload
+    def grad(
+        f: Callable[Concatenate[T, P], tuple[OneNumber, Aux]],
+        argnums: None = None,
+        *,
+        has_aux: Literal[True],
+        holomorphic: bool = False,
+    ) -> FunctionObject[Concatenate[T, P], tuple[T, Aux]]: ...
+    @overload
+    def grad(
+        f: Callable[P, OneNumber],
+        argnums: int,
+        has_aux: Literal[False] = False,
+        holomorphic: bool = False,
+    ) -> FunctionObject[P, Any]: ...
+    @overload
+    def grad(
+        f: Callable[P, OneNumber],
+        argnums: Sequence[int],
+        has_aux: Literal[False] = False,
+        holomorphic: bool = False,
+    ) -> FunctionObject[P, tuple[Any, ...]]: ...
+    @overload
+    def grad(
+        f: Callable[P, tuple[OneNumber, Aux]],
+        argnums: int | Sequence[int],
+        has_aux: Literal[True],
+        holomorphic: bool = False,
+    ) -> FunctionObject[P, tuple[Any, Aux]]: ...
+    @overload
+    def grad(
+        f: Callable[P, Any],
+        argnums: None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str],
+    ) -> FunctionObject[P, Any]: ...
 
 
 def grad(
@@ -49,6 +112,64 @@ def grad(
     return derived("grad", f, ArgumentChoice.of("grad", argnums, argnames), has_aux, holomorphic, again=again)
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def value_and_grad(
+        f: ufunc,
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[..., Any]: ...
+    @overload
+    def value_and_grad(
+        f: Callable[Concatenate[T, P], OneNumberT],
+        argnums: None = None,
+        has_aux: Literal[False] = False,
+        holomorphic: bool = False,
+    ) -> FunctionObject[Concatenate[T, P], tuple[OneNumberT, T]]: ...
+    @overload
+    def value_and_grad(
+        f: Callable[Concatenate[T, P], tuple[OneNumberT, Aux]],
+        argnums: None = None,
+        *,
+        has_aux: Literal[True],
+        holomorphic: bool = False,
+    ) -> FunctionObject[Concatenate[T, P], tuple[tuple[OneNumberT, Aux], T]]: ...
+    @overload
+    def value_and_grad(
+        f: Callable[P, OneNumberT],
+        argnums: int,
+        has_aux: Literal[False] = False,
+        holomorphic: bool = False,
+    ) -> FunctionObject[P, tuple[OneNumberT, Any]]: ...
+    @overload
+    def value_and_grad(
+        f: Callable[P, OneNumberT],
+        argnums: Sequence[int],
+        has_aux: Literal[False] = False,
+        holomorphic: bool = False,
+    ) -> FunctionObject[P, tuple[OneNumberT, tuple[Any, ...]]]: ...
+    @overload
+    def value_and_grad(
+        f: Callable[P, tuple[OneNumberT, Aux]],
+        argnums: int | Sequence[int],
+        has_aux: Literal[True],
+        holomorphic: bool = False,
+    ) -> FunctionObject[P, tuple[tuple[OneNumberT, Aux], Any]]: ...
+    @overload
+    def value_and_grad(
+        f: Callable[P, Any],
+        argnums: None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str],
+    ) -> FunctionObject[P, Any]: ...
+
+
 def value_and_grad(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -77,7 +198,7 @@ def derived(
     holomorphic: bool = False,
     *,
     with_value: bool = False,
-    again: functools.partial[Function],
+    again: functools.partial[Any],
 ) -> Function:
     """`grad`, under the name of what the user has called. Without the value, nothing is computed for it alone."""
     domain = Domain.HOLOMORPHIC if holomorphic else Domain.REAL_SCALAR

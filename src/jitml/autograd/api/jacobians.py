@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from jitml.autograd.api.directions import pushed
 from jitml.autograd.api.gradients import derived, grad
@@ -35,10 +35,37 @@ from jitml.trace.record.recording import user_source
 from jitml.trace.values.boxing import fresh, scalar
 from jitml.trace.values.kinds import rebuilt
 
+if TYPE_CHECKING:
+    from numpy import ufunc
+
+    from jitml.typing.functions import FunctionObject, OneNumber, P, T, Ts
+
 # One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
 Block = Value | None
 _Seen = FunctionPoint | Seen
 Blocks = Callable[[LinearSplit, Sequence[Value], FunctionPoint], list[list[Block]]]
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def jacfwd(
+        f: ufunc,
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[..., Any]: ...
+    @overload
+    def jacfwd(
+        f: Callable[P, Any],
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[P, Any]: ...
 
 
 def jacfwd(
@@ -66,6 +93,28 @@ def jacfwd(
     return _jacobian("jacfwd", f, choice, has_aux, domain, lambda point: _columns, again=again)
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def jacrev(
+        f: ufunc,
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[..., Any]: ...
+    @overload
+    def jacrev(
+        f: Callable[P, Any],
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[P, Any]: ...
+
+
 def jacrev(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -84,6 +133,28 @@ def jacrev(
     again = functools.partial(jacrev, f, argnums, has_aux, holomorphic, argnames=argnames)
     choice = ArgumentChoice.of("jacrev", argnums, argnames)
     return _jacobian("jacrev", f, choice, has_aux, domain, lambda point: _rows, all_at_once=False, again=again)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def jacobian(
+        f: ufunc,
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[..., Any]: ...
+    @overload
+    def jacobian(
+        f: Callable[P, Any],
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[P, Any]: ...
 
 
 def jacobian(
@@ -121,6 +192,28 @@ def jacobian(
     return _jacobian("jacobian", f, choice, has_aux, domain, cheaper, again=again)
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def hessian(
+        f: ufunc,
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[..., Any]: ...
+    @overload
+    def hessian(
+        f: Callable[P, Any],
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[P, Any]: ...
+
+
 def hessian(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -142,6 +235,16 @@ def hessian(
     again = functools.partial(hessian, f, argnums, has_aux, holomorphic, argnames=argnames)
     first = _jacobian("hessian", f, choice, has_aux, inner, lambda point: _rows, all_at_once=False, again=again)
     return _jacobian("hessian", first, choice, has_aux, outer, lambda point: _columns, again=again)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def hvp(f: Callable[[T], OneNumber], primals: tuple[T], tangents: tuple[T]) -> T: ...
+    @overload
+    def hvp(f: Callable[[*Ts], OneNumber], primals: tuple[*Ts], tangents: tuple[*Ts]) -> tuple[*Ts]: ...
+    @overload
+    def hvp(f: Callable[..., OneNumber], primals: list[Any], tangents: Sequence[Any]) -> Any: ...
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -174,7 +277,7 @@ def _jacobian(
     mode: Callable[[_Seen], Blocks],
     *,
     all_at_once: bool = True,
-    again: functools.partial[Function],
+    again: functools.partial[Any],
 ) -> Function:
     require_function(what, f)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.tape.custom import detached
@@ -13,8 +13,11 @@ from jitml.trace.record.recording import active_trace
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh_like, is_traced, read, scalar
 from jitml.trace.values.kinds import rebuilt
 
+if TYPE_CHECKING:
+    from jitml.typing.functions import T
 
-def stop_gradient(x: Any) -> Any:
+
+def stop_gradient(x: T) -> T:
     """The same value, constant to every derivative; containers leaf by leaf.
 
     Arrays are new ones: what is written into `x` later does not change them, nor the reverse.
@@ -24,7 +27,8 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     leaves, spec = flatten(x)
-    return rebuilt(spec, [_stopped(of_its_own(leaf)) for leaf in leaves])
+    stopped: T = rebuilt(spec, [_stopped(of_its_own(leaf)) for leaf in leaves])
+    return stopped
 
 
 def _stopped(leaf: Any) -> Any:

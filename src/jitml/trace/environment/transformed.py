@@ -21,7 +21,7 @@ class Transformed(FunctionLike):
         again: makes another one like it.
     """
 
-    def __init__(self, key: Hashable, function: Callable[..., Any], again: functools.partial[Callable[..., Any]]) -> None:
+    def __init__(self, key: Hashable, function: Callable[..., Any], again: functools.partial[Any]) -> None:
         functools.update_wrapper(self, function)
         self.__wrapped__: Callable[..., Any] = function.__wrapped__  # type: ignore[attr-defined]  # functools.wraps sets it
         self._key, self._function, self._again = key, function, again
