@@ -82,6 +82,8 @@ STAGES = ("graph", "schedules", "kernels", "memory", *(stage for _, texts in BAC
 class ConfigError(JitmlError, ValueError):
     """An environment variable of jitml has a value that means nothing."""
 
+    own_code = "JM209"
+
 
 def _quarter_of_memory() -> int:
     """Of what this process may have, in bytes; a guess where the system does not say."""

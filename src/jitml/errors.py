@@ -7,6 +7,7 @@ Each type is a built-in exception too, so that `except ValueError` around a NumP
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -79,6 +80,51 @@ class Cause(StrEnum):
     UNROLLED = "unrolled"  # a loop that cannot stay one has too many iterations to be written out
     OTHER = "other"  # none of these
 
+    @property
+    def code(self) -> str:
+        """What its section of docs/error-codes.md is called."""
+        return CODES[self]
+
+
+# Codes are stable: people look them up. A new cause gets a new one, and none is used again.
+CODES = {
+    Cause.ALIAS: "JM101",
+    Cause.CONTROL: "JM102",
+    Cause.DERIVATIVE: "JM103",
+    Cause.DEVICE: "JM104",
+    Cause.DTYPE: "JM105",
+    Cause.EFFECT: "JM106",
+    Cause.ITERATOR: "JM107",
+    Cause.LIBRARY: "JM108",
+    Cause.NUMBER: "JM109",
+    Cause.OBJECT: "JM110",
+    Cause.RANDOM: "JM111",
+    Cause.SHAPE: "JM112",
+    Cause.SLOW: "JM113",
+    Cause.SYNTAX: "JM114",
+    Cause.UNROLLED: "JM115",
+    Cause.OTHER: "JM116",
+}
+SITE = "https://jitml.example/"  # where the pages of docs/ are: `site_url` of mkdocs.yml
+
+
+def with_addresses(text: str) -> str:
+    """A message in which pages are named by their addresses.
+
+    >>> with_addresses("see docs/sections.md")
+    'see https://jitml.example/sections/'
+    """
+    return re.sub(r"\bdocs/([\w/-]+)\.md", rf"{SITE}\1/", text)
+
+
+def address(code: str) -> str:
+    """Where a code is explained.
+
+    >>> address("JM106")
+    'https://jitml.example/error-codes/#jm106'
+    """
+    return f"{SITE}error-codes/#{code.lower()}"
+
 
 _stack: Callable[[], tuple[UserFrame, ...]] = tuple
 _room: Callable[[], Cause | None] = type(None)
@@ -106,6 +152,7 @@ class JitmlError(Exception):
     """
 
     usual: Cause | None = None  # the cause of all errors of a type
+    own_code: str | None = None  # of a type, where its cause does not say it; empty for what users do not see
     leaves_changes: bool = False  # whether what tracing has done to the outside stays: plain Python would do it once more
 
     def __init__(self, message: str, *, source: Source | None = None, remedy: str = "", cause: Cause | None = None) -> None:
@@ -115,6 +162,11 @@ class JitmlError(Exception):
         self.argument = self.result = ""
         super().__init__(message)
 
+    @property
+    def code(self) -> str:
+        """What docs/error-codes.md explains it under."""
+        return self.cause.code if self.own_code is None else self.own_code
+
     def __str__(self) -> str:
         lines = [self.message]
         if self.source is not None:
@@ -123,7 +175,9 @@ class JitmlError(Exception):
                 lines.append(f"    {self.source.text}")
         if self.remedy:
             lines.append(self.remedy)
-        return "\n".join(lines)
+        if self.code:
+            lines.append(f"{self.code}: {address(self.code)}")
+        return with_addresses("\n".join(lines))
 
 
 class UnsupportedError(JitmlError, NotImplementedError):
@@ -159,6 +213,8 @@ class UnknownSizeError(UnknownNumberError):
 class ManyPrograms(UnsupportedError):
     """Each call needs another program; `claim` is what the others take for granted, and is something else each time."""
 
+    own_code = "JM210"
+
     def __init__(self, count: int, claim: str, source: Source | None) -> None:
         text = f"{count} programs have been compiled, each for calls where something else is so: {claim}"
         super().__init__(text, source=source, remedy="Pass it as an array, or keep it the same.")
@@ -170,6 +226,8 @@ class FailedCheck(JitmlError):
 
     Its subclasses are built-in exceptions too, for those who run an `Executable` by hand.
     """
+
+    own_code = ""
 
 
 class RaisingBranch(FailedCheck):
@@ -241,16 +299,31 @@ class OtherResult(WrongPath):
         return self._fact
 
 
-class UncompiledWarning(UserWarning):
+class CodedWarning(UserWarning):
+    """A warning of jitml, with its code."""
+
+    code = ""
+
+    def __str__(self) -> str:
+        return with_addresses(f"{super().__str__()}\n{self.code}: {address(self.code)}")
+
+
+class UncompiledWarning(CodedWarning):
     """A jitted function could not be traced for a reason that NumPy has not: it has run as plain Python."""
 
+    code = "JM301"
 
-class RecompileWarning(UserWarning):
+
+class RecompileWarning(CodedWarning):
     """A function is compiled again and again, since each call needs another program; it says what changes from call to call."""
 
+    code = "JM302"
 
-class WrongResultWarning(UserWarning):
+
+class WrongResultWarning(CodedWarning):
     """A compiled program's answer was not that of plain NumPy: a bug in jitml. The caller has got NumPy's."""
+
+    code = "JM303"
 
 
 class ShapeError(JitmlError, ValueError):
@@ -268,9 +341,13 @@ class DTypeError(JitmlError, TypeError):
 class TraceError(JitmlError, TypeError):
     """A traced value was used where Python needs a concrete one, or after its trace had ended."""
 
+    own_code = "JM201"
+
 
 class NonFiniteError(JitmlError, FloatingPointError):
     """Under `jitml.debug_nans`, a result is NaN, or a derivative NaN or infinite, whose operands are not."""
+
+    own_code = "JM202"
 
 
 class LentMemory(JitmlError, ValueError):
@@ -282,19 +359,26 @@ class LentMemory(JitmlError, ValueError):
 class NoRoom(JitmlError, MemoryError):
     """There is no memory for what a loop may save for its derivative."""
 
+    own_code = "JM203"
+
 
 class StarvedError(JitmlError, MemoryError):
     """There is no memory to compile, where a library would end the process for want of it, or no file or module may be opened."""
+
+    own_code = "JM204"
 
 
 class NoDeviceError(JitmlError, RuntimeError):
     """There is no GPU to run on: none in the machine, no driver, one that is too old, or a package is missing; it says which."""
 
+    own_code = "JM205"
     usual = Cause.DEVICE
 
 
 class DeviceMemoryError(JitmlError, MemoryError):
     """A GPU has not as much memory as a program or an array needs; nothing has been changed. It says how much there is."""
+
+    own_code = "JM206"
 
 
 class DeviceFault(JitmlError, RuntimeError):
@@ -302,6 +386,8 @@ class DeviceFault(JitmlError, RuntimeError):
 
     The driver gives this process no further work on that GPU and everything in its memory is lost; the CPU keeps working.
     """
+
+    own_code = "JM207"
 
 
 class DerivativeError(JitmlError, TypeError):
@@ -313,21 +399,31 @@ class DerivativeError(JitmlError, TypeError):
 class CompilerError(JitmlError, RuntimeError):
     """A stage of the compiler has failed on a program that was traced: a bug in jitml, whatever the cause looks like."""
 
+    own_code = "JM901"
+
 
 class LoweringError(JitmlError, RuntimeError):
     """An op has no rule in a layer that needs one: a gap in jitml itself."""
+
+    own_code = "JM902"
 
 
 class VerificationError(JitmlError, AssertionError):
     """A layer's data breaks that layer's own rules: a bug in jitml."""
 
+    own_code = "JM903"
+
 
 class ScheduleError(JitmlError, ValueError):
     """A schedule cannot be read, or does not fit its kernel; the message shows the loops and marks the one that it is about."""
 
+    own_code = "JM208"
+
 
 class ParseError(JitmlError, ValueError):
     """The text form of a layer could not be read back."""
+
+    own_code = "JM904"
 
 
 @contextmanager

@@ -314,7 +314,8 @@ def test_an_error_reads_as_a_whole() -> None:
         "time.perf_counter() would run only once, while the function is traced, and not at every call\n"
         f"  {__file__}:{line} in timed\n"
         "    started = time.perf_counter()\n"
-        "Call it outside the jitted function and pass its result as an argument."
+        "Call it outside the jitted function and pass its result as an argument.\n"
+        "JM106: https://jitml.example/error-codes/#jm106"
     )
     assert isinstance(caught.value, NotImplementedError)
 
@@ -435,7 +436,7 @@ def test_what_has_no_source_says_so() -> None:
         with pytest.raises(UnsupportedError) as caught:
             program()
         lines = str(caught.value).splitlines()
-        assert (lines[0], lines[-1].partition(",")[0]) == (said, "Define it in a file")
+        assert (lines[0], lines[-2].partition(",")[0], lines[-1][:5]) == (said, "Define it in a file", "JM114")
         assert "test_messages.py" in lines[1]
 
 

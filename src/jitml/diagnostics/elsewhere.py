@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from jitml.errors import with_addresses
+
 _THREADS = "jitml shares loops among the cores of this machine without being asked. Leave it out; threads=n allows n threads."
 _INLINE = "jitml sees through calls of your functions. Leave it out."
 _IN_PLACE = "Arrays that a function writes are written in place, and no others are. Leave it out."
@@ -74,7 +76,8 @@ def foreign_option(known: Iterable[str], given: Mapping[str, Any]) -> TypeError:
     name, value = next(iter(given.items()))
     if name in OPTIONS:
         whose, remedy = OPTIONS[name]
-        return TypeError(f"jit({name}={value!r}) is an option of {whose}, and jitml has none of that name. {remedy}")
+        told = f"jit({name}={value!r}) is an option of {whose}, and jitml has none of that name. {remedy}"
+        return TypeError(with_addresses(told))
     close = get_close_matches(name, known, 1)
     return TypeError(f"jit has no option {name}; " + (f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"))
 

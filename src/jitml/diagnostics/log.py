@@ -88,7 +88,7 @@ def reason(error: BaseException) -> tuple[str, str]:
     """What an error says in one line, its cause with it, and its remedy."""
     if isinstance(error, JitmlError):
         place = f" ({error.source})" if error.source is not None else ""
-        return f"{error.message}{place} [{error.cause}]", error.remedy
+        return f"{error.message}{place} [{error.code} {error.cause}]", error.remedy
     first, *_ = str(error).splitlines() or [""]
     return f"tracing it raised {type(error).__name__}: {first}", ""
 

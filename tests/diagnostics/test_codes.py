@@ -1,0 +1,95 @@
+"""Codes: each has a section in docs/error-codes.md, whose wrong code gets it, and whose right code does not."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+import jitml.config
+from jitml import errors
+from jitml.errors import CODES, SITE, Cause, CodedWarning, JitmlError
+from tools.pages import DOCS, ROOT, Block, blocks
+
+PAGE = (DOCS / "error-codes.md").read_text()
+SECTIONS = {text[:5]: text[5:] for text in re.split(r"^## (?=JM)", PAGE, flags=re.M)[1:]}
+GETS = re.compile(r'title="not run: (raises|warns) (JM\d+)"')
+BLOCKS = {code: [*blocks(text)] for code, text in SECTIONS.items()}
+
+pytestmark = pytest.mark.loose
+
+
+def kinds(base: type) -> Iterator[type]:
+    for kind in base.__subclasses__():
+        if kind.__module__.startswith("jitml."):
+            yield kind
+            yield from kinds(kind)
+
+
+def known() -> dict[str, str]:
+    """All codes that there are, and what has them."""
+    found = {code: cause for cause, code in CODES.items()}
+    for kind in kinds(JitmlError):
+        if kind.__dict__.get("own_code"):
+            found[kind.own_code] = kind.__name__  # type: ignore[attr-defined]  # a class attribute
+    return found | {kind.code: kind.__name__ for kind in kinds(CodedWarning)}  # type: ignore[attr-defined]  # the same
+
+
+def run(block: Block) -> set[str]:
+    """The codes that code gets."""
+    source = "import numpy as np\nimport jitml\n" + "\n".join(block.lines)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            exec(compile(source, "<page>", "exec"), {"__name__": "page"})
+        except JitmlError as error:
+            return {error.code}
+    return {w.message.code for w in caught if isinstance(w.message, CodedWarning)}
+
+
+def test_every_cause_has_a_code() -> None:
+    assert CODES.keys() == set(Cause) and len(set(CODES.values())) == len(CODES)
+
+
+def test_no_two_errors_share_a_code_of_their_own() -> None:
+    owners = [kind for kind in (*kinds(JitmlError), *kinds(CodedWarning)) if kind.__dict__.get("own_code") or "code" in vars(kind)]
+    assert len({getattr(kind, "own_code", None) or kind.code for kind in owners}) == len(owners)  # type: ignore[attr-defined]
+
+
+def test_the_page_is_complete() -> None:
+    assert list(SECTIONS) == sorted(known())
+
+
+@pytest.mark.parametrize("code", [code for code, found in BLOCKS.items() if found])
+def test_wrong_code_gets_it_and_right_code_does_not(code: str) -> None:
+    wrong = [block for block in BLOCKS[code] if GETS.search(block.info)]
+    right = [block for block in BLOCKS[code] if block not in wrong]
+    assert wrong and right
+    for block in wrong:
+        assert GETS.search(block.info)[2] == code  # type: ignore[index]  # it has been found
+        assert run(block) == {code}
+    for block in right:
+        assert not run(block)
+
+
+def test_messages_end_with_the_code_and_its_address() -> None:
+    error = errors.UnsupportedError("f(x)", remedy="See docs/sections.md.", cause=Cause.EFFECT)
+    assert str(error).splitlines() == ["f(x)", f"See {SITE}sections/.", f"JM106: {SITE}error-codes/#jm106"]
+    assert str(errors.ShapeError("x")).endswith("#jm112")
+    assert str(errors.FailedCheck("a")) == "a"
+    assert str(errors.RecompileWarning("a")).splitlines() == ["a", f"JM302: {SITE}error-codes/#jm302"]
+
+
+def test_the_address_is_the_sites() -> None:
+    assert f"\nsite_url: {SITE} " in (ROOT / "mkdocs.yml").read_text()
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Documentation"] == SITE
+    assert jitml.config.ConfigError.own_code == "JM209"
+
+
+def test_pages_that_messages_name_are_there() -> None:
+    """Wherever a text of the sources names one."""
+    named = {name for path in (ROOT / "src").rglob("*.py") for name in re.findall(r"\bdocs/([\w/-]+)\.md", path.read_text())}
+    assert not [name for name in named if not (DOCS / f"{name}.md").exists()]
