@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.interpret import interpret

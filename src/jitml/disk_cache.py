@@ -69,15 +69,15 @@ class DiskCache:
         self._room = 0  # bytes that may be written before the folder is looked through again
 
     @staticmethod
-    def key(kind: str, parts: Sequence[str]) -> str:
-        """A name for what these texts say all of.
+    def key(kind: str, parts: Sequence[str | bytes]) -> str:
+        """A name for what these parts say all of.
 
         >>> DiskCache.key("object", ["a", "bc"]) == DiskCache.key("object", ["ab", "c"])
         False
         """
         digest = hashlib.sha256()
         for part in parts:
-            data = part.encode()
+            data = part if isinstance(part, bytes) else part.encode()
             digest.update(len(data).to_bytes(8, "little") + data)
         return f"{kind}-{digest.hexdigest()}"
 

@@ -49,6 +49,7 @@ from jitml.jitted import Jit
 from jitml.joined import join
 from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.process import collect_young
+from jitml.program_cache.compile import compile_graph as compile_or_load
 from jitml.records import replace
 from jitml.sections.callees import HotCallees
 from jitml.sections.kinds import Splits, is_inside
@@ -371,16 +372,14 @@ class Engine:
             self._require(traced)
 
         def compile_graph() -> Callable[..., Any]:
-            from jitml import pipeline  # brings llvmlite, which `import jitml` must not
-
             device = device_for(traced, self.options.device, name_of(self.function))
-            executable = pipeline.compile_graph(
-                traced.graph,
-                None if device is None else pipeline.backend_named(device.backend),
-                **self._given(traced),
-                watch=True,
-            )
-            return executable if device is None else (on_device if traced.device else counted)(traced, device, executable)
+            if device is None:
+                return compile_or_load(traced.graph, **self._given(traced))
+            from jitml import pipeline  # few need it
+
+            backend = pipeline.backend_named(device.backend)
+            executable = pipeline.compile_graph(traced.graph, backend, **self._given(traced), watch=True)
+            return (on_device if traced.device else counted)(traced, device, executable)
 
         return uninterrupted(compile_graph)
 

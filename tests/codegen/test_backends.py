@@ -14,7 +14,7 @@ import pytest
 import jitml
 from jitml.codegen.backend import Backend, CodeOptions, Executable, backend_named, chosen_backend
 from jitml.codegen.llvm.runtime import backend as llvm_backend
-from jitml.codegen.llvm.runtime import executable as llvm_executable
+from jitml.codegen.llvm.runtime import compiler as llvm_compiler
 from jitml.codegen.run.calling import RunNeeds
 from jitml.config import BACKENDS, CONFIG, STAGES, ConfigError, read
 from jitml.fusion.schedule.nest import GroupNest
@@ -193,7 +193,7 @@ def test_another_back_end_is_the_protocol_filled_in() -> None:
 
 def test_a_program_is_emitted_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     emitted = []
-    for module in (llvm_backend, llvm_executable):
+    for module in (llvm_backend, llvm_compiler):
         emit = module.emit_program
         monkeypatch.setattr(
             module, "emit_program", lambda *args, emit=emit, **options: emitted.append(1) or emit(*args, **options)

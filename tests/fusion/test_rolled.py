@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.fusion.fuse import DEFAULT
 from jitml.fusion.scalar_loops import NotRolled
 from jitml.fusion.scalar_loops.drop_unused import without_unused

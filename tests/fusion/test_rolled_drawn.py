@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.ir import ops
 from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Value

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret

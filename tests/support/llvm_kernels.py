@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.ir.conventions import LOOK, PARALLEL_FOR
 from jitml.codegen.llvm.ir.cpu import Cpu
-from jitml.codegen.llvm.loops.safepoints import LOOK, PARALLEL_FOR
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
 from jitml.codegen.llvm.runtime.cpu import host_cpu

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.fusion.fuse import DEFAULT
 from jitml.ir import ops
 from jitml.ir.analysis.verify import verify

@@ -15,6 +15,7 @@ from jitml.codegen.backend import Backend, CodeOptions, Executable
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.schedule import schedule
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
+from jitml.codegen.run.describe import interface_of
 from jitml.codegen.run.fp_errors import Errors
 from jitml.errors import UnsupportedError
 from jitml.fusion.schedule.nest import GroupNest
@@ -41,7 +42,8 @@ class InterpretedCall(ProgramCall):
     """A program that the interpreter runs."""
 
     def __init__(self, program: Program, module: InterpretedModule, needs: RunNeeds) -> None:
-        super().__init__(program)
+        super().__init__(interface_of(program))
+        self.program = program
         self._functions = {key: load_kernel(*kernel) for key, kernel in module.kernels.items()}
         self._errors = needs.errors or Errors()
         self.surround(self._interpret, RunNeeds(None, needs.generators))

@@ -15,7 +15,7 @@ import pytest
 from jitml.codegen.cuda.schedule import schedule
 from jitml.codegen.cuda.target import cuda_target
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.fusion.fuse import fuse
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder

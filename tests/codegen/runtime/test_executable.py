@@ -15,8 +15,9 @@ import pytest
 
 import jitml
 import jitml.codegen.llvm.runtime.executable as executable_module
-from jitml.codegen.llvm.ir.unit import ModulePart
+from jitml.codegen.llvm.ir.conventions import ModulePart
 from jitml.codegen.llvm.module import Module
+from jitml.codegen.llvm.runtime.compiler import bind_module
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.executable import NativeExecutable
 from jitml.codegen.llvm.runtime.jit import generate, parse
@@ -62,7 +63,7 @@ def copy(bytes: int, source: int = 0, sink: int = 1, through: bool = False) -> M
 
 def compiled(program: Program, module: Module) -> NativeExecutable:
     (part,) = module.parts
-    return NativeExecutable(program, module, [generate(parse(part.text), host_cpu(), level=1)], 1)
+    return bind_module(program, module, [generate(parse(part.text), host_cpu(), level=1)], 1)
 
 
 @pytest.fixture(params=["native", "portable"])

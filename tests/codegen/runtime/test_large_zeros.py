@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.entry import CLEAR
+from jitml.codegen.llvm.ir.conventions import CLEAR
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.kernels.program import Call
 

@@ -88,17 +88,17 @@ def test_other_code_is_made_for_another_text_effort_or_processor(
 
 @pytest.mark.parametrize("what", ["version of LLVM", "way to ask it"])
 def test_other_code_is_made_by_another(what: str, kept: DiskCache, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    jit._compiler.cache_clear()
+    jit.compiler_version.cache_clear()
     jit.object_code(TEXT, host_cpu())
     if what == "version of LLVM":
         monkeypatch.setattr(llvm_binding(), "llvm_version_info", (99, 0, 0))
     else:
         monkeypatch.setattr(jit, "optimize", lambda module, cpu: module)
-    jit._compiler.cache_clear()
+    jit.compiler_version.cache_clear()
     jit.object_code(TEXT, host_cpu())
     assert len(made) == 2
     monkeypatch.undo()
-    jit._compiler.cache_clear()
+    jit.compiler_version.cache_clear()
 
 
 def test_nothing_is_kept_where_each_stage_is_checked(kept: DiskCache, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

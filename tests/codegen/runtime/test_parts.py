@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.ir.unit import EFFORTS, ModulePart
+from jitml.codegen.llvm.ir.conventions import EFFORTS, ModulePart
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime import executable, jit
 from jitml.codegen.llvm.runtime.cpu import host_cpu

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.loops.safepoints import LOOK
+from jitml.codegen.llvm.ir.conventions import LOOK
 from jitml.codegen.llvm.runtime.cpu import usable_cores
 from jitml.codegen.llvm.runtime.native_call import native_calls
 from support.alarms import Alarm, alarms

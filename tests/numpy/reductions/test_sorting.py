@@ -12,7 +12,7 @@ import pytest
 
 import jitml
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.runtime.executable import compile_program
+from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.codegen.llvm.runtime.sorting import has_sorts
 from jitml.ir.passes import run_passes
 from jitml.ir.text.parser import parse

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from jitml.codegen.llvm.calls.calls import emit_call
+from jitml.codegen.llvm.ir.conventions import CLEAR, ENTRY, LOOK, RAISED
 from jitml.codegen.llvm.ir.support import need
 from jitml.codegen.llvm.ir.unit import Unit
-from jitml.codegen.llvm.loops.kernel import RAISED, emit_kernel
-from jitml.codegen.llvm.loops.safepoints import LOOK, find_word
+from jitml.codegen.llvm.loops.kernel import emit_kernel
+from jitml.codegen.llvm.loops.safepoints import find_word
 from jitml.codegen.llvm.loops.statements import identifier
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
@@ -23,9 +24,6 @@ from jitml.memory.aliasing import storages
 from jitml.memory.liveness import sizes_of, uses_of
 from jitml.memory.program import Program
 from jitml.records import dataclass
-
-ENTRY = "jitml_run"
-CLEAR = "jitml_arena_clear"  # (start, bytes): zeros in the arena, from the system where they are whole pages
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ the program's `exact` outputs one after the other.
 
 from __future__ import annotations
 
+from jitml.codegen.llvm.ir.conventions import SHAPES
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.ir.types import I64
@@ -15,8 +16,6 @@ from jitml.kernels.ir import Buffer, Const, Kernel, Stmt, Store
 from jitml.kernels.program import KernelProgram
 from jitml.kernels.sizes import with_sizes
 from jitml.memory.aliasing import BufferStorage
-
-SHAPES = "jitml_shapes"
 
 
 def write_shapes(unit: Unit, program: KernelProgram) -> None:

@@ -6,7 +6,7 @@ generators that are locked, floating-point errors, effects that wait until the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,13 +14,11 @@ import numpy as np
 
 from jitml.codegen.run.fp_errors import Errors, ErrorWatch
 from jitml.codegen.run.generators import Drawing
+from jitml.codegen.run.interface import ProgramInterface
 from jitml.codegen.run.results import has_failed, shrunk
 from jitml.errors import DeviceMemoryError, FailedCheck
-from jitml.ir.ops.host import HostFunction, postpone, postponing
+from jitml.ir.ops.host import postpone, postponing
 from jitml.ir.ops.regions import failed_check
-from jitml.kernels.ir import Check
-from jitml.kernels.program import Call, KernelProgram, Region
-from jitml.memory.program import Program
 from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
@@ -47,20 +45,12 @@ class ProgramCall:
 
     `executable(*inputs)` takes one ndarray per input, of exactly its dtype, shape and strides, or a Python number for a 0-d
     input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
-
-    Args:
-        checks: what may fail, by the number less 1 that a run gives.
     """
 
-    def __init__(self, program: Program, checks: Sequence[Check] = ()) -> None:
-        kernels = self.kernels = program.kernels
-        self.checks = checks
-        self.program = program
-        self.inputs = [port.buffer for port in kernels.ports(kernels.inputs)]
-        self.outputs = [port.buffer for port in kernels.ports(kernels.outputs)]
-        places = {b.name: k for k, b in enumerate(self.inputs)}
-        self.aliases = {k: places[kernels.aliases[b.name]] for k, b in enumerate(self.outputs) if b.name in kernels.aliases}
-        self._measured = [kernels.measured.get(b.name) for b in self.outputs[:-1]] if kernels.measured else None
+    def __init__(self, interface: ProgramInterface) -> None:
+        self.interface = interface
+        self.inputs, self.outputs, self.aliases = interface.inputs, interface.outputs, interface.aliases
+        self._measured = interface.measured
         self._run: Callable[..., Any]
         self._watch: ErrorWatch | None = None
 
@@ -71,8 +61,9 @@ class ProgramCall:
             run: gives a list of outputs; a pair (outputs, flags) where floating-point errors came up; a longer tuple, of which
                 `failure` knows what has failed; None where something was no plain array.
         """
-        functions = list(host_functions(self.kernels))
+        functions = self.interface.functions
         written = {k: self.inputs[k].nbytes for k in self.aliases.values()}
+        self.needs = needs
         errors, postpones = needs.errors, any(f.postpones for f in functions)
         self._watch = watch = ErrorWatch(run, written, errors) if errors is not None and errors.possible else None
         # Flags cost a look after the call; only arrays that are written need care before it.
@@ -89,7 +80,7 @@ class ProgramCall:
         except (FailedCheck, DeviceMemoryError):
             raise
         except (MemoryError, ValueError) as error:  # of taking memory, of which NumPy may need less: nothing has run yet
-            message = str(error) or f"no memory for {self.program.arena_size} bytes"
+            message = str(error) or f"no memory for {self.interface.arena} bytes"
             raise failed_check(type(error).__name__)(message) from None
         if type(result) is tuple and len(result) == 2:
             outputs, flags = result
@@ -108,19 +99,10 @@ class ProgramCall:
 
     def failure(self, status: int, *values: int) -> BaseException:
         """What the tuple that a run gave stands for: a failed check, worded by it and pointing at the user's line."""
-        check = self.checks[status - 1]
+        check = self.interface.checks[status - 1]
         message = check.message.format(*values[: len(check.values)])
         failure: FailedCheck = failed_check(check.error)(message, source=check.source)
         return failure
-
-
-def host_functions(program: KernelProgram) -> Iterator[HostFunction]:
-    """The Python functions that a program calls, bodies of regions included."""
-    for step in program.steps:
-        if isinstance(step, Call) and step.name == "host":
-            yield step.params["function"]
-        for body in step.bodies if isinstance(step, Region) else ():
-            yield from host_functions(body)
 
 
 def _run_then_show(run: Callable[..., Any], *args: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.run.interface import ProgramInterface
 from jitml.errors import FailedCheck
 from jitml.kernels.ir import Buffer
-from jitml.kernels.program import KernelProgram
 from jitml.kernels.sizes import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -21,16 +21,15 @@ def has_failed(result: Any) -> bool:
     return (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck)
 
 
-def exact_buffers(program: KernelProgram, outputs: Sequence[Buffer], inputs: Sequence[Array]) -> list[Buffer]:
+def exact_buffers(interface: ProgramInterface, inputs: Sequence[Array]) -> list[Buffer]:
     """The outputs' buffers; those whose shape follows from the inputs have their true shape."""
-    buffers = list(outputs)
-    if not program.exact:
+    buffers = list(interface.outputs)
+    if not interface.exact:
         return buffers
-    given = {port.buffer.name: x for port, x in zip(program.ports(program.inputs), inputs, strict=True)}
-    values = {name: int(given[source.buffer]) for name, source in program.sizes.items() if source.buffer in given}
-    for k, buffer in enumerate(outputs):
-        if buffer.name in program.exact:
-            shape = tuple(evaluate(e, values) for e in program.exact[buffer.name])
+    values = {name: int(inputs[place]) for name, place in interface.sizes.items()}
+    for k, buffer in enumerate(interface.outputs):
+        if buffer.name in interface.exact:
+            shape = tuple(evaluate(e, values) for e in interface.exact[buffer.name])
             buffers[k] = replace(buffer, shape=shape, strides=None if buffer.is_c_contiguous else buffer.strides)
     return buffers
 

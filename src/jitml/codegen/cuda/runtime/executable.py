@@ -21,6 +21,7 @@ from jitml.codegen.cuda.runtime.device import DeviceArgument
 from jitml.codegen.cuda.runtime.layout import ELSEWHERE, CallLayout
 from jitml.codegen.cuda.runtime.loaded import LoadedProgram
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
+from jitml.codegen.run.describe import interface_of
 from jitml.codegen.run.fp_errors import Errors
 from jitml.codegen.run.results import exact_buffers
 from jitml.kernels.ir import Buffer
@@ -62,8 +63,8 @@ class CudaCall(ProgramCall, ABC):
     """A program on a device, called with arrays of the host or of the device."""
 
     def __init__(self, loaded: LoadedProgram, needs: RunNeeds) -> None:
-        super().__init__(loaded.program, loaded.text.module.checks)
-        self.loaded = loaded
+        super().__init__(interface_of(loaded.program, loaded.text.module.checks))
+        self.loaded, self.program = loaded, loaded.program
         self._errors = needs.errors or Errors()
         self._usual = _with_rooms(self.outputs)
         self._written = frozenset(self.aliases.values())
@@ -111,7 +112,7 @@ class CudaExecutable(CudaCall):
 
     def _answer(self, *args: Any) -> Any:
         given = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
-        buffers = _with_rooms(exact_buffers(self.kernels, self.outputs, given)) if self.kernels.exact else self._usual
+        buffers = _with_rooms(exact_buffers(self.interface, given)) if self.interface.exact else self._usual
         sizes = [ELSEWHERE if k in self.aliases else b.nbytes for k, b in enumerate(buffers)]
         block = self.loaded.take(self.loaded.layout([span_bytes(x) for x in given], sizes))
         try:
@@ -165,7 +166,7 @@ class CudaDeviceCall(CudaCall):
         inputs = [x.address if type(x) is DeviceArgument else ELSEWHERE for x in args]
         if ELSEWHERE in inputs:
             given, layout = self._with_hosts(args)
-        rooms = self._true_rooms(given) if self.kernels.exact else self._usual
+        rooms = self._true_rooms(given) if self.interface.exact else self._usual
         device, aliases = loaded.device, self.aliases
         made: list[int] = []  # which is quicker than list[int]()
         outputs: list[int] = []
@@ -228,15 +229,15 @@ class CudaDeviceCall(CudaCall):
 
     def _true_rooms(self, given: Sequence[Any]) -> Sequence[OutputRoom]:
         """The outputs' rooms, in their true shapes where inputs tell them."""
-        needed = {source.buffer for source in self.kernels.sizes.values()}
+        needed = set(self.interface.sizes.values())
         known: list[Any] = []
-        for x, buffer in zip(given, self.inputs):
-            if isinstance(x, DeviceArgument) and buffer.name in needed:
+        for place, x in enumerate(given):
+            if isinstance(x, DeviceArgument) and place in needed:
                 number = np.zeros(x.shape, np.int64)
                 self.loaded.device.copy_out((number, x.address))
                 x = number
             known.append(x)
-        return _with_rooms(exact_buffers(self.kernels, self.outputs, known))
+        return _with_rooms(exact_buffers(self.interface, known))
 
 
 def _shrunk(x: DeviceArgument, places: Sequence[int | None] | None, extents: Any) -> DeviceArgument:

@@ -14,15 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jitml.codegen.llvm.ir.conventions import ASIDE, CALLS, RAISED, HostStep
 from jitml.codegen.llvm.ir.support import need
-from jitml.codegen.llvm.ir.unit import HostStep, Unit
-from jitml.codegen.llvm.loops.kernel import RAISED
+from jitml.codegen.llvm.ir.unit import Unit
 from jitml.ir.ops.host import HostFunction
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, seen_as
-
-CALLS = "jitml_host_calls"
-ASIDE = ("jitml_arena_put_aside", "jitml_arena_bring_back")
 
 
 def emit_host(unit: Unit, call: Call, symbol: str, buffers: Mapping[str, Buffer]) -> list[str]:

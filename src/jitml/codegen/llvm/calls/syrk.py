@@ -9,8 +9,9 @@ little. The number of pieces depends on the extents alone, and they are added up
 from __future__ import annotations
 
 from jitml.codegen.llvm.ir.builder import llvm_type
+from jitml.codegen.llvm.ir.conventions import NO_MEMORY
 from jitml.codegen.llvm.ir.unit import Unit
-from jitml.codegen.llvm.loops.kernel import NO_MEMORY, emit_kernel
+from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.codegen.product import Product
 from jitml.ir.types import F64
 from jitml.kernels.ir import Buffer, Cell, Const, Kernel, Load, Loop, Store, Update, Var

@@ -7,40 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from jitml.codegen.llvm.ir.blocks import LONG_BLOCK, longest_block, split_blocks
 from jitml.codegen.llvm.ir.builder import Builder
+from jitml.codegen.llvm.ir.conventions import EFFORTS, Effort, HostStep, ModulePart
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.declarations import Declarations, mentioned
-from jitml.errors import Source
-from jitml.ir.ops.host import HostFunction
-from jitml.kernels.ir import Buffer, Check, Kernel, walk
+from jitml.kernels.ir import Check, Kernel, walk
 from jitml.kernels.text.nameless import nameless
 from jitml.records import dataclass, field
 
 LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
-
-# What LLVM does for a function: the least; select, schedule and allocate with care; optimise it before that.
-Effort: TypeAlias = Literal["least", "usual", "optimizer"]
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
-
-
-class ModulePart(NamedTuple):
-    """LLVM IR of some of a program's functions, all worth the same effort, or of one that other programs have: a module."""
-
-    effort: Effort | Literal["shared"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostStep:
-    """A call into Python, which the runtime makes: what, and how the memory looks that it is given."""
-
-    function: HostFunction
-    reads: tuple[Buffer, ...]
-    writes: tuple[Buffer, ...]
-    source: Source | None
 
 
 @dataclass

@@ -9,29 +9,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jitml.codegen.llvm.ir.builder import Operand
+from jitml.codegen.llvm.ir.conventions import LOOK, NO_MEMORY, RAISED, STOPPED, Effort
 from jitml.codegen.llvm.ir.linear import LinearForm
-from jitml.codegen.llvm.ir.unit import Effort, Unit
+from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.access import BufferMemory
 from jitml.codegen.llvm.loops.compaction import CompactingNest
 from jitml.codegen.llvm.loops.function import Function
-from jitml.codegen.llvm.loops.safepoints import (
-    BLOCK,
-    LOOK,
-    READ_WORD,
-    STOPPED,
-    find_word,
-    look_every,
-    looking,
-    parallel_for,
-    work,
-)
+from jitml.codegen.llvm.loops.safepoints import BLOCK, READ_WORD, find_word, look_every, looking, parallel_for, work
 from jitml.codegen.llvm.loops.statements import identifier
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
 from jitml.memory.aliasing import BufferStorage
 
-NO_MEMORY = -1  # what a kernel returns whose scratch could not be had
-RAISED = -2  # what a call of Python returns that has raised: the exception is the thread's
 STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond that it is allocated
 
 

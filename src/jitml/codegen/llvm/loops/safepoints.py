@@ -11,21 +11,14 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TypeAlias
 
+from jitml.codegen.llvm.ir.conventions import DUE, LOOK, PARALLEL_FOR, PARALLEL_FOR_WATCHED, STOPPED
 from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.kernels.ir import Apply, Const, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
 from jitml.kernels.metrics import has_open_end, matrix_flops, times_run
 from jitml.kernels.program import KernelProgram, Region
 from jitml.kernels.target import WORK
 
-# The record that functions of a program are handed as `error`, in words of 64 bits: four values of a failed check, then these.
-DUE = 4  # where the word lies that is not 0 when it is time to look
-STOPPED = 5  # whether the program is to end
-OWNER = 6  # the thread that called it, which is the one to look
-ERROR_WORDS = 7
-
-LOOK = "jitml_look"
 READ_WORD = "load atomic i64, ptr %due monotonic, align 8"  # of what `find_word` has found
-PARALLEL_FOR, PARALLEL_FOR_WATCHED = "jitml_parallel_for", "jitml_parallel_for_watched"
 
 # Programs of fewer operations are over before anybody would wait: some milliseconds.
 _SHORT, _SHORT_MATRIX = 1 << 22, 1 << 27

@@ -5,8 +5,8 @@ from __future__ import annotations
 from jitml.codegen.backend import Backend, CodeOptions, Executable
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.runtime import jit
+from jitml.codegen.llvm.runtime.compiler import bind_module, compile_module
 from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
-from jitml.codegen.llvm.runtime.executable import NativeExecutable, compile_program
 from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.llvm.schedule import schedule
 from jitml.codegen.run.calling import RunNeeds
@@ -33,11 +33,10 @@ class LLVM:
     def load(self, program: Program, module: Module, options: CodeOptions, needs: RunNeeds) -> Executable:
         with jit.Generation(host_cpu()) as generation:
             objects = generation.finish(module.parts)
-        return NativeExecutable(program, module, objects, options.threads or thread_limit(), needs)
+        return bind_module(program, module, objects, options.threads or thread_limit(), needs)
 
     def compile(self, program: Program, options: CodeOptions, needs: RunNeeds) -> tuple[Module, Executable]:
-        executable = compile_program(program, threads=options.threads, fastmath=options.fastmath, needs=needs)
-        return executable.module, executable
+        return compile_module(program, threads=options.threads, fastmath=options.fastmath, needs=needs)
 
     def text(self, stage: str, module: Module) -> str:
         """The IR as it was emitted, or the machine code."""

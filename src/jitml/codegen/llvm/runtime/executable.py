@@ -1,6 +1,6 @@
 """Native executables: what does a caller hold once a program is compiled?  It is called with arrays, and gives arrays.
 
-Here emitted code is made native, bound to what it calls (the thread pool, BLAS, sorts, draws, the arena) and given a way in.
+Here object code is bound to what it calls (the thread pool, BLAS, sorts, draws, the arena) and given a way in.
 Guards, conversions and containers of arguments are dispatch's business: an executable takes exactly the arrays it was compiled
 for.
 """
@@ -9,82 +9,92 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitml.codegen.llvm.calls.host import ASIDE, CALLS
-from jitml.codegen.llvm.entry import CLEAR, ENTRY
-from jitml.codegen.llvm.ir.support import SUPPORT, support_ir
-from jitml.codegen.llvm.loops.kernel import NO_MEMORY
-from jitml.codegen.llvm.loops.safepoints import DUE, ERROR_WORDS, LOOK, PARALLEL_FOR, PARALLEL_FOR_WATCHED
-from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.llvm.ir.conventions import (
+    ASIDE,
+    CALLS,
+    CLEAR,
+    DUE,
+    ENTRY,
+    ERROR_WORDS,
+    LOOK,
+    NO_MEMORY,
+    PARALLEL_FOR,
+    PARALLEL_FOR_WATCHED,
+    SHAPES,
+    HostStep,
+)
 from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.arena import arenas, release_arena
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
-from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim
 from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, native_calls, native_function
-from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.random import random_address
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.sorting import sort_address
-from jitml.codegen.llvm.runtime.threads import RUNS, parallel_for_ir, pool
-from jitml.codegen.llvm.shapes import SHAPES
-from jitml.codegen.run.calling import NO_NEEDS, ProgramCall, RunNeeds
+from jitml.codegen.llvm.runtime.threads import RUNS, pool
+from jitml.codegen.run.calling import ProgramCall, RunNeeds
+from jitml.codegen.run.interface import ProgramInterface
 from jitml.codegen.run.results import exact_buffers
 from jitml.kernels.ir import Buffer
-from jitml.kernels.metrics import has_open_end, kernel_flops, matrix_flops
-from jitml.memory.program import Program
+from jitml.records import dataclass
+
+if TYPE_CHECKING:
+    from jitml.memory.program import Program
 
 Array = np.ndarray[Any, Any]
 
 # An arena above this size is given back when the program that needed it goes.
 _LARGE_ARENA = 64 << 20
-# Work below some 10 us is not worth the release of the GIL: bytes touched, operations in kernels and in products.
-_SMALL_BYTES, _SMALL_FLOPS, _SMALL_MATRIX_FLOPS = 1 << 16, 1 << 15, 1 << 18
 
 
-def compile_program(
-    program: Program,
-    *,
-    threads: int | None = None,
-    fastmath: frozenset[str] = frozenset(),
-    needs: RunNeeds = NO_NEEDS,
-) -> NativeExecutable:
-    """Native code for a program on this machine, made by a thread of LLVM's while the rest is being written.
+@dataclass(frozen=True, slots=True)
+class NativeCode:
+    """What of a program is linked, and how it is called.
 
     Args:
-        program: from `memory.plan`.
-        threads: the most threads it may use; default: JITML_NUM_THREADS, or the cores this process may run on.
-        fastmath: LLVM's fast-math flags to allow; none means IEEE arithmetic.
-        needs: what calls of it need besides the results.
+        objects: object code, all but the runtime's own.
+        externals: functions that the runtime must supply.
+        constants: C-contiguous.
+        hosts: the calls into Python, by the numbers that the code gives them.
+        is_long: whether it is worth letting other Python threads run.
+        threads: the most that it may use.
     """
-    threads = threads or thread_limit()
-    cpu = host_cpu()
-    with jit.Generation(cpu) as generation:
-        module = emit_program(program, cpu=cpu, fastmath=fastmath, threads=threads, finished=generation.begin)
-        objects = generation.finish(module.parts)
-    return NativeExecutable(program, module, objects, threads, needs)
+
+    objects: tuple[bytes, ...]
+    externals: tuple[str, ...]
+    constants: tuple[Array, ...]
+    hosts: tuple[HostStep, ...]
+    is_long: bool
+    threads: int
 
 
 class NativeExecutable(ProgramCall):
-    """A program as native code."""
+    """A program as native code.
 
-    def __init__(
-        self, program: Program, module: Module, objects: Sequence[bytes], threads: int, needs: RunNeeds = NO_NEEDS
-    ) -> None:
-        super().__init__(program, module.checks)
-        self.module, self.threads = module, threads
-        self._constants = [np.require(x, requirements=("C", "A")) for x in self.kernels.constants.values()]
-        self._hosts = HostCalls(module.hosts, watches=needs.errors is not None)
-        code = self._link(objects)
+    Args:
+        planned: gives the program as data, for who looks into it.
+    """
+
+    def __init__(self, interface: ProgramInterface, native: NativeCode, needs: RunNeeds, planned: Callable[[], Program]) -> None:
+        super().__init__(interface)
+        self.native, self._planned = native, planned
+        self._hosts = HostCalls(native.hosts, watches=needs.errors is not None)
+        code = self._link()
         self.surround(self._call_natively(code) if native_calls() else self._call_portably(code), needs)
-        if program.arena_size > _LARGE_ARENA:
+        if interface.arena > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
+
+    @cached_property
+    def program(self) -> Program:
+        """What has been compiled."""
+        return self._planned()
 
     def _call_natively(self, code: jit.Code) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
@@ -93,45 +103,42 @@ class NativeExecutable(ProgramCall):
             self.inputs,
             self.outputs,
             exact=self._places_of_shapes(),
-            extents=sum(map(len, self.kernels.exact.values())),
+            extents=sum(map(len, self.interface.exact.values())),
             aliases=self.aliases,
-            constants=self._constants,
-            arena=self.program.arena_size,
-            release_gil=_is_long(self.program),
+            constants=self.native.constants,
+            arena=self.interface.arena,
+            release_gil=self.native.is_long,
         )
 
     def _places_of_shapes(self) -> dict[int, tuple[int, int]]:
         """Outputs whose shapes the program says -> where among the extents it does, and how many they are."""
-        exact = self.kernels.exact
+        exact = self.interface.exact
         starts = dict(zip(exact, accumulate(map(len, exact.values()), initial=0)))
         return {k: (starts[b.name], len(exact[b.name])) for k, b in enumerate(self.outputs) if b.name in exact}
 
     def _call_portably(self, code: jit.Code) -> Any:
         """The same in Python, for interpreters whose arrays we cannot read in place."""
-        kind = ctypes.PYFUNCTYPE if self.module.hosts else ctypes.CFUNCTYPE  # the former raises what a host call has raised
+        kind = ctypes.PYFUNCTYPE if self.native.hosts else ctypes.CFUNCTYPE  # the former raises what a host call has raised
         entry = kind(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
 
         def run(*args: Any) -> list[Array] | tuple[int, ...]:
             inputs = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
-            buffers = exact_buffers(self.kernels, self.outputs, inputs)
+            buffers = exact_buffers(self.interface, inputs)
             outputs = [inputs[self.aliases[i]] if i in self.aliases else _empty(b) for i, b in enumerate(buffers)]
-            pointers = [array.ctypes.data for array in (*inputs, *outputs, *self._constants)]
+            pointers = [array.ctypes.data for array in (*inputs, *outputs, *self.native.constants)]
             table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), error_record()
-            arena = np.empty(min(self.program.arena_size, MOST_BYTES), np.uint8)  # not the thread's: Python may be called yet
+            arena = np.empty(min(self.interface.arena, MOST_BYTES), np.uint8)  # not the thread's: Python may be called yet
             status = entry(table, arena.ctypes.data, error)
             return (status, *error[:DUE]) if status else outputs
 
         run.code = code  # type: ignore[attr-defined]  # the entry's code lives as long as the closure
         return run
 
-    def _link(self, objects: Sequence[bytes]) -> jit.Code:
+    def _link(self) -> jit.Code:
         """The program's code, bound to what it calls."""
         addresses: dict[str, int] = {}
-        objects = list(objects)
-        for name in self.module.externals:
+        for name in self.native.externals:
             if name in (PARALLEL_FOR, PARALLEL_FOR_WATCHED):
-                if "jitml_pool_run" not in addresses:
-                    objects.append(_parallel_for(self.threads))
                 addresses |= {run: pool()[run] for run in RUNS}
             elif name == LOOK:
                 addresses[name] = safepoints()[name]
@@ -148,9 +155,8 @@ class NativeExecutable(ProgramCall):
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.
-        if SUPPORT.keys() & set(self.module.externals):
-            objects.append(_support())
-        code = jit.link(objects, imports=addresses, exports=(ENTRY, SHAPES) if self.kernels.exact else (ENTRY,))
+        exports = (ENTRY, SHAPES) if self.interface.exact else (ENTRY,)
+        code = jit.link(self.native.objects, imports=addresses, exports=exports)
         code.keep(self._hosts)
         return code
 
@@ -171,29 +177,7 @@ def error_record() -> ctypes.Array[ctypes.c_int64]:
 _NEVER = ctypes.c_int64(0)
 
 
-@cache
-def _parallel_for(threads: int) -> bytes:
-    return jit.object_code(parallel_for_ir(threads), host_cpu())
-
-
-@once
-def _support() -> bytes:
-    return jit.object_code(support_ir(host_cpu()), host_cpu())
-
-
 def _empty(buffer: Buffer) -> Array:
     """New memory of a buffer's shape and strides."""
     strides = tuple(step * buffer.dtype.itemsize for step in buffer.element_strides)
     return np.ndarray(buffer.shape, buffer.dtype, strides=strides)
-
-
-def _is_long(program: Program) -> bool:
-    """Whether the work is worth letting other Python threads run: a guess by the memory and the operations.
-
-    It is where nobody knows how long it takes: a `while` may run for minutes.
-    """
-    kernels = program.kernels
-    if has_open_end(kernels):
-        return True
-    touched = sum(kernels.buffers[name].nbytes for name in (*kernels.inputs, *kernels.outputs)) + program.arena_size
-    return touched > _SMALL_BYTES or kernel_flops(kernels) > _SMALL_FLOPS or matrix_flops(kernels) > _SMALL_MATRIX_FLOPS

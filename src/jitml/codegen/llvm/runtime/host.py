@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.llvm.ir.unit import HostStep
+from jitml.codegen.llvm.ir.conventions import HostStep
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.run.fp_errors import error_state, give_back, raising_at

@@ -16,12 +16,12 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from jitml.codegen.llvm.ir.conventions import ModulePart
 from jitml.codegen.llvm.ir.cpu import Cpu
-from jitml.codegen.llvm.ir.unit import ModulePart
 from jitml.codegen.llvm.runtime.cpu import host_cpu, llvm_binding, target_machine
 from jitml.codegen.llvm.runtime.once import once
 from jitml.config import CONFIG
-from jitml.disk_cache import disk_cache
+from jitml.disk_cache import DiskCache, disk_cache
 from jitml.headroom import require_llvm
 from jitml.interrupts import leave_if_abandoned
 
@@ -134,13 +134,22 @@ def object_code(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False)
     """
     if CONFIG.check:  # else LLVM's verifier would not see it
         return _object_code(text, cpu, level, optimized)
-    kept = disk_cache()
-    key = kept.key("object", (text, str(level), str(optimized), cpu.triple, cpu.cpu, cpu.features, _compiler()))
+    kept, key = disk_cache(), object_key(text, cpu, level=level, optimized=optimized)
     code = kept.get(key)
     if code is None:
         code = _object_code(text, cpu, level, optimized)
         kept.put(key, code)
     return code
+
+
+def object_key(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False) -> str:
+    """Where that is kept on disk; the arguments are `object_code`'s."""
+    return DiskCache.key("object", (text, str(level), str(optimized), cpu.triple, cpu.cpu, cpu.features, compiler_version()))
+
+
+def part_key(part: ModulePart, cpu: Cpu) -> str:
+    """The same of a part of a program."""
+    return object_key(part.text, cpu, level=_level(part), optimized=part.effort == "optimizer")
 
 
 def _object_code(text: str, cpu: Cpu, level: int, optimized: bool) -> bytes:
@@ -149,13 +158,13 @@ def _object_code(text: str, cpu: Cpu, level: int, optimized: bool) -> bytes:
 
 
 @cache
-def _shared_code(text: str, cpu: Cpu) -> bytes:
+def shared_code(text: str, cpu: Cpu) -> bytes:
     """That of a module which many programs have."""
     return object_code(text, cpu, level=1)
 
 
 @cache
-def _compiler() -> str:
+def compiler_version() -> str:
     """What object code depends on besides its text and the processor: LLVM, and how it is asked here."""
     import llvmlite
 
@@ -231,7 +240,7 @@ class Generation:
     def _generate(self, part: ModulePart) -> bytes:
         leave_if_abandoned()
         if part.effort == "shared":
-            return _shared_code(part.text, self._cpu)
+            return shared_code(part.text, self._cpu)
         return object_code(part.text, self._cpu, level=_level(part), optimized=part.effort == "optimizer")
 
 

@@ -27,10 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.llvm.entry import ENTRY
+from jitml.codegen.llvm.ir.conventions import DUE, ENTRY, ERROR_WORDS, RAISED, SHAPES, STOPPED
 from jitml.codegen.llvm.ir.flags import flags_ir
-from jitml.codegen.llvm.loops.kernel import RAISED
-from jitml.codegen.llvm.loops.safepoints import DUE, ERROR_WORDS, STOPPED
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
@@ -38,7 +36,6 @@ from jitml.codegen.llvm.runtime.numpy_api import numpy_api
 from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.results import LARGE, results, results_handler
 from jitml.codegen.llvm.runtime.safepoints import ENTER, LEAVE, safepoints
-from jitml.codegen.llvm.shapes import SHAPES
 from jitml.kernels.ir import Buffer
 
 Array = np.ndarray[Any, Any]

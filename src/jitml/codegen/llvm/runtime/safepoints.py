@@ -13,9 +13,9 @@ from __future__ import annotations
 import ctypes
 import sys
 
+from jitml.codegen.llvm.ir.conventions import DUE, LOOK, OWNER, STOPPED
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir
-from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, OWNER, STOPPED
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load

@@ -19,9 +19,9 @@ from __future__ import annotations
 import ctypes
 import sys
 
+from jitml.codegen.llvm.ir.conventions import DUE, LOOK, PARALLEL_FOR_WATCHED
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
-from jitml.codegen.llvm.loops.safepoints import DUE, LOOK, PARALLEL_FOR_WATCHED
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once

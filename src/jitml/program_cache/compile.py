@@ -1,0 +1,52 @@
+"""From a graph to an executable, by way of the disk.
+
+What is found there is loaded (`codegen/llvm/runtime/kept.py`): no pass, no scheduling, no code generation runs, and none of their
+modules is imported. `disk_cache.py` keeps the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from jitml.disk_cache import disk_cache
+from jitml.errors import own_faults
+from jitml.ir.graph import Graph
+from jitml.program_cache.keys import key_of
+
+
+@own_faults()
+def compile_graph(graph: Graph, **given: Any) -> Any:
+    """`pipeline.compile_graph` for the CPU, with `watch`; `given` are its other arguments.
+
+    Raises:
+        ScheduleError, CompilerError: as `pipeline.lower`.
+    """
+    key = key_of(graph, **given)
+    if key is not None and (data := disk_cache().get(key)) is not None:
+        from jitml.codegen.llvm.runtime import kept  # brings llvmlite, as what follows does
+
+        found = kept.load(data, partial(_planned, graph, given))
+        if found is not None:
+            return found
+    from jitml import pipeline
+
+    lowered = pipeline.lower(graph, **given)
+    executable: Any = lowered.compile(watch=True)
+    if key is not None:
+        from jitml.codegen.llvm.runtime.compiler import kept_form
+
+        form = kept_form(executable, lowered.module)
+        if form is not None:
+            disk_cache().put(key, form)
+    return executable
+
+
+def _planned(graph: Graph, given: Mapping[str, Any]) -> Any:
+    from jitml import pipeline
+
+    return pipeline.lower(graph, **given).program
+
+
+__all__ = ["compile_graph"]
