@@ -74,4 +74,4 @@ def test_constants_carry_their_dtype() -> None:
 def test_errors_quote_the_place(text: str, message: str) -> None:
     with pytest.raises(ParseError) as error:
         parse(text)
-    assert str(error.value) == message
+    assert error.value.message == message

@@ -201,7 +201,7 @@ REFUSED = {
 def test_refused(message: str) -> None:
     with pytest.raises(VerificationError) as error:
         verify(parse(REFUSED[message]))
-    assert str(error.value) == f"kernel k: {message}"
+    assert error.value.message == f"kernel k: {message}"
 
 
 def test_dtypes_are_confirmed_by_the_ops_own_rules() -> None:
