@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from jitml.trace.record.pytree import register_pytree_node
     from jitml.verification.reproduce import reproduce
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Array",

@@ -12,7 +12,17 @@ from tools.pages import DOCS, ROOT, name_of, pages
 LINKS = re.compile(r"(?<!\!)\[[^\]\[]*\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"|!\[[^\]]*\]\(([^)\s]+)\)|<a href=\"([^\"]+)\"")
 WRITTEN = [
     *pages(),
-    *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "bench/README.md")),
+    *(
+        ROOT / name
+        for name in (
+            "CONTRIBUTING.md",
+            "CHANGELOG.md",
+            "CHANGELOG-history.md",
+            "SECURITY.md",
+            "CODE_OF_CONDUCT.md",
+            "bench/README.md",
+        )
+    ),
 ]
 
 

@@ -47,3 +47,9 @@ def test_spelling() -> None:
     assert "README.md" in files and "docs" in files
     ran = subprocess.run([sys.executable, "-m", "codespell_lib", *files], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_change_log_begins_with_what_is_next_and_knows_this_version() -> None:
+    first, second, *_ = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert first == "Unreleased"
+    assert second.partition(" ")[0] == PROJECT["version"]
