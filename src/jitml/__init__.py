@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from jitml.functions import disable, enable
     from jitml.ir.execute.debug_nans import debug_nans
+    from jitml.trace.environment.callbacks import pure_callback
     from jitml.trace.record.pytree import register_pytree_node
     from jitml.verification.reproduce import reproduce
 
@@ -104,6 +105,7 @@ __all__ = [
     "jvp",
     "linearize",
     "numpy",
+    "pure_callback",
     "register_pytree_node",
     "reproduce",
     "scan",
@@ -128,6 +130,7 @@ _NAMES = {
     "jitml.functions": ("disable", "enable"),
     "jitml.ir.execute.debug_nans": ("debug_nans",),
     "jitml.notebook.magics": ("load_ipython_extension",),  # what `%load_ext jitml` looks for
+    "jitml.trace.environment.callbacks": ("pure_callback",),
     "jitml.trace.record.pytree": ("register_pytree_node",),
     "jitml.verification.reproduce": ("reproduce",),
     "jitml.autograd.api": (

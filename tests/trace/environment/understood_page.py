@@ -88,6 +88,7 @@ PLACES = (
     ConstantPlace(
         "dispatch/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)
     ),
+    ConstantPlace("trace/environment/callbacks.py", "holds functions that are called back to be these", (Way.ITSELF, Way.OPAQUE)),
     ConstantPlace("trace/environment/overlap.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
     ConstantPlace("trace/host_calls/generators.py", "holds generators that came in unseen", (Way.GENERATOR,)),
     ConstantPlace("trace/values/boxing.py", "holds arrays that came in unseen, and reads them at each call", (Way.ARRAY,)),

@@ -124,6 +124,13 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     return result if target is None else assign_cast(target, result, function.__name__)
 
 
+def call_back(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The traced result of a function that depends on its arguments alone, as the user promises."""
+    require_allowed(name)
+    _require_data(name, function, flatten(args)[0])
+    return record(ops.host_call, name, function, args, {})
+
+
 def _require_data(name: str, function: Any, leaves: Sequence[Any]) -> None:
     """Refuse functions of the user's, and objects, methods of which change what the program does not see."""
     owner = getattr(function, "__self__", None)
@@ -177,7 +184,7 @@ def record(
         name, partial(_call if is_lent else partial(_call_with_copies, name), partial(caller(), function), form), foreseen, claim
     )
     orders = examples
-    arguments = None if kwargs else tuple(x if _kind(x) is None else ... for x in args)
+    arguments = None if kwargs else tuple(x if kind_of(x) is None else ... for x in args)
     values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, arguments=arguments))
     if foreseen.admits(seen):
         remember(values, foreseen.hand_over(examples))
@@ -305,7 +312,7 @@ def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     operands: list[Value] = []
     layouts: list[Ints] = []
     for leaf in leaves:
-        kind = _kind(leaf)
+        kind = kind_of(leaf)
         kinds.append(kind)
         if kind is not None:
             operands.append(read(leaf))
@@ -316,7 +323,7 @@ def take_apart(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return _ArgumentForm(spec, tuple(kinds), fixed, shapes, tuple(layouts)), operands
 
 
-def _kind(leaf: Any) -> Kind | None:
+def kind_of(leaf: Any) -> Kind | None:
     """As what a leaf is shown to Python; None if it is not computed."""
     if type(leaf) is TracedNumber:
         return leaf.kind
