@@ -180,6 +180,11 @@ class JitmlError(Exception):
         return with_addresses("\n".join(lines))
 
 
+def bare_message(error: BaseException) -> str:
+    """What an error says, to be a part of another message: without place, remedy and code."""
+    return error.message if isinstance(error, JitmlError) else str(error)
+
+
 class UnsupportedError(JitmlError, NotImplementedError):
     """The program uses something that jitml cannot compile (yet); nothing has been changed."""
 

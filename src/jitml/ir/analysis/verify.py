@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitml.errors import JitmlError, VerificationError
+from jitml.errors import JitmlError, VerificationError, bare_message
 from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.dims import Sym, limits
 from jitml.ir.graph import Graph, Value
@@ -40,7 +40,7 @@ def verify(graph: Graph) -> Graph:
         try:
             expected = node.op.aval(*(v.aval for v in node.inputs), **node.params)
         except (JitmlError, TypeError) as error:  # TypeError: parameters or operands that the op does not take
-            raise VerificationError(f"{node.op}: {error}", source=node.source) from error
+            raise VerificationError(f"{node.op}: {bare_message(error)}", source=node.source) from error
         expected = expected if isinstance(expected, tuple) else (expected,)
         got = tuple(v.aval for v in node.outputs)
         if got != expected:

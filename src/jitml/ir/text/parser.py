@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import ParseError
+from jitml.errors import ParseError, bare_message
 from jitml.ir.dims import Sym, parse_size
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import OPS
@@ -130,7 +130,7 @@ class _Parser:
             try:
                 env[match[1]] = Value(parse_aval(match[2], self.syms))
             except ValueError as error:
-                raise ParseError(str(error)) from error
+                raise ParseError(bare_message(error)) from error
             values.append(env[match[1]])
             self.at = match.end()
         return tuple(values)

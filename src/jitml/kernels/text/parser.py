@@ -9,7 +9,7 @@ import ast
 from typing import get_args
 
 import jitml.ir.ops  # noqa: F401  # fills OPS
-from jitml.errors import JitmlError, ParseError
+from jitml.errors import JitmlError, ParseError, bare_message
 from jitml.ir.op import OPS
 from jitml.ir.types import BOOL, DTYPES, F64, I64, Aval, DType, is_integer
 from jitml.kernels.ir import (
@@ -113,7 +113,7 @@ class KernelParser(Tokens):
         try:
             result = op.aval(*(Aval((), arg.dtype) for arg in args))
         except (JitmlError, TypeError) as error:
-            raise ParseError(str(error)) from error
+            raise ParseError(bare_message(error)) from error
         assert isinstance(result, Aval)
         return Apply(fn, args, result.dtype)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.errors import ParseError
+from jitml.errors import ParseError, bare_message
 from jitml.ir.text.parser import parse_params
 from jitml.ir.types import I64
 from jitml.kernels.ir import Buffer, Expr
@@ -121,7 +121,7 @@ class _ProgramParser(KernelParser):
         try:
             return np.array(literal, buffer.dtype).reshape(buffer.shape)
         except (ValueError, OverflowError) as error:
-            raise ParseError(f"{buffer.name}: {error}") from error
+            raise ParseError(f"{buffer.name}: {bare_message(error)}") from error
 
     def literal(self) -> Any:
         """A number or nested list of them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import jitml.ir.ops  # noqa: F401  # fills OPS
-from jitml.errors import JitmlError, VerificationError
+from jitml.errors import JitmlError, VerificationError, bare_message
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.ir.ops.regions import exception_named
@@ -192,7 +192,7 @@ class _Verifier:
                 try:
                     exception_named(error)
                 except JitmlError as problem:
-                    raise self.error(str(problem)) from problem
+                    raise self.error(bare_message(problem)) from problem
                 for value in values:
                     self.expect(value, I64, "a check's value")
                 if self.is_reached:
@@ -286,7 +286,7 @@ class _Verifier:
         try:
             result = op.aval(*(Aval((), arg.dtype) for arg in expr.args), **params)
         except (JitmlError, TypeError) as error:
-            raise self.error(f"{show_expr(expr)}: {error}") from error
+            raise self.error(f"{show_expr(expr)}: {bare_message(error)}") from error
         if result != Aval((), expr.dtype):
             raise self.error(f"{show_expr(expr)} is {result}, not {dtype_name(expr.dtype)}")
 
