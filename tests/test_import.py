@@ -46,6 +46,20 @@ def test_names_are_public_and_each_is_told_once() -> None:
     assert not [name for name in jitml.__all__ if name.startswith("_")] and len({*jitml.__all__}) == len(jitml.__all__)
 
 
+ENGINE = """
+import sys
+import jitml.engine
+rare = ["dispatch.eager", "dispatch.numpy_execution", "ir.passes", "pipeline", "fusion", "kernels", "memory", "codegen"]
+print([name for name in rare if f"jitml.{name}" in sys.modules])
+"""
+
+
+def test_what_the_engine_brings() -> None:
+    """Not what transforms outside `jit`, and compilers of what no earlier process has compiled, need."""
+    done = subprocess.run([sys.executable, "-c", ENGINE], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 STANDALONE = """
 import numpy as np
 from {module} import {name}

@@ -10,9 +10,7 @@ once.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial, wraps
 from time import perf_counter
 from types import FunctionType, MethodType
@@ -28,6 +26,7 @@ from jitml.dispatch.entry import MISS, bind
 from jitml.dispatch.numpy_execution import executed, executed_once_watched
 from jitml.dispatch.on_device import compiled_for_device
 from jitml.dispatch.variants import Specialization, Tries, Variants
+from jitml.dispatch.witness import current_witness
 from jitml.errors import (
     FailedCheck,
     JitmlError,
@@ -37,7 +36,7 @@ from jitml.errors import (
     UnsupportedError,
 )
 from jitml.forks import lock
-from jitml.interrupts import contained, pass_on, unset
+from jitml.interrupts import contained, pass_on
 from jitml.ir import ops
 from jitml.ir.capacity import learning
 from jitml.ir.execute.debug_nans import is_debugging
@@ -90,21 +89,6 @@ _transforms: OrderedDict[Hashable, Variants[TransformVariant]] = OrderedDict()  
 _lock = lock()
 
 
-# Told of each transform that runs outside of any trace: what it is, the function and the arguments that this is called with.
-Witness = Callable[[Hashable, Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], None]
-_witness: ContextVar[Witness | None] = ContextVar("jitml_witness", default=None)
-
-
-@contextmanager
-def witnessed(witness: Witness | None) -> Iterator[None]:
-    """Tell `witness` of the transforms that run inside the block; None: nobody."""
-    token = _witness.set(witness)
-    try:
-        yield
-    finally:
-        unset(_witness, token)
-
-
 def run(
     key: Hashable,
     make: Callable[[], Program],
@@ -126,7 +110,7 @@ def run(
     if current_trace() is not None and is_aside():
         with outside_trace():
             return run(key, make, f, args, kwargs, positional)
-    witness = _witness.get()
+    witness = current_witness()
     if witness is not None and current_trace() is None:
         witness(key, f, args if positional is None else tuple(positional), kwargs)
     tries = TransformTries()

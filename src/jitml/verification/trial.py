@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from jitml.device.array import Array
-from jitml.dispatch.eager import witnessed
 from jitml.dispatch.entry import bind, interpreted
+from jitml.dispatch.witness import witnessed
 from jitml.errors import FailedCheck, WrongPath
 from jitml.interrupts import contained, pass_on
 from jitml.ir.execute.debug_nans import as_python
