@@ -37,7 +37,8 @@ def test_once_for_a_function_with_the_users_line_the_reason_and_the_remedy() -> 
 
     with no_trials():
         (warning,) = told(calls)
-    first, remedy = str(warning.message).splitlines()
+    first, remedy, code = str(warning.message).splitlines()
+    assert code.startswith("JM302: ")
     assert first.startswith("modes was compiled 9 times within a minute; what changes is mode (8 times). No longer so: mode is")
     assert remedy.startswith("Pass what changes as an array or a number")
     assert warning.filename == __file__

@@ -101,7 +101,8 @@ def test_what_comes_of_an_overflow(how: Any, f: Any, message: str) -> None:
     """NaN and slopes that are made of an infinity, which is where they come from."""
     with debug_nans(), pytest.raises(NonFiniteError) as caught:
         how(f)(x2)
-    first, _, line, last = str(caught.value).splitlines()
+    first, _, line, last, code = str(caught.value).splitlines()
+    assert code.startswith("JM202: ")
     assert first.replace("[0, 0]", "[0]") == message
     assert "# here" in line
     assert last.replace("[0, 0]", "[0]") == "The result of exp is inf at [0]: exp(1000)"

@@ -537,7 +537,8 @@ def test_little_address_space(tmp_path: Any) -> None:
     file.write_text(LIMITED)
     environment = {**os.environ, "JITML_SAVED_BYTES": str(1 << 34), "PYTHONPATH": ":".join(sys.path)}
     run = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True, env=environment)
-    first, place, line, last = run.stdout.splitlines()
+    first, place, line, last, code = run.stdout.splitlines()
+    assert code.startswith("JM")
     assert first == "no memory for 4294967296 bytes that a loop may save for its derivative, f64[512,1048576]"
     assert place.endswith(" in large") and line.strip() == "while x.sum() > 1e-300:"
     assert "JITML_SAVED_BYTES" in last

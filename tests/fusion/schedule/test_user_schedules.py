@@ -77,7 +77,7 @@ def test_a_kernel_that_is_not_there() -> None:
 def test_a_primitive_that_does_not_fit_shows_the_loops_and_marks_one() -> None:
     with pytest.raises(ScheduleError) as error:
         jitml.jit(rows, schedules={"k0_exp": "vector i0; vector i1"})(X)
-    assert str(error.value).splitlines() == [
+    assert str(error.value).splitlines()[:-1] == [
         "schedule of k0_exp: vector i1: i1 cannot run in lanes inside i0, which does",
         "Its loops:",
         "  for i0 in 0:40 vector {",

@@ -86,7 +86,7 @@ def _told(ask: Callable[[], str]) -> str:
 
 
 def _reason(error: JitmlError) -> str:
-    return "; ".join(line.strip() for line in str(error).splitlines())
+    return "; ".join(filter(None, (error.message, error.remedy)))
 
 
 def _cache() -> str:
