@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-import jitml.pipeline
+import jitml.engine
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.trace.speculation import modes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-import jitml.pipeline
+import jitml.engine
 from jitml.trace.record import concrete
 from programs.comparing import difference, within
 
