@@ -66,7 +66,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("options", ACCEPTED, ids=str)
+@pytest.mark.parametrize("options", ACCEPTED, ids=" ".join)
 def test_what_means_the_same_is_accepted(options: dict[str, Any]) -> None:
     assert jitml.jit(lambda x, n=1: x + n, **options)(np.zeros(2)).tolist() == [1.0, 1.0]
 

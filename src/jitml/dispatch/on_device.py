@@ -51,13 +51,8 @@ def compiled_for_device(traced: Traced) -> Execute:
 def on_device(traced: Traced, device: ArrayDevice, executable: Callable[..., Sequence[Any]]) -> Execute:
     """A compiled program as a function of views of the device's memory, host arrays and numbers; results are such views."""
     needed = sorted(_needed_on_host(traced))
-    run, given, taken, aliases, count = (
-        device.program(executable),
-        device.given,
-        device.taken,
-        dict(traced.aliases),
-        device.copies,
-    )
+    run, given, taken, count = device.program(executable), device.given, device.taken, device.copies
+    aliases = dict(traced.aliases)
     returned = [k for k in range(len(traced.graph.outputs)) if k not in aliases]
 
     def execute(*inputs: Any) -> Sequence[Any]:
