@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -16,7 +17,7 @@ from tests.verification.test_constants import ask_instead
 import jitml
 from jitml.config import CONFIG
 from jitml.errors import WrongResultWarning
-from jitml.verification import verification
+from jitml.verification import time_limits, verification
 from jitml.verification.time_limits import OutOfTime, limited
 
 
@@ -80,6 +81,50 @@ def test_nothing_comes_after_the_end() -> None:
     finally:
         sys.settrace(None)
     assert lines  # nothing keeps the interpreter from tracing
+
+
+def stopped_after(seconds: float) -> float:
+    began = time.monotonic()
+    with pytest.raises(OutOfTime):
+        limited(forever, seconds)
+    return time.monotonic() - began
+
+
+def test_threads_have_limits_of_their_own() -> None:
+    """The shorter ones come later, when the thread that watches sleeps for longer."""
+    took: dict[float, float] = {}
+    threads = [threading.Thread(target=lambda s=s: took.setdefault(s, stopped_after(s))) for s in (0.9, 0.5, 0.3, 0.1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(took, key=took.__getitem__) == sorted(took)
+    assert len(took) == 4 and took[0.1] < 0.9
+
+
+def test_who_watches_goes_when_there_is_nothing_to_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limits, "_IDLE", 0.05)
+    limited(lambda: time.sleep(0.1), 1.0)
+    until = time.monotonic() + 5
+    while time_limits._WATCH.thread in sys._current_frames() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert time_limits._WATCH.thread not in sys._current_frames()
+    assert not time_limits._WATCH.limits
+    assert stopped_after(0.1) < 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_the_child_of_a_fork_has_limits() -> None:
+    stopped_after(0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # there are other threads
+        child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if stopped_after(0.05) < 5 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_results_and_exceptions_come_out() -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optree
@@ -62,32 +62,49 @@ def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
     return _made(body, names)
 
 
-def reaching(traced: Traced) -> Callable[[Sequence[Any]], Any]:
-    """The function `(leaves) -> (inputs, changed, lent) or MISS` of one variant.
+class CallReach(NamedTuple):
+    """What the program of a variant gets hold of in a call.
 
-    Returns:
-        What the program is given in a call; arrays, containers and objects that the call changes;
-        and objects that are handed on by their addresses, as generators of random numbers are; these with their names.
+    Args:
+        inputs: what it is given.
+        changed: arrays, containers and objects that the call changes, with their names.
+        lent: objects that are handed on by their addresses, as generators of random numbers are, with their names.
     """
-    body, names = _begun(traced)
+
+    inputs: list[Any]
+    changed: list[tuple[Any, str]]
+    lent: list[tuple[Any, str]]
+
+
+def reached(traced: Traced, leaves: Sequence[Any]) -> CallReach | None:
+    """What a call that a variant admits gives to its program; None if nobody can tell."""
+    host = traced.host
     changed = [traced.entries[entry] for entry in traced.aliases.values()] + [array for array, _ in traced.copied]
     changed += [change.slot for change in traced.changes]
-    given = (step.operands[0] for step in traced.host.steps if isinstance(step, Compute) and step.function is id)
+    given = (step.operands[0] for step in host.steps if isinstance(step, Compute) and step.function is id)
     lent = [slot for slot in given if not isinstance(slot, HostConst)]
-    inputs = ", ".join(f"s{slot}" for slot in traced.entries)
-    named = (", ".join(f"(s{slot}, {traced.host.name(slot)!r})" for slot in dict.fromkeys(slots)) for slots in (changed, lent))
-    return _made([*body, f"return [{inputs}], {', '.join(f'[{pairs}]' for pairs in named)}"], names)
+    try:
+        slots = host.values(leaves, [*traced.entries, *changed, *lent])
+    except Exception as error:
+        pass_on(error)
+        return None
+    named = ([(slots[slot], host.name(slot)) for slot in dict.fromkeys(some)] for some in (changed, lent))
+    return CallReach([slots[slot] for slot in traced.entries], *named)
 
 
 class Admission:
     """Whether calls of flattened arguments are for one variant; nothing is computed."""
 
     def __init__(self, traced: Traced) -> None:
-        body, names = _begun(traced)
-        self._admits = _made([*body, "return True"], names)
+        self._traced = traced
 
     def __call__(self, leaves: Sequence[Any]) -> bool:
         return self._admits(leaves) is not MISS
+
+    @cached_property
+    def _admits(self) -> Callable[[Sequence[Any]], Any]:
+        body, names = _begun(self._traced)  # at the second call: many variants have one
+        return _made([*body, "return True"], names)
 
 
 def _begun(traced: Traced) -> tuple[list[str], dict[str, Any]]:

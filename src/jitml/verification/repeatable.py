@@ -7,7 +7,7 @@ What a program prints, logs or writes happens once. Random numbers are drawn aga
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -20,9 +20,11 @@ _COMPUTING -= {"print", "input", "open", "exec", "eval", "breakpoint", "compile"
 _WRITERS = {"save", "savetxt", "savez", "savez_compressed", "tofile", "dump", "savemat", "write", "mmwrite", "save_npz"}
 
 
-def why_not(graph: Graph) -> str:
-    """What a program does that cannot be done twice; empty if there is nothing."""
-    for node in _host_calls(graph):
+def why_not(nodes: Iterable[Node]) -> str:
+    """What a program with these host nodes does that cannot be done twice; empty if there is nothing."""
+    for node in nodes:
+        if node.op is not ops.host_call:
+            continue
         function = node.params["function"]
         if function.postpones:
             return f"it calls {function.name}, which others see"
@@ -36,10 +38,11 @@ def why_not(graph: Graph) -> str:
     return ""
 
 
-def _host_calls(graph: Graph) -> Iterator[Node]:
-    return (node for node in graph.walk() if node.op is ops.host_call)
+def host_nodes(graph: Graph) -> tuple[Node, ...]:
+    """What a program calls, and draws from generators that NumPy holds."""
+    return tuple(node for node in graph.walk() if node.op.family == "host")
 
 
-def writes_by_itself(graph: Graph) -> bool:
-    """Whether a program writes nothing but its outputs: what it calls might."""
-    return next(_host_calls(graph), None) is None
+def writes_by_itself(nodes: Iterable[Node]) -> bool:
+    """Whether a program with these host nodes writes nothing but its outputs: what it calls might."""
+    return all(node.op is not ops.host_call for node in nodes)

@@ -44,6 +44,7 @@ class Trial:
         self,
         function: Callable[..., Any],
         traced: Traced,
+        by_host: bool,
         fast: bool,
         with_slopes: bool,
         limit: float | None,
@@ -57,7 +58,7 @@ class Trial:
         self.state, self.leaves, self.args, self.kwargs = state, leaves, args, kwargs
         slack = 1e3 if self.fast else 1.0
         self.close = within(slack * ROUNDING[F64], precision([self.traced.graph]))
-        self.by_host = any(node.op.family == "host" for node in self.traced.graph.walk())
+        self.by_host = by_host  # whether the program calls something
         self.calls = 0  # of what changes the state
         self.alike: set[int] = set()  # cells whose arrays the last outcomes compared left with the same bits
         self.seconds = 0.0  # that the plain function has taken, with what is done around it

@@ -11,24 +11,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter, thread_time
 from typing import Any
 
 from jitml.config import CONFIG, FIRST, NEVER
-from jitml.dispatch.entry import MISS, Admission, bind, reaching
+from jitml.dispatch.entry import MISS, Admission, bind, reached
 from jitml.dispatch.specialize import Variant, call_of
 from jitml.dispatch.timing import Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.ir.execute.kept_inputs import keeping
+from jitml.ir.graph import Node
 from jitml.records import dataclass, field, replace
 from jitml.trace.record.recording import frames_of_ours
 from jitml.trace.record.threads import others_run
 from jitml.trace.trace import Traced
 from jitml.verification.looks import Watching, look, told_by
 from jitml.verification.outcomes import CallOutcome, Difference
-from jitml.verification.repeatable import why_not, writes_by_itself
+from jitml.verification.repeatable import host_nodes, why_not, writes_by_itself
 from jitml.verification.reproduce import remember
 from jitml.verification.saved_state import GENERATORS, SavedState, Unsaved
 from jitml.verification.time_limits import OutOfTime
@@ -73,7 +75,10 @@ class Verification:
     watching: Watching | None = None
     callers: dict[object, None] = field(default_factory=dict)  # the first one checks: an interrupt may leave a lock closed
     seconds: float = 0.0  # that the last compiled call took
-    reach: Enter | None = None  # what the program is given, and what it changes
+
+    @cached_property
+    def host_nodes(self) -> tuple[Node, ...]:
+        return host_nodes(self.traced.graph)
 
     @property
     def spent(self) -> float:
@@ -135,7 +140,7 @@ class Verification:
 
     def _verified(self, leaves: Sequence[Any]) -> Any:
         args, kwargs = self.call_of(leaves)
-        reason = why_not(self.traced.graph)
+        reason = why_not(self.host_nodes)
         if not reason and others_run():
             self.tries += 1
             if self.tries < _MOST_TRIES:
@@ -152,10 +157,10 @@ class Verification:
         assert state is not None
         seen = told_by(state, _named(self.function, args, kwargs)) if self.every == FIRST else {}
         looking = thread_time() - began
-        result, raised = self._compiled(leaves)
+        result, raised = self._compiled(leaves, state)
         if self.is_timed and self.calls == 1 and result is not MISS and raised is None and self.seconds < _BRIEF:
             state.put_back()  # a program's first run says little of how long it takes
-            result, raised = self._compiled(leaves)
+            result, raised = self._compiled(leaves, state)
         if result is MISS:
             return MISS
         if self.watching is None:
@@ -173,20 +178,23 @@ class Verification:
 
     def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SavedState:
         """All that can be reached, from the function and its arguments, and what else the program changes, as it is now."""
-        if self.reach is None:
-            self.reach = reaching(self.traced)
-        inputs, changed, lent = ((), (), ()) if (found := self.reach(leaves)) is MISS else found
+        found = reached(self.traced, leaves)
+        inputs, changed, lent = found or ((), (), ())
         written: list[Any] | None = None  # nobody knows
-        if found is not MISS and not self.traced.copied and writes_by_itself(self.traced.graph):
+        if found is not None and not self.traced.copied and writes_by_itself(self.host_nodes):
             written = [inputs[entry] for entry in self.traced.aliases.values()]
         others = [*changed, *((x, name) for x, name in lent if isinstance(x, GENERATORS))]  # a library may keep them, or a cache
         roots = [(self.function, self.name), *_named(self.function, args, kwargs)]
         return SavedState([*others, *roots], CONFIG.verify_bytes, written=written)
 
-    def _compiled(self, leaves: Sequence[Any]) -> tuple[Any, Exception | None]:
+    def _compiled(self, leaves: Sequence[Any], state: SavedState) -> tuple[Any, Exception | None]:
         began = perf_counter()
         try:
-            return self.enter(leaves), None
+            run = partial(self.enter, leaves)
+            return keeping(run) if writes_by_itself(self.host_nodes) else run(), None
+        except FailedCheck:
+            state.put_back()
+            raise
         except (JitmlError, MemoryError):
             raise
         except Exception as error:
@@ -199,7 +207,9 @@ class Verification:
         self, got: CallOutcome, state: SavedState, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         limit = None if self.every > 0 else _LATER if self.calls > 1 else CONFIG.verify_seconds
-        trial = Trial(self.function, self.traced, self.fast, self.every > 0, limit, state, leaves, args, kwargs)
+        trial = Trial(
+            self.function, self.traced, bool(self.host_nodes), self.fast, self.every > 0, limit, state, leaves, args, kwargs
+        )
         try:
             expected = trial.plainly(got.now)
             found = trial.compared(got, expected)

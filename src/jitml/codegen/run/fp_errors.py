@@ -18,6 +18,7 @@ import numpy as np
 
 from jitml.errors import FailedCheck, Source
 from jitml.ir.analysis.fp_errors import CATEGORIES, demanded_in, name_of, place_of, possible_in, suspect
+from jitml.ir.execute.kept_inputs import are_kept
 from jitml.ir.graph import Graph
 from jitml.records import dataclass, field
 
@@ -126,7 +127,7 @@ class ErrorWatch:
         """The outputs; a `FailedCheck` in their place if the plain function is to answer; what `run` gives otherwise."""
         saved: Saved | None = None
         if self.is_small or self.is_careful or self.errors.demanded or may_raise() or self._are_small(args):
-            saved = [(args[n], args[n].copy()) for n in self.written if type(args[n]) is np.ndarray]
+            saved = [(args[n], args[n].copy()) for n in self.written if type(args[n]) is np.ndarray and not are_kept()]
         result = self.run(*args)
         if type(result) is tuple and len(result) == 2:
             return self.judge(*result, saved)

@@ -12,7 +12,7 @@ comes from the user's own line.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -86,6 +86,10 @@ class Compute:
     slot: Slot
     function: Callable[..., Any]
     operands: tuple[Slot | HostConst, ...]
+
+    def computed(self, slots: Mapping[Slot, Any]) -> Any:
+        """Its value, of what other slots hold."""
+        return self.function(*(o.value if isinstance(o, HostConst) else slots[o] for o in self.operands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +383,7 @@ class Host:
         for step in self.steps:
             try:
                 if isinstance(step, Compute):
-                    slots[step.slot] = step.function(*(o.value if isinstance(o, HostConst) else slots[o] for o in step.operands))
+                    slots[step.slot] = step.computed(slots)
                 elif not step.holds(*(slots[s] for s in step.slots)):
                     return (step.text, step.source) if step.source else (f"not so any more: {step.text}", None)
             except Exception as error:
@@ -395,13 +399,25 @@ class Host:
         for step in self.steps:
             try:
                 if isinstance(step, Compute):
-                    slots[step.slot] = step.function(*(o.value if isinstance(o, HostConst) else slots[o] for o in step.operands))
+                    slots[step.slot] = step.computed(slots)
                 elif step.code in _EXACT and not step.holds(slots[step.slots[0]]):
                     found.add(self.names[step.slots[0]])
             except Exception as error:
                 pass_on(error)
                 break
         return frozenset(found)
+
+    def values(self, leaves: Sequence[Any], wanted: Iterable[Slot]) -> Mapping[Slot, Any]:
+        """What some slots hold in a call that all checks let pass: only the steps run that they need."""
+        needed, steps = {*wanted}, []
+        for step in reversed(self.steps):
+            if isinstance(step, Compute) and step.slot in needed:
+                steps.append(step)
+                needed.update(o for o in step.operands if not isinstance(o, HostConst))
+        slots: dict[Slot, Any] = {slot: leaves[position] for slot, position in self.arguments.items()}
+        for step in reversed(steps):
+            slots[step.slot] = step.computed(slots)
+        return slots
 
     def render(self, miss: str) -> tuple[list[str], dict[str, Any]]:
         """The steps as Python lines over variables `s0`, `s1`, ...; a failed check runs the statement `miss`.
