@@ -336,6 +336,34 @@ def total_of(x: float) -> float:
 
 
 @pytest.mark.loose
+def test_few_of_many_short_turns_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a section, and of what plain statements call: to time one takes longer than it does."""
+
+    def main(n: int) -> float:
+        total = 0.0
+        for k in range(n):
+            y = total_of(float(k)) + 1.0
+            with open(os.devnull, "w") as file:
+                file.write(str(y))
+            total += y * 2.0
+        return total
+
+    began = []
+    begin = PlainTurn.begin
+    monkeypatch.setattr(PlainTurn, "begin", lambda turn: (began.append(turn), begin(turn)))
+    monkeypatch.setattr("jitml.dispatch.renting.SMALL", 0.0)  # none is left out
+    with trials():
+        jitted = jitml.jit(main)
+        jitted(1)
+        (split,) = jitted.splits
+        PURSE.spent = 1e6
+        began.clear()
+        assert split.frame(300) == main(300)
+        assert 0 < len(began) < 200  # of 900
+        assert max(section.rent.turns + section._stride - section._untimed for section in split.sections) == 301
+
+
+@pytest.mark.loose
 def test_what_calls_compiled_functions_is_not_left_alone() -> None:
     def main() -> float:
         with open(os.devnull, "w") as file:
@@ -349,14 +377,61 @@ def test_what_calls_compiled_functions_is_not_left_alone() -> None:
         PURSE.spent = 1e6
         assert split.is_plain
         split._callee(total_of)(2.0)
-        split._callee._known[total_of]._rent.spent = 2 * USUAL
+        callee = split._callee._known[total_of]
+        callee._rent.spent, callee._untimed = 2 * USUAL, 0
         PURSE.spent = -1e6
         split._callee(total_of)(2.0)
         PURSE.spent = 1e6
+        assert jitted.alone is not None
+        jitted.go_on()
         for _ in range(3):
             assert jitted() == 1.0
         assert not split.is_plain
         assert jitted.alone is None
+
+
+def slow_total(n: int) -> float:
+    total = 0.0
+    for k in range(n):
+        total += k % 7
+    return total
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("part", ["section", "callee"])
+def test_what_is_left_alone_pays_for_its_parts(part: str) -> None:
+    """A split function of which nothing is compiled yet runs as it was written, and its parts come to be due by their shares."""
+
+    def main(n: int) -> float:
+        total = slow_total(2) if n < 0 else 0.0
+        for k in range(n):
+            total += (k * k) % 5
+        with open(os.devnull, "w") as file:
+            file.write(str(total))
+        return total
+
+    with trials():
+        jitted = jitml.jit(main)
+        jitted(2000)
+        (split,) = jitted.splits
+        split._callee(slow_total)(2000)
+        section = max((s for s in split.sections if s.cell.cell_contents), key=lambda section: section.rent.spent)
+        rent = section.rent if part == "section" else split._callee._known[slow_total]._rent
+        while jitted.alone is None:
+            jitted(2000)
+        share = rent.spent / split.seconds
+        assert share > 0
+        PURSE.spent = 1e6
+        assert not jitted.splits.paid(0.5 * USUAL)
+        assert jitted.splits.paid(0.6 * USUAL)  # to see what takes its time
+        assert abs(rent.spent / split.seconds / share - 1) < 0.01
+        PURSE.spent, rent.spent = -1e6, 2 * USUAL
+        assert jitted.splits.paid(0.01 * USUAL)
+        jitted.go_on()
+        jitted(2000)
+        split._callee(slow_total)(2000)
+        assert ("slow_total" in split._callee.compiled) == (part == "callee")
+        assert (section.compiled is not None) == (part == "section")
 
 
 @pytest.mark.loose

@@ -32,6 +32,11 @@ _STRIDE = 400  # calls at the most after one that is timed
 FEW = 50  # turns after which it is known to be small
 
 
+def stride_after(seconds: float) -> int:
+    """How many turns of plain Python are not timed after one that has taken so long: timing shall cost a hundredth at most."""
+    return min(int(_TIMING / max(seconds, 1e-7)), _STRIDE)
+
+
 class Purse:
     """Seconds that may be spent on compilations, each of which may be for nothing.
 
@@ -144,7 +149,7 @@ class Rent:
     @property
     def is_small(self) -> bool:
         """Whether what runs here is known to be too small to be worth anything."""
-        return self.turns == FEW and self.spent < FEW * SMALL
+        return self.turns >= FEW and self.spent < self.turns * SMALL
 
     def bought(self, seconds: float, *, is_made: bool) -> None:
         """So long it has taken to compile, or to find out that it cannot be compiled."""
@@ -252,7 +257,7 @@ class LeftAlone:
 
     def _took(self, switch: Rented, seconds: float) -> None:
         is_over = self._paid(seconds, self._stride + 1)
-        self._stride = min(int(_TIMING / max(seconds, 1e-7)), _STRIDE)
+        self._stride = stride_after(seconds)
         if switch.alone is self and is_over:
             switch.go_on()
         else:
@@ -278,4 +283,5 @@ __all__ = [
     "Rented",
     "Unpaid",
     "is_called_plainly",
+    "stride_after",
 ]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from jitml.dispatch.renting import PlainTurn, Rent
+from jitml.dispatch.renting import PlainTurn, Rent, stride_after
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
@@ -55,7 +55,11 @@ class HotCallees:
             if not _is_compiled(function):
                 return function
             known = self._known[function] = _HotCallee(function, self._compile)
-        return known.now
+        return known.now()
+
+    def timed(self, names: Collection[str]) -> list[_HotCallee]:
+        """Those of these names that may become hot."""
+        return [callee for function, callee in [*self._known.items()] if callee.is_timed and function.__name__ in names]
 
     def _compile(self, function: FunctionType, rent: Rent) -> Callable[..., Any]:
         self.compiled.add(function.__name__)
@@ -91,33 +95,51 @@ def _named(called: ast.expr, caller: FunctionType) -> Any:
 
 
 class _HotCallee:
-    """One function; `now` is what is called: itself while it is timed, then what it was compiled to, or the plain function."""
+    """One function: itself is called, which is timed now and then; in the end what it was compiled to, or the plain function."""
 
     def __init__(self, function: FunctionType, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
-        self._jitted = jitted
+        self._function, self._jitted = function, jitted
         self._rent = Rent()
+        self._stride = self._untimed = 0  # calls that are not timed after one that is; how many of them are left
         self._turn: PlainTurn | None = None  # the outermost call that is timed
-        self.now: Callable[..., Any] = self._timed(function)
+        self._now: Callable[..., Any] = self._timed
 
-    def _timed(self, function: FunctionType) -> Callable[..., Any]:
-        def called(*args: Any, **kwargs: Any) -> Any:
-            if self._turn is not None or current_trace() is not None:
-                return function(*args, **kwargs)
-            self._turn = turn = PlainTurn(self._rent.paid)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self._turn = None
-                turn.seen()
-                self._settle(function)
+    @property
+    def is_timed(self) -> bool:
+        return self._now == self._timed
 
-        return called
+    def paid(self, share: float) -> bool:
+        """The function that calls it has run as it was written, for this share of its time so far; whether this is due."""
+        self._rent.spent *= 1.0 + share
+        if not self._rent.is_due():
+            return False
+        self._untimed = 0
+        return True
 
-    def _settle(self, function: FunctionType) -> None:
-        if self._rent.is_due():
-            self.now = self._jitted(function, self._rent)
+    def now(self) -> Callable[..., Any]:
+        """What the next call is to be of."""
+        if self._untimed:
+            self._untimed -= 1
+            return self._function
+        return self._now
+
+    def _timed(self, *args: Any, **kwargs: Any) -> Any:
+        if self._turn is not None or current_trace() is not None:
+            return self._function(*args, **kwargs)
+        self._turn = turn = PlainTurn(self._took)
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            self._turn = None
+            turn.seen()
+
+    def _took(self, seconds: float) -> None:
+        is_due = self._rent.paid(seconds, self._stride + 1)
+        self._stride = self._untimed = stride_after(seconds)
+        if is_due:
+            self._untimed, self._now = 0, self._jitted(self._function, self._rent)
         elif self._rent.is_small:
-            self.now = function
+            self._untimed, self._now = 0, self._function
 
 
 __all__ = ["HotCallees", "is_asked_for"]

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.dispatch.renting import PURSE, USUAL, PlainTurn, Rent
+from jitml.dispatch.renting import USUAL, PlainTurn, Rent
 from jitml.forks import lock
 from jitml.sections.callees import HotCallees
 from jitml.sections.report import complaint
@@ -68,7 +67,7 @@ class Splits:
         self._compiled, self._callee, self._is_whole = compiled, callee, is_whole
         self._splits: dict[Hashable, SplitFunction] = {}
         self._lock = lock()
-        self.seconds = 0.0  # that split calls have taken
+        self._unsplit = 0.0  # seconds since a split has answered
         self._is_told = False
 
     def __bool__(self) -> bool:
@@ -116,15 +115,21 @@ class Splits:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no split has anything that is compiled, or will be soon."""
+        """Whether no split has anything that is compiled."""
         return CONFIG.trial and all(split.is_plain for split in self)
 
     def paid(self, seconds: float, calls: int = 1) -> bool:
-        """The function as it was written has run so often for so long; whether sections may be compiled again."""
-        splits = [*self]
-        for split in splits:
-            split.paid(seconds * calls / len(splits))
-        return PURSE.affords(USUAL)
+        """The function as it was written has run so often for so long; whether its splits are to answer again.
+
+        They are where something may be compiled, and now and then, to see what takes its time.
+        """
+        splits, spent = [*self], seconds * calls
+        self._unsplit += spent
+        are_due = [split.paid(spent / len(splits)) for split in splits]
+        if not any(are_due) and self._unsplit < USUAL:
+            return False
+        self._unsplit = 0.0
+        return True
 
     def drop(self, split: SplitFunction) -> None:
         with self._lock:
@@ -146,24 +151,18 @@ class Splits:
     def begin(self, split: SplitFunction) -> PlainTurn:
         """A call of a split begins; gives what `end` is to be told."""
         _FRAMES.count += 1
-        return PlainTurn(self._took if split.rent is None else partial(self._paid, split.rent))
+        return PlainTurn(split.took)
 
     def end(self, turn: PlainTurn) -> None:
         _FRAMES.count -= 1
         turn.seen()
 
-    def _took(self, seconds: float) -> None:
-        self.seconds += seconds
-
-    def _paid(self, rent: Rent, seconds: float) -> None:
-        self.seconds += seconds
-        rent.paid(seconds)
-
     def complaint(self) -> str:
         """What to tell the user, once, if most of the function's time is plain Python's."""
         if self._is_told:
             return ""
-        found = complaint([*self], self.seconds)
+        splits = [*self]
+        found = complaint(splits, sum(split.seconds for split in splits))
         self._is_told = bool(found)
         return found
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jitml.config import CONFIG
 from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.renting import FEW, PlainTurn, Rent, Unpaid
+from jitml.dispatch.renting import PlainTurn, Rent, Unpaid, stride_after
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
@@ -94,6 +94,7 @@ class Section:
         self._state = ""
         self.contest = Contest()
         self.rent = Rent()
+        self._stride = self._untimed = 0  # turns as Python that are not timed after one that is; how many of them are left
         self.calls = 0
         self._next_look = FIRST_LOOK
         self._lock = lock()
@@ -115,9 +116,20 @@ class Section:
         """Whether nothing else than the statements themselves runs here."""
         return self.cell.cell_contents in (None, self._rent)
 
+    def paid(self, share: float) -> bool:
+        """The function around has run as it was written, for this share of its time so far; whether this is due."""
+        self.rent.spent *= 1.0 + share
+        if self.cell.cell_contents is None or not self.rent.is_due():
+            return False
+        self._untimed = 0
+        return True
+
     # What the frame calls.
 
     def _rent(self, *args: Any) -> Any:
+        if self._untimed:
+            self._untimed -= 1
+            return None
         if is_watched():
             return None
         return self._buy(*args) if self.rent.is_due() else PlainTurn(self._rented)
@@ -235,10 +247,11 @@ class Section:
         self.cell.cell_contents = entry
 
     def _rented(self, seconds: float) -> None:
-        self.rent.paid(seconds)
+        self.rent.paid(seconds, self._stride + 1)
         self.contest.plain_took(seconds)
+        self._stride = self._untimed = stride_after(seconds)
         if self.rent.is_small:
-            self._turn_off(f"too small: {in_us(self.rent.spent / FEW)}")
+            self._turn_off(f"too small: {in_us(self.rent.spent / self.rent.turns)}")
             self._dropped(self)
 
     def _timed(self, seconds: float) -> None:

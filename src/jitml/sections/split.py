@@ -18,7 +18,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jitml.diagnostics import log
-from jitml.dispatch.renting import PURSE, USUAL, Rent
+from jitml.dispatch.renting import PURSE, Rent
 from jitml.errors import CompilerError, JitmlError
 from jitml.forks import lock
 from jitml.records import dataclass
@@ -69,6 +69,7 @@ class SplitFunction:
         self.function, self._compiled, self._callee = function, compiled, callee
         self.rent: Rent | None = None
         self.is_asleep = False
+        self.seconds = 0.0  # that calls have taken
         self._code = function.__code__
         self.breaks: dict[Place, Break] = {}
         self.sections: list[Section] = []
@@ -107,19 +108,25 @@ class SplitFunction:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing that it runs is compiled, or to be compiled soon: then the function as it was written is as good."""
-        if PURSE.affords(USUAL) or not all(section.is_plain for section in self.sections):
-            return False
-        return self._callee.compiled.isdisjoint(names_in_code(self._code))
+        """Whether nothing that it runs is compiled: then the function as it was written is as good."""
+        return all(section.is_plain for section in self.sections) and self._callee.compiled.isdisjoint(names_in_code(self._code))
 
-    def paid(self, seconds: float) -> None:
-        """The function as it was written has run for so long: its sections would have had their shares."""
+    def took(self, seconds: float) -> None:
+        """A call has run for so long."""
+        self.seconds += seconds
         if self.rent is not None:
             self.rent.paid(seconds)
-        rents = [section.rent for section in self.sections if section.cell.cell_contents is not None]
-        spent = sum(rent.spent for rent in rents)
-        for rent in rents:
-            rent.spent += seconds * rent.spent / spent if spent else 0.0
+
+    def paid(self, seconds: float) -> bool:
+        """The function as it was written has run for so long, of which sections and callees would have had their shares.
+
+        Answers whether something may be compiled now.
+        """
+        share = seconds / self.seconds if self.seconds else 0.0
+        self.took(seconds)
+        callees = self._callee.timed(names_in_code(self._code))
+        are_due = [section.paid(share) for section in self.sections] + [callee.paid(share) for callee in callees]
+        return any(are_due) or (self.rent is not None and self.rent.is_due())
 
     def _written(self) -> FunctionType:
         """The frame for what is known now; other threads may learn of further breaks meanwhile."""
