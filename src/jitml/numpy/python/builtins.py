@@ -25,7 +25,7 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import active_trace, unsupported
-from jitml.trace.regions.identity import is_one
+from jitml.trace.regions.identity import is_found, is_one
 from jitml.trace.regions.select import Ternary
 from jitml.trace.rewrite.comprehensions import COMPENSATES
 from jitml.trace.speculation import paths
@@ -300,7 +300,7 @@ def _contains(some: Any, x: Any, /) -> Any:
         return any(is_one(x, y) or bool(y == x) for y in some)
     if not isinstance(some, (list, tuple, set, frozenset, dict)):
         return x in some
-    found = [number_of(bool, y == x) for y in some]
+    found = [True if y is x else number_of(bool, is_found(y, x)) for y in some]
     traced = [outcome for outcome in found if is_traced(outcome)]
     if any(outcome is True for outcome in found) or not traced:
         return any(outcome is True for outcome in found)

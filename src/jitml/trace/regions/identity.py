@@ -8,6 +8,7 @@ array of before: whether that is another one, only the compiled program knows.
 
 from __future__ import annotations
 
+import operator
 from itertools import product
 from typing import Any
 
@@ -15,13 +16,15 @@ import numpy as np
 
 from jitml.errors import UnsupportedError
 from jitml.trace.record.guards import Slot
-from jitml.trace.record.recording import active_trace, current_trace, user_source
+from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.speculation.modes import Mode, OpenRegions
 from jitml.trace.values.aliases import others, require_told_apart
-from jitml.trace.values.boxing import TracedArray, lift, require_one
+from jitml.trace.values.boxing import TracedArray, TracedScalar, lift, require_one
 from jitml.trace.values.containers import require_settled
-from jitml.trace.values.type_unions import may_be_none, require_type_known
+from jitml.trace.values.numbers import TracedNumber, apply
+from jitml.trace.values.type_unions import NumberStandIn, may_be_none, require_type_known, types_of
 
+_NUMBER_REMEDY = "Compare numbers with ==, and find NaN with np.isnan."
 _REMEDY = "Compare what the arrays hold, or remember in a flag of your own which array it is."
 
 
@@ -32,6 +35,8 @@ def is_one(x: Any, y: Any) -> bool:
     for one in (x, y):
         if may_be_none(one):
             require_type_known(one)
+    if isinstance(x, NumberStandIn) or isinstance(y, NumberStandIn):
+        return _is_one_number(x, y)
     if TracedArray not in (type(x), type(y)):
         require_settled(x)
         require_settled(y)
@@ -42,6 +47,39 @@ def is_one(x: Any, y: Any) -> bool:
         require_told_apart([(x, y)])
         _require_two(x, y)
     return _is_it(x, y)
+
+
+def _is_one_number(x: Any, y: Any) -> bool:
+    """Whether two names of which one is bound to a traced number are bound to one object: of one type are NaNs, small ints, texts."""
+    if not (_is_number(x) and _is_number(y)) or types_of(x).isdisjoint(types_of(y)):
+        return False
+    if types_of(x) == types_of(y) == {bool}:
+        return bool(x == y)
+    if all(type(n) is not TracedScalar and (type(n) is not TracedNumber or n.slot is not None) for n in (x, y)):
+        return bool(apply(operator.is_, x, y))
+    unsupported("whether two numbers are one object, only Python knows", _NUMBER_REMEDY)
+
+
+def is_found(x: Any, y: Any) -> Any:
+    """Whether Python finds y in a container where it meets x: NaN is found if it is that very object."""
+    traced = [n for n in (x, y) if isinstance(n, NumberStandIn)]
+    if not traced or not types_of(x) & types_of(y) - {int, bool}:
+        return x == y
+    if all(type(n) is TracedNumber and n.slot is not None for n in traced) and (len(traced) > 1 or _is_nan(x) or _is_nan(y)):
+        return apply(_is_it_or_equal, x, y)
+    return is_one(x, y) if _is_nan(x) or _is_nan(y) else x == y
+
+
+def _is_nan(x: Any) -> bool:
+    return not isinstance(x, NumberStandIn) and bool(x != x)
+
+
+def _is_it_or_equal(x: Any, y: Any) -> bool:
+    return x is y or x == y
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex, np.generic))
 
 
 def _are_one_outside(x: Any, y: Any) -> bool:
@@ -86,4 +124,4 @@ def require_known(x: TracedArray, y: TracedArray) -> None:
         rival.decider.refuse(text, _REMEDY)
 
 
-__all__ = ["is_one", "require_known"]
+__all__ = ["is_found", "is_one", "require_known"]

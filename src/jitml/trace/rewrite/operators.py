@@ -151,10 +151,8 @@ class Expressions(ast.NodeTransformer):
             return self._hook("is_same" if isinstance(op, ast.Is) else "is_not_same", at, left, right)
         if compares_none(op, left, right):
             return self._hook("is_none" if isinstance(op, ast.Is) else "is_not_none", at, left, right)
-        if isinstance(op, (ast.Is, ast.IsNot)) and not any(isinstance(side, ast.Constant) for side in (left, right)):
-            return self._hook("is_one" if isinstance(op, ast.Is) else "is_not_one", at, left, right)
         if isinstance(op, (ast.Is, ast.IsNot)):
-            return ast.copy_location(ast.Compare(left, [op], [right]), at)
+            return self._hook("is_one" if isinstance(op, ast.Is) else "is_not_one", at, left, right)
         return self._hook("compare", at, ast.Constant(_COMPARE[type(op)]), left, right)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:

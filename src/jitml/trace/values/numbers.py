@@ -32,7 +32,7 @@ from jitml.trace.record.user_code import makes_text
 from jitml.trace.rewrite.protocol import WantsArray
 from jitml.trace.speculation import paths
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, compute, facts_of_comparison, value_of_size
-from jitml.trace.values.python_arithmetic import EXACT, checked_operands, hand_on, raising_as_python, without_large
+from jitml.trace.values.python_arithmetic import EXACT, checked_operands, hand_on, hash_of, raising_as_python, without_large
 from jitml.trace.values.registry import call, call_for_each_type, operate
 from jitml.trace.values.type_unions import NumberStandIn, doubt_of, is_mixed, require_number, seen_by, types_of, value_as_it_is
 
@@ -200,7 +200,7 @@ class TracedNumber(NumberStandIn):
         return complex(self.known(is_taken=True))
 
     def __hash__(self) -> int:
-        return hash(self.known())
+        return hash_of(self.known())
 
     def __format__(self, spec: str) -> str:
         return format(self.known(), spec)

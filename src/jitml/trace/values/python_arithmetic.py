@@ -258,3 +258,14 @@ def _made(function: Callable[..., Any], types: Sequence[type]) -> type | None:
 def _types(x: Any) -> list[type | None]:
     found = doubt_of(x)
     return [own_type(x), *(() if found is None else found.cases)]
+
+
+def hash_of(known: Any) -> int:
+    """The hash of a traced number.
+
+    Raises:
+        UnsupportedError: NaN, which dicts and sets find if it is that very object.
+    """
+    if known != known:
+        unsupported("NaN in a dict or a set is found by its identity, which only Python knows", "Take another key for it.")
+    return hash(known)
