@@ -261,3 +261,14 @@ def test_functions_of_pieces_that_mix_elements(piece: Any) -> None:
         return np.piecewise(x, [x > 0], [piece, 0])
 
     np.testing.assert_allclose(jitml.jit(f)(X), f(X))
+
+
+def test_a_function_that_handles_an_index_of_a_wrong_kind_reads_numpys_message() -> None:
+    def f(x: Any, i: Any) -> Any:
+        try:
+            return x[i]
+        except IndexError as error:
+            return str(error)
+
+    for i in (np.float64(1.0), 1.0, np.array([1.0]), [1.0]):
+        assert jitml.jit(f)(X, i) == f(X, i)

@@ -96,3 +96,11 @@ def test_a_product_that_overflows_warns_as_pythons_loop() -> None:
 def test_what_python_computes_can_be_forbidden() -> None:
     with pytest.raises(jitml.errors.UnsupportedError, match=r"math\.gamma would be a host call"):
         jitml.jit(lambda x: math.gamma(x[0]), host_calls="error")(np.ones(2))
+
+
+@pytest.mark.parametrize("function", [round, math.trunc, lambda x: round(x, 1), lambda x: round(x[...])])
+def test_an_array_of_no_axis_is_no_number_to_round(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError) as wanted:
+        function(np.array(2.5))
+    with pytest.raises(TypeError, match=str(wanted.value)):
+        jitml.jit(function)(np.array(2.5))

@@ -270,7 +270,8 @@ def _as_items(i: Any) -> list[Any]:
     if value.dtype == BOOL:
         return _mask_items(value)
     if not is_integer(value.dtype):
-        raise IndexError("arrays used as indices must be of integer (or boolean) type" if is_traced(i) else _VALID_INDICES)
+        is_array = isinstance(i, np.ndarray)
+        raise IndexError("arrays used as indices must be of integer (or boolean) type" if is_array else _VALID_INDICES)
     return [value]
 
 

@@ -110,11 +110,13 @@ def _length(coordinates: Sequence[Any]) -> Any:
 
 
 def _whole(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
+    method = f"__{function.__name__}__"
+    if function in (round, math.trunc) and type(x) is TracedArray:
+        raise TypeError(f"type numpy.ndarray doesn't define {method} method")
     if digits and type(x) is TracedNumber and x.slot is None:  # decimal places, by Python's own exact rounding
         return _on_host(round, x, *digits)
     if digits or not _is_unknown(x):
         return function(x, *digits)
-    method = f"__{function.__name__}__"
     if function in (round, math.trunc) and not all(hasattr(which, method) for which in types_of(x)):
         if doubt_of(x) is not None:
             raise OpenType(x)
