@@ -1,5 +1,6 @@
 """Which numbers are one object: `x is y`, and NaN, which containers find by its identity."""
 
+# ruff: noqa  # code as people write it
 # mypy: ignore-errors
 
 from __future__ import annotations
