@@ -50,7 +50,7 @@ def is_one(x: Any, y: Any) -> bool:
 
 
 def _is_one_number(x: Any, y: Any) -> bool:
-    """Whether two names of which one is bound to a traced number are bound to one object: of one type are NaNs, small ints, texts."""
+    """Whether a traced number and another one are one object: those of two types are not."""
     if not (_is_number(x) and _is_number(y)) or types_of(x).isdisjoint(types_of(y)):
         return False
     if types_of(x) == types_of(y) == {bool}:
