@@ -267,6 +267,30 @@ def test_no_file_fills_what_stands_in_another_room(part: str) -> None:
                 assert part_of(home) == part_of(path) and room_of(home) == room_of(path), f"{path}:{filled.lineno}: {home}"
 
 
+# Who says how loops run: schedules, and the heuristics of back ends. What reads the text of kernels writes what stands there.
+SCHEDULERS = ("fusion/schedule", "codegen/llvm/schedule", "codegen/cuda/schedule", "kernels/text")
+
+
+def kinds_written(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines that make a loop of some kind, other than serial ones and those that are of another loop's kind."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) not in ("Loop", "TreeLoop", "replace"):
+            continue
+        found = [word.value for word in node.keywords if word.arg == "kind"]
+        found += node.args[4:5] if ast.unparse(node.func) == "Loop" else []
+        for kind in found:
+            is_copied = isinstance(kind, ast.Attribute) and kind.attr == "kind"
+            if not is_copied and ast.unparse(kind) != "'serial'":
+                yield node.lineno, ast.unparse(kind)
+
+
+def test_schedules_alone_say_how_loops_run() -> None:
+    writers = {path: [*kinds_written(path)] for path in FILES}
+    in_rooms = {path for path in FILES if str(path.relative_to(ROOT)).startswith(SCHEDULERS)}
+    assert any(writers[path] for path in in_rooms)
+    assert not {path: lines for path, lines in writers.items() if lines and path not in in_rooms}
+
+
 def parts_of_a_trace() -> Iterator[tuple[Path, ast.ClassDef]]:
     """`Trace`, what it shares, and what the rooms keep for it."""
     for path in (ROOT / "trace").rglob("*.py"):

@@ -178,7 +178,7 @@ def lower(
         aliases=aliases or {},
         strides=strides or {},
         target=target,
-        scheduler=backend.schedule,
+        scheduler=backend.scheduler,
         schedules=schedules,
     )
     if CONFIG.check:

@@ -17,9 +17,8 @@ from jitml.codegen.llvm.runtime import backend as llvm_backend
 from jitml.codegen.llvm.runtime import compiler as llvm_compiler
 from jitml.codegen.run.calling import RunNeeds
 from jitml.config import BACKENDS, CONFIG, STAGES, ConfigError, read
-from jitml.fusion.schedule.nest import GroupNest
+from jitml.fusion.schedule import SERIAL
 from jitml.ir.text.parser import parse
-from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Accepts, Target
 from jitml.memory.program import Program
 from jitml.pipeline import compile_graph, lower
@@ -155,9 +154,7 @@ class _Recorded:
     name = "recorded"
     stages = ("steps",)
     target = Target("a machine without a library", calls={"sort": Accepts()})
-
-    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
-        return ()
+    scheduler = SERIAL
 
     def emit(self, program: Program, options: CodeOptions) -> tuple[str, ...]:
         return tuple(step.name for step in program.kernels.steps)

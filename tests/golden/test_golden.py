@@ -13,7 +13,7 @@ import pytest
 
 from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.reverse.linearize import vjp_graph
-from jitml.codegen.cuda.schedule import schedule as cuda_schedule
+from jitml.codegen.cuda.schedule import SCHEDULER as CUDA_SCHEDULER
 from jitml.codegen.cuda.target import cuda_target
 from jitml.fusion.schedule.text import show_tree
 from jitml.ir import printer
@@ -47,7 +47,7 @@ STAGES: dict[str, Callable[[Any], Any]] = {
     "jvp": lambda graph: jvp_graph(graph, [0]),
     "vjp": lambda graph: vjp_graph(graph, float_inputs(graph)),
     "fuse": fuse_and_check,
-    "fuse_for_cuda": partial(fuse_and_check, target=cuda_target(), scheduler=cuda_schedule, rtol=1e-4),
+    "fuse_for_cuda": partial(fuse_and_check, target=cuda_target(), scheduler=CUDA_SCHEDULER, rtol=1e-4),
     "plan": plan,
     "schedule": scheduled,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.schedule import schedule
+from jitml.codegen.llvm.schedule import SCHEDULER
 from jitml.fusion import fuse as fusion
 from jitml.fusion.fuse import DEFAULT
 from jitml.fusion.schedule import Scheduler
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 def fuse(graph: Graph, **options: Any) -> KernelProgram:
     """`fusion.fuse` with the loops that the CPU's back end chooses."""
-    return fusion.fuse(graph, **{"scheduler": schedule, **options})
+    return fusion.fuse(graph, **{"scheduler": SCHEDULER, **options})
 
 
 def draw(graph: Graph, seed: int = 0) -> list[Array]:
@@ -54,7 +54,7 @@ def fuse_and_check(
     *,
     rtol: float = 1e-12,
     target: Target = DEFAULT,
-    scheduler: Scheduler = schedule,
+    scheduler: Scheduler = SCHEDULER,
     schedules: Mapping[str, Schedule] | None = None,
 ) -> KernelProgram:
     """The fused program, after its answer was compared with the graph's."""

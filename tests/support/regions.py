@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.schedule import SCHEDULER
 from jitml.fusion.fuse import DEFAULT
-from jitml.fusion.scalar_loops import roll
+from jitml.fusion.scalar_loops import on_cores, roll
+from jitml.fusion.schedule.primitives.statements import with_schedule
 from jitml.ir import ops
 from jitml.ir.dims import Sym, as_size
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import active_recorder, recording
 from jitml.ir.printer import name_values
 from jitml.ir.types import I64, Aval
-from jitml.kernels.ir import Buffer, Const, Kernel
+from jitml.kernels.ir import Buffer, Const
 from jitml.kernels.program import KernelProgram
+from jitml.kernels.schedule import Schedule
 from jitml.kernels.target import Target
 
 Body = Callable[..., Any]
@@ -120,7 +123,8 @@ def rolled_program(graph: Graph, target: Target = DEFAULT) -> KernelProgram:
         return Buffer(f"literal{len(literals) - 1}", value.dtype, value.shape)
 
     reads, writes = [buffers[v] for v in node.inputs], [buffers[v] for v in node.outputs]
-    kernel: Kernel = roll("k", node, reads, writes, numbers, new_constant, target)
+    kernel = roll("k", node, reads, writes, numbers, new_constant, target)
+    kernel = on_cores(with_schedule(kernel, Schedule((SCHEDULER.scalars(kernel, target),)), target, "k"))
     inputs = tuple(names[v] for v in graph.inputs)
     known = {b.name: b for v, b in buffers.items() if v not in numbers}
     known |= {names[v]: Buffer(names[v], v.dtype, v.shape) for v in graph.inputs}

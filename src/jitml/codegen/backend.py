@@ -13,8 +13,7 @@ from typing import Any, Protocol, TypeVar
 from jitml.codegen.run.calling import RunNeeds
 from jitml.config import BACKENDS, CONFIG
 from jitml.errors import UnsupportedError
-from jitml.fusion.schedule.nest import GroupNest
-from jitml.kernels.schedule import Primitive
+from jitml.fusion.schedule import Scheduler
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
 from jitml.records import dataclass
@@ -59,8 +58,9 @@ class Backend(Protocol[M]):
     @property
     def target(self) -> Target: ...
 
-    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
-        """How the loops of a group are to run; data."""
+    @property
+    def scheduler(self) -> Scheduler:
+        """How loops are to run: heuristics, whose answers are data."""
 
     def emit(self, program: Program, options: CodeOptions) -> M:
         """The program's code; pure: no device is needed."""

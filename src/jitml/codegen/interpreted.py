@@ -13,15 +13,13 @@ import numpy as np
 
 from jitml.codegen.backend import Backend, CodeOptions, Executable
 from jitml.codegen.interpreter import run
-from jitml.codegen.llvm.schedule import schedule
+from jitml.codegen.llvm.schedule import SCHEDULER
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
 from jitml.codegen.run.describe import interface_of
 from jitml.codegen.run.fp_errors import Errors
 from jitml.errors import UnsupportedError
-from jitml.fusion.schedule.nest import GroupNest
 from jitml.kernels.interpret import load_kernel, write_kernel
 from jitml.kernels.ir import Buffer, Kernel
-from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
 from jitml.records import dataclass
@@ -82,10 +80,7 @@ class Interpreter:
     name = "interpreter"
     stages = ("python",)
     target = Target(name)
-
-    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
-        # The kernels whose answers are compared are those of the other back end.
-        return schedule(nest)
+    scheduler = SCHEDULER  # the kernels whose answers are compared are those of the other back end
 
     def emit(self, program: Program, options: CodeOptions) -> InterpretedModule:
         """

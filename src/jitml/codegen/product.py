@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from jitml.fusion.lower.nests import nested
 from jitml.ir.types import I64, DType
 from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, Kernel, Let, Load, Loop, Stmt, Store, Update, Var
 from jitml.kernels.program import Call
 from jitml.records import dataclass, replace
 
 SMALL = 8  # a product with no extent above this is faster inline than through BLAS
-PARALLEL_WORK = 100_000  # multiply-adds that are worth a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Product:
         return self.x.is_blas_matrix(m, k) and self.y.is_blas_matrix(k, n) and self.z.col == 1 and self.z.row >= n
 
     def kernel(self, buffers: Mapping[str, Buffer]) -> Kernel:
-        """The product as a nest: columns as vectors, the sum over k in registers."""
+        """The product as a nest: rows, columns, and for each element the sum over k in a register."""
         p = self.transposed if self.n == 1 else self
         i, j, k = (Var(name) for name in "ijk")
         b = tuple(Var(f"b{level}") for level in range(len(p.batch)))
@@ -110,34 +110,21 @@ class Product:
         factors = (Load(p.x.buffer.name, p.x.at(b, i, k), dtype), Load(p.y.buffer.name, p.y.at(b, k, j), dtype))
         element = (
             Cell("s", Const(-0.0 if p.k else 0.0, dtype)),
-            Loop("k", Const(0), Const(p.k), 1, "unroll" if p.k <= SMALL else "serial", (_plus("s", factors, dtype),)),
+            Loop("k", Const(0), Const(p.k), 1, "serial", (_plus("s", factors, dtype),)),
             Store(p.z.buffer.name, p.z.at(b, i, j), Var("s", dtype), "add" if p.adds else None),
         )
-        work = max(1, p.n * max(p.k, 1))
-        columns = Loop("j", Const(0), Const(p.n), 1, "vector", element)
-        nest = Loop("i", Const(0), Const(p.m), 1, "serial" if b else "parallel", (columns,), grain=_grain(work))
-        work *= p.m
-        for level in reversed(range(len(b))):
-            nest = Loop(
-                b[level].name, Const(0), Const(p.batch[level]), 1, "serial" if level else "parallel", (nest,), _grain(work)
-            )
-            work *= p.batch[level]
+        nest = nested({**{v.name: Const(n) for v, n in zip(b, p.batch)}, "i": Const(p.m), "j": Const(p.n)}, element)
         params = {matrix.buffer.name: _flat(matrix.buffer) for matrix in (p.x, p.y, p.z)}
         starts: tuple[Stmt, ...] = ()
         if p.values is not None:
             places = sorted({matrix.start for matrix in (p.x, p.y, p.z) if matrix.start is not None})
             starts = tuple(Let(f"start{place}", Load(p.values, (Const(place),), I64)) for place in places)
             params[p.values] = buffers[p.values]
-        return Kernel("product", tuple(params.values()), (*starts, nest))
+        return Kernel("product", tuple(params.values()), (*starts, *nest))
 
 
 def _plus(cell: str, factors: tuple[Expr, Expr], dtype: DType) -> Stmt:
     return Update(cell, Apply("mul", factors, dtype), "add")
-
-
-def _grain(work: int) -> int:
-    """Iterations worth handing to a thread, of `work` multiply-adds each."""
-    return max(1, PARALLEL_WORK // work)
 
 
 def _flat(buffer: Buffer) -> Buffer:

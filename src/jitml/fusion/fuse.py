@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,9 +26,9 @@ from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, n
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
 from jitml.fusion.prepare.readback import read_back
-from jitml.fusion.scalar_loops import NotRolled, roll
-from jitml.fusion.scalar_loops.blocks import in_blocks
-from jitml.fusion.schedule import Scheduler, proven, serial
+from jitml.fusion.scalar_loops import NotRolled, on_cores, roll
+from jitml.fusion.schedule import SERIAL, Scheduler, proven
+from jitml.fusion.schedule.primitives.statements import require_proven, with_schedule
 from jitml.fusion.write_group import GroupLoops, describe_group
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
@@ -39,9 +39,9 @@ from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.trim import trim_heard_regions
 from jitml.ir.types import BOOL, I64
-from jitml.kernels.ir import Buffer, Check, Const, Expr, Kernel, Load, Stmt, Store
+from jitml.kernels.ir import Buffer, Check, Const, Expr, Kernel, Load, Loop, Stmt, Store, walk
 from jitml.kernels.program import Call, Decision, KernelProgram, Step, merge_steps
-from jitml.kernels.schedule import Schedule
+from jitml.kernels.schedule import Primitive, Schedule
 from jitml.kernels.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.kernels.target import Target
 from jitml.kernels.verify.program import verify_program
@@ -55,7 +55,7 @@ def fuse(
     aliases: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
     target: Target = DEFAULT,
-    scheduler: Scheduler = serial,
+    scheduler: Scheduler = SERIAL,
     measure: bool = True,
     rolls: bool = True,
     schedules: Mapping[str, Schedule] | None = None,
@@ -66,7 +66,7 @@ def fuse(
     Args:
         aliases: output position -> position of the input whose memory that output must end up in.
         strides: input position -> element strides, of inputs that are not C-contiguous; may be negative or 0.
-        scheduler: says how the loops of a group run: the back end's heuristics. By itself all are serial.
+        scheduler: says how loops run: the back end's heuristics. By itself all are serial.
         measure: outputs whose shape depends on values are to be shrunk to their true shape (`KernelProgram.measured`).
         rolls: loops over single elements become one kernel, where they can; else regions of kernels.
         schedules: how the loops of some kernels are to run, by the kernels' names.
@@ -206,11 +206,22 @@ class _Fusion:
         params: Sequence[Buffer],
         updates: Mapping[str, str] | None = None,
         sources: tuple[Source, ...] = (),
+        ns: float = 0.0,
     ) -> None:
-        """Add a kernel that is called after what it does."""
+        """Add a kernel that is called after what it does, and takes so long in order."""
         kernel = self.add_kernel(self.step_name(what), body, params, updates, sources)
-        if "block" in self.target.kinds:
-            self.steps[-1] = in_blocks(kernel)
+        self.steps[-1] = self.scheduled(kernel, lambda: self.scheduler.op(kernel, self.target, ns))
+
+    def scheduled(self, kernel: Kernel, choose: Callable[[], tuple[Primitive, ...]]) -> Kernel:
+        """A kernel whose loops are no group's, with these as the user or the back end has them."""
+        if not any(isinstance(stmt, Loop) for stmt in walk(kernel.body)):
+            return kernel
+        schedule = self.given.get(kernel.name) or Schedule((choose(),))
+        self.schedules[kernel.name] = schedule
+        kernel = with_schedule(kernel, schedule, self.target, self.path + kernel.name)
+        if kernel.name in self.given:
+            require_proven(kernel, self.path + kernel.name)
+        return kernel
 
     def add_kernel(
         self,
@@ -305,11 +316,12 @@ class _Fusion:
             return literals[-1][0]
 
         try:
-            kernel = roll(name, node, reads, writes, self.numbers(node), new_constant, self.target)
+            rolled = roll(name, node, reads, writes, self.numbers(node), new_constant, self.target)
         except (NotRolled, UnknownSizeError) as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False
-        self.steps.append(kernel)
+        kernel = self.scheduled(rolled, lambda: self.scheduler.scalars(rolled, self.target))
+        self.steps.append(kernel if "block" in self.target.kinds else on_cores(kernel))
         for buffer, value in literals:
             self.buffers.add_constant(buffer, value)
         self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))

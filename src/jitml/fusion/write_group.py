@@ -69,7 +69,7 @@ class GroupLoops:
         writer = LoopWriter(views)
         rows = frozenset(g.axes) if g.rows is None else g.rows
         nests = [GroupNest(points, views, rows, self.target, self.buffers.sizes) for points in boxes]
-        schedule = Schedule(tuple(map(self.scheduler, nests))) if given is None else fitting(given, nests, name)
+        schedule = Schedule(tuple(map(self.scheduler.group, nests))) if given is None else fitting(given, nests, name)
         for nest, primitives in zip(nests, schedule.boxes):
             write(scheduled(nest, primitives, name), nest, writer, temporary)
         assert views.buffers is not None

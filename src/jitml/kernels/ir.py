@@ -8,13 +8,13 @@ name, so a back end supplies one emitter per name and knows nothing of arrays. `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from jitml.errors import Source
 from jitml.ir.types import BOOL, I64, DType
-from jitml.records import dataclass, field
+from jitml.records import dataclass, field, replace
 
 # ---------------------------------------------------------------------------------------------------- expressions
 
@@ -388,6 +388,18 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
         case While():
             return stmt.test + stmt.body
     return ()
+
+
+def with_blocks(stmt: Stmt, change: Callable[[tuple[Stmt, ...], tuple[int, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """A statement with other blocks in it; of each, its place among several is told."""
+    match stmt:
+        case Loop() | Alloc():
+            return replace(stmt, body=change(stmt.body, ()))
+        case If(_, then, orelse):
+            return replace(stmt, then=change(then, (0,)), orelse=change(orelse, (1,)))
+        case While(test, _, body):
+            return replace(stmt, test=change(test, (0,)), body=change(body, (1,)))
+    return stmt
 
 
 def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:

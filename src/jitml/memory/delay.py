@@ -126,9 +126,9 @@ def _cut(loop: Loop, inner: Loop, later: int, earlier: int) -> _RowLoop | None:
         return None
     row, stop = Var(f"{inner.index}_row"), loop.stop
     piece = replace(inner, start=row * size, stop=Apply("minimum", (row * size + size, stop)))
-    grain = 1 if inner is loop else loop.step // size * loop.grain
-    kind = "serial" if inner is loop else loop.kind
-    cut = Loop(row.name, Const(0), floor_divide(stop + (size - 1), size), 1, kind, (piece,), grain)
+    cut = Loop(row.name, Const(0), floor_divide(stop + (size - 1), size), 1, "serial", (piece,))
+    if inner is not loop:
+        cut = replace(cut, kind=loop.kind, grain=loop.step // size * loop.grain)
     return _RowLoop(cut, min(1, later), min(1, earlier), lambda k, _: (Var(inner.index) - k * size,), (size,))
 
 
@@ -203,7 +203,7 @@ class _DelayWriter:
         back = tuple(Loop(self.k.name, a, b, 1, "serial", kept) for a, b in pieces if a != b)
 
         def chunked(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return (Loop(self.first.name, Const(0), loop.stop, size, "parallel", body),)
+            return (Loop(self.first.name, Const(0), loop.stop, size, loop.kind, body),)
 
         return chunked(self.in_order(self.first, stop, self.target.name, apart)), chunked(back)
 

@@ -11,10 +11,8 @@ from dataclasses import replace
 
 from jitml.ir.types import I64
 from jitml.kernels.ir import (
-    Alloc,
     Buffer,
     Expr,
-    If,
     Kernel,
     Let,
     Load,
@@ -27,6 +25,7 @@ from jitml.kernels.ir import (
     walk,
     walk_expression,
     walk_expressions,
+    with_blocks,
 )
 
 
@@ -80,15 +79,10 @@ def storing(
     """The same statements, but what they store to `written` goes elsewhere."""
 
     def change(stmt: Stmt) -> Stmt:
-        match stmt:
-            case Store() if stmt.buffer == written:
-                name, at = where(stmt.at)
-                return replace(stmt, buffer=name, at=at)
-            case Loop() | Alloc():
-                return replace(stmt, body=storing(stmt.body, written, where))
-            case If():
-                return replace(stmt, then=storing(stmt.then, written, where), orelse=storing(stmt.orelse, written, where))
-        return stmt
+        if isinstance(stmt, Store) and stmt.buffer == written:
+            name, at = where(stmt.at)
+            return replace(stmt, buffer=name, at=at)
+        return with_blocks(stmt, lambda block, _: storing(block, written, where))
 
     return tuple(map(change, body))
 

@@ -11,7 +11,7 @@ import pytest
 import jitml
 from jitml.codegen.cuda.compiler import compile_cubin
 from jitml.codegen.cuda.emit.program import emit_program
-from jitml.codegen.cuda.schedule import schedule
+from jitml.codegen.cuda.schedule import SCHEDULER
 from jitml.codegen.cuda.target import cuda_target
 from jitml.errors import UnsupportedError
 from jitml.fusion.fuse import fuse
@@ -288,7 +288,7 @@ def test_kernels_that_differ_in_names_alone_share_their_functions() -> None:
         return np.exp(x @ y) * 2, np.exp(y @ x) * 2
 
     graph = jitml.jit(layers).lower(np.ones((30, 30)), np.ones((30, 30))).traced
-    kernels = fuse(graph, scheduler=schedule, target=cuda_target())
+    kernels = fuse(graph, scheduler=SCHEDULER, target=cuda_target())
     module = emit_program(plan(kernels))
     entries = [launch.entry for launches in module.launches.values() for launch in launches]
     assert len(entries) == 2 and len(set(entries)) == 1 == module.source.count('extern "C"')
@@ -316,5 +316,5 @@ def test_what_other_threads_may_have_written_is_not_restrict() -> None:
         return x
 
     graph = jitml.jit(diffuse).lower(np.ones(300)).traced
-    source = emit_program(plan(fuse(graph, scheduler=schedule, target=cuda_target()))).source
+    source = emit_program(plan(fuse(graph, scheduler=SCHEDULER, target=cuda_target()))).source
     assert "__syncthreads" in source and re.search(r"k0_loop\(double\* \w+\)", source)

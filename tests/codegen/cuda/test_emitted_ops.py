@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitml.codegen.cuda.schedule import schedule
+from jitml.codegen.cuda.schedule import SCHEDULER
 from jitml.codegen.cuda.target import cuda_target
 from jitml.codegen.interpreter import run
 from jitml.codegen.llvm.runtime.compiler import compile_program
@@ -61,7 +61,7 @@ class Recorded:
                 outputs += results(CASES[name], *values, **params)
             args += own
         graph = b.build(outputs)
-        kernels = fuse(graph, scheduler=schedule, target=cuda_target()) if of_gpu else cpu_fuse(graph)
+        kernels = fuse(graph, scheduler=SCHEDULER, target=cuda_target()) if of_gpu else cpu_fuse(graph)
         return cls(name, graph, args, plan(verify_program(kernels)))
 
     def check(self, kernels: dict[int, KernelFunction]) -> None:
@@ -123,7 +123,7 @@ def test_cpu_and_gpu_have_the_same_bits_of_functions(name: str) -> None:
         for row in rows:
             outputs.append(CASES[row].op(*[given] * len(CASES[row].samples[0].shapes)))
     graph = b.build(outputs)
-    program = plan(fuse(graph, scheduler=schedule, target=cuda_target()))
+    program = plan(fuse(graph, scheduler=SCHEDULER, target=cuda_target()))
     (kernels,) = emulated([program], interprets=False)
     with np.errstate(all="ignore"):
         expected = compile_program(plan(cpu_fuse(graph)))(x)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not has_compiler(), reason="kernels are emulated
 def loaded(text: str, aliases: Mapping[int, int]) -> CudaExecutable:
     """A graph as regions of kernels, which no pass has made into one kernel."""
     target = BACKEND.target
-    kernels = fuse(run_passes(parse(text)), aliases=aliases, rolls=False, target=target, scheduler=BACKEND.schedule)
+    kernels = fuse(run_passes(parse(text)), aliases=aliases, rolls=False, target=target, scheduler=BACKEND.scheduler)
     assert any(isinstance(step, Region) for step in kernels.steps)
     program = plan(kernels, target.limits.alignment)
     _, executable = BACKEND.compile(program, CodeOptions(), NO_NEEDS)

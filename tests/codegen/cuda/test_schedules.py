@@ -10,12 +10,10 @@ import pytest
 
 import jitml
 from codegen.cuda.access_patterns import steps_between_threads, times_touched, widest
-from jitml.codegen.cuda.schedule import columns, rows, schedule, spread
+from jitml.codegen.cuda.schedule import SCHEDULER, columns, rows, spread, statements
 from jitml.codegen.cuda.target import THREADS, cuda_target
 from jitml.codegen.interpreted import Interpreter
 from jitml.codegen.interpreter import run
-from jitml.fusion.scalar_loops import blocks
-from jitml.fusion.schedule.nest import GroupNest
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.interpret import interpret
 from jitml.ir.op import recording
@@ -23,7 +21,6 @@ from jitml.ir.text.parser import parse
 from jitml.ir.types import DTYPES, Aval
 from jitml.kernels.ir import Apply, Cell, Expr, Kernel, Loop, Stmt, Update, affine, children, sub, walk
 from jitml.kernels.program import KernelProgram
-from jitml.kernels.schedule import Primitive
 from jitml.kernels.verify.program import verify_program
 from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
@@ -45,21 +42,19 @@ class _Loops(Interpreter):
 
     name = "cuda loops"
     target = cuda_target()
-
-    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
-        return schedule(nest)
+    scheduler = SCHEDULER
 
 
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small graphs take the paths of large ones."""
-    for module in (spread, rows, columns, blocks):
+    for module in (spread, rows, columns, statements):
         monkeypatch.setattr(module, "THREADS", 4)
     tiny = {
         spread: {"FULL": 8, "RESIDENT": 4},
         rows: {"TOGETHER": 2, "JAMMED_BYTES": 200, "RESIDENT": 4, "PROCESSORS": 2, "STRAIGHT": 2, "LEAST_CHUNK": 4, "WIDE": 3},
         columns: {"ROWS": 2, "MOST_ROWS": 8, "BUSY": 16, "PROCESSORS": 2, "WARP": 2, "SHORT_ROW": 2, "FEW_COLUMNS": 2},
-        blocks: {"TILE": 8, "FEW": 2, "MANY": 16},
+        statements: {"TILE": 8, "FEW": 2, "MANY": 16},
     }
     for module, values in tiny.items():
         for name, value in values.items():
@@ -67,7 +62,7 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fused(graph: Graph) -> KernelProgram:
-    return verify_for(verify_program(fuse(graph, target=cuda_target(), scheduler=schedule)), cuda_target())
+    return verify_for(verify_program(fuse(graph, target=cuda_target(), scheduler=SCHEDULER)), cuda_target())
 
 
 def check(graph: Graph, args: list[Array]) -> KernelProgram:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -33,7 +34,19 @@ def counted(x: Array) -> Array:
     return total + n
 
 
-@pytest.mark.parametrize("function", [softmax, rows, two_halves, counted])
+def scan(x: Array) -> Array:
+    return np.cumsum(x, axis=0)
+
+
+def smooth(x: Array) -> Array:
+    y = x.copy()
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            y[i, j] = y[i, j - 1] * 0.5 + x[i, j]
+    return y
+
+
+@pytest.mark.parametrize("function", [softmax, rows, two_halves, counted, scan, smooth])
 def test_what_is_shown_can_be_given_back(function: object) -> None:
     shown = jitml.jit(function).lower(X)
     again = jitml.jit(function, schedules=shown.schedules)
@@ -170,3 +183,40 @@ def test_a_body_is_written_a_bounded_number_of_times() -> None:
     with pytest.raises(ScheduleError, match="would be written 99999999999 times; 64 are the most") as error:
         jitml.jit(rows, schedules={"k0_exp": "jam i0 99999999999"})(X)
     assert "> for i0 in 0:40 {" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "kernel", "text", "loop"),
+    [
+        (scan, "k0_cumsum", "split i1.1 8 -> io; vector i1.1", "for io in 0:30:8 {"),
+        (scan, "k0_cumsum", "vector i1", "for i1 in 0:30 vector {"),
+        (smooth, "k0_loop", "parallel i0 grain 2", "for i0 in 0:40 parallel grain 2 {"),
+        (smooth, "k0_loop", "unroll i1", "for i1 in 0:29 unroll {"),
+    ],
+)
+def test_loops_that_are_no_groups_have_schedules(function: Callable[[Array], Array], kernel: str, text: str, loop: str) -> None:
+    chosen = jitml.jit(function).lower(X)
+    scheduled = jitml.jit(function, schedules={kernel: text})
+    assert loop in scheduled.lower(X).kernels
+    assert scheduled.lower(X).kernels.count(" {") == chosen.kernels.count(" {") + ("split" in text)
+    np.testing.assert_array_equal(scheduled(X), function(X))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("vector k0", "vector loop over k0: b is written in one iteration and read in another"),
+        ("parallel k0", "parallel loop over k0: b is written in one iteration and read in another"),
+        ("parallel i1.1", "the parallel loop over i1 stands inside the loop over k0"),
+        ("reorder k0 i1.1", "reorder k0 i1.1: these loops hold statements, in their order; what changes them is split, parallel"),
+        ("vector i1.2", "no loop is called i1.2; the loops are i1, k0"),
+        ("split k0 4 -> i1", "split k0 4 -> i1: the name i1 is taken"),
+        ("split k0 0 -> io", "k0 is serial, and is not cut into pieces of 0 iterations"),
+        ("vector i1.0; unroll i1", "unroll i1: i1 is vector already"),
+        ("bind k0 block", "cpu has no block loops; its kinds are parallel, unroll, vector"),
+        ("box 0 { } box 1 { }", "it has primitives for 2 boxes of loops, of which there is one"),
+    ],
+)
+def test_schedules_of_such_loops_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(ScheduleError, match=f"k0_cumsum: .*{re.escape(reason)}"):
+        jitml.jit(scan, schedules={"k0_cumsum": text})(X)

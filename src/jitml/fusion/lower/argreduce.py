@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.fusion.lower.index_maps import clamped
-from jitml.fusion.lower.nests import NestSite, nests
+from jitml.fusion.lower.nests import SERIAL_NS, NestSite, nests
 from jitml.fusion.lower.reductions import Reduction
 from jitml.ir import ops
 from jitml.ir.types import BOOL, DType
@@ -36,21 +36,21 @@ def lower_position(site: NestSite) -> None:
     start = (Cell("s0", identity), Cell("s1", Const(0)))
     find = _first_in_block(x.name, row, n, most, x.dtype)
     store = Store(out.name, row, Var("s3"))
-    cost = site.target.cost
-    if x.size // most >= 4 * site.target.limits.cores or x.nbytes < cost.parallel_ns * cost.memory_bandwidth:
-        site.emit(site.loops(range(axis), (*start, blocks, *find, store), parallel=True), x, out)
+    cost, rows = site.target.cost, x.size // most
+    if rows >= 4 * site.target.limits.cores or x.nbytes < cost.parallel_ns * cost.memory_bandwidth:
+        site.emit(site.loops(range(axis), (*start, blocks, *find, store)), x, out)
         return
     extremes = site.new_buffer(x.dtype, (*x.shape[:-1], blocks_at_most))
     at = (*row, Var("b"))
-    grain = max(1, round(cost.grain_ns * cost.memory_bandwidth / (BLOCK * x.dtype.itemsize * (x.size // most))))
     each = site.loops(range(axis), (*block, Store(extremes.name, at, Var("s2", x.dtype))))
-    site.emit((Loop("b", Const(0), count, 1, "parallel", each, grain),), x, extremes)
+    time = extremes.size * BLOCK * x.dtype.itemsize / cost.memory_bandwidth
+    site.emit((Loop("b", Const(0), count, 1, "serial", each),), x, extremes, ns=time)
     chosen = Loop("b", Const(0), count, 1, "serial", _choice(Load(extremes.name, at, x.dtype), combine))
-    site.emit(site.loops(range(axis), (*start, chosen, *find, store)), x, extremes, out)
+    site.emit(site.loops(range(axis), (*start, chosen, *find, store)), x, extremes, out, ns=extremes.size * SERIAL_NS)
 
 
 def _elements(start: Expr, n: Expr, body: tuple[Stmt, ...]) -> Loop:
-    return Loop("i", start, Apply("minimum", (start + BLOCK, n)), 1, "vector", body)
+    return Loop("i", start, Apply("minimum", (start + BLOCK, n)), 1, "serial", body)
 
 
 def _choice(extreme: Expr, combine: Combine) -> tuple[Stmt, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jitml.fusion.lower.nests import NestSite, nests
+from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, I64
-from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, If, Kind, Load, Loop, Stmt, Store, Update, Var, add, mul
+from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, add, mul
 
 
 def keeps_positions(node: Node, makers: Mapping[Value, Node]) -> bool:
@@ -41,11 +41,11 @@ def lower_compress(site: NestSite) -> None:
     store: tuple[Stmt, ...] = (Store(out.name, at(kept), element),)
     keep = Load(mask.name, (Var("k0"),), BOOL)
     if inner or out.shape[axis] < x.shape[axis]:
-        body: tuple[Stmt, ...] = (If(keep, (*site.loops(inner, store, vector=True), Update("s0", Const(1), "add"))),)
+        body: tuple[Stmt, ...] = (If(keep, (*site.loops(inner, store), Update("s0", Const(1), "add"))),)
     else:
         body = (*store, Update("s0", Apply("convert", (keep,), I64), "add"))
     nest = (Cell("s0", Const(0)), Loop("k0", Const(0), site.extent(0, axis), 1, "serial", body))
-    site.emit(site.loops(list(range(axis)), nest, parallel=True), *(() if is_position else (x,)), mask, out)
+    site.emit(site.loops(list(range(axis)), nest), *(() if is_position else (x,)), mask, out)
 
 
 def has_cuts_at_values(node: Node) -> bool:
@@ -78,9 +78,7 @@ def lower_pad(site: NestSite) -> None:
     (x, value), out, params = site.reads, site.out, site.node.params
     axes = range(len(out.shape))
     fill: tuple[Stmt, ...] = (Store(out.name, tuple(Var(f"j{a}") for a in axes), Load(value.name, (), value.dtype)),)
-    for a in reversed(axes):
-        kind: Kind = "vector" if a == len(axes) - 1 else "serial"
-        fill = (Loop(f"j{a}", Const(0), site.sizes.expr(site.node.output.shape[a]), 1, kind, fill),)
+    fill = nested({f"j{a}": site.sizes.expr(site.node.output.shape[a]) for a in axes}, fill)
     low = {a: site.sizes.expr(params["low"][a]) for a in axes}
     site.emit((*fill, *_moved(site, 0, x, low, {a: params["interior"][a] + 1 for a in axes}, "")), x, value, out)
 
@@ -92,8 +90,5 @@ def _moved(
     axes: Sequence[int] = range(len(x.shape))
     index = [Var(f"i{a}{suffix}") for a in axes]
     at = [add(mul(index[a], steps.get(a, 1)), offsets[a]) if a in offsets else index[a] for a in axes]
-    body: tuple[Stmt, ...] = (Store(site.out.name, tuple(at), Load(x.name, tuple(index), x.dtype)),)
-    for a in reversed(axes):
-        kind: Kind = "vector" if a == axes[-1] else "serial"
-        body = (Loop(index[a].name, Const(0), site.extent(operand, a), 1, kind, body),)
-    return body
+    store = Store(site.out.name, tuple(at), Load(x.name, tuple(index), x.dtype))
+    return nested({index[a].name: site.extent(operand, a) for a in axes}, (store,))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import prod
 
 from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes, result_view
-from jitml.fusion.lower.nests import NestSite, nests
+from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
 from jitml.ir.types import I64
-from jitml.kernels.ir import Buffer, Const, Expr, Load, Loop, Stmt, Store, Var, mul
+from jitml.kernels.ir import Buffer, Const, Expr, Load, Store, Var, mul
 from jitml.kernels.program import Call
 
 
@@ -93,10 +93,8 @@ def _reordered(site: NestSite, x: Buffer, axes: Axes) -> tuple[Buffer, MatrixSta
     out = site.new_buffer(x.dtype, tuple(x.shape[a] for a in perm))
     at = {a: Var(f"i{k}") for k, a in enumerate(perm)}
     value = Load(x.name, tuple(at[a] for a in range(len(perm))), x.dtype)
-    body: tuple[Stmt, ...] = (Store(out.name, tuple(Var(f"i{k}") for k in range(len(perm))), value),)
-    for k in reversed(range(len(perm))):
-        body = (Loop(f"i{k}", Const(0), Const(out.shape[k]), 1, "vector" if k == len(perm) - 1 else "serial", body),)
-    site.emit(body, x, out)
+    store = Store(out.name, tuple(Var(f"i{k}") for k in range(len(perm))), value)
+    site.emit(nested({f"i{k}": Const(n) for k, n in enumerate(out.shape)}, (store,)), x, out)
     found = MatrixStack.of(Strided.whole(out), _standard(axes), site.target.calls["gemm"])
     assert found is not None
     return out, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.fusion.lower.index_maps import clamped
-from jitml.fusion.lower.nests import NestSite, nests
+from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.fusion.lower.points import Point, limits, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
@@ -22,10 +22,8 @@ from jitml.kernels.ir import (
     Const,
     Expr,
     If,
-    Kind,
     Let,
     Load,
-    Loop,
     Stmt,
     Store,
     Update,
@@ -130,10 +128,8 @@ def lower_scatter(site: NestSite) -> None:
     source = (*(Var(f"i{a}") for a in range(axis)), *place, *(Var(f"i{a}") for a in trailing))
     combine: dict[str, Combine | None] = {"set": None, "add": "add", "mul": "mul", "min": "min", "max": "max"}
     store = Store(out.name, tuple(at), Load(v.name, source, v.dtype), combine[site.node.params["combine"]])
-    nest: tuple[Stmt, ...] = (*body, *site.loops(trailing, (store,), vector=True))
-    for d in reversed(range(depth)):
-        nest = (Loop(f"k{d}", Const(0), site.extent(2, d), 1, "serial", nest),)
-    nest = site.loops(list(range(axis)), nest, parallel=True)
+    nest: tuple[Stmt, ...] = (*body, *site.loops(trailing, (store,)))
+    nest = site.loops(list(range(axis)), nested({f"k{d}": site.extent(2, d) for d in range(depth)}, nest))
     if v.size == 0 or x.size == 0:  # where there is an index all the same, its check fails
         site.steps.append(Call("copy", (x.name,), (out.name,), {}))
     else:
@@ -169,16 +165,16 @@ def _call_library(site: NestSite) -> None:
 def write_check(site: NestSite, checks: Mapping[int, int]) -> None:
     """Raise NumPy's IndexError for the first index out of bounds, before anything is written.
 
-    One pass finds the extremes as vectors; only if they are out of bounds is the culprit looked for. Threads of blocks look at
-    each index by itself, and the one that comes first names its own.
+    One pass finds the extremes, which vectors can; only if they are out of bounds is the culprit looked for. Threads of blocks
+    look at each index by itself, and the one that comes first names its own.
 
     Args:
         checks: operand -> the axis that it indexes.
     """
     for operand, axis in checks.items():
         index, n = site.reads[operand], site.extent(0, axis)
-        shape = tuple(site.extent(operand, d) for d in range(len(index.shape)))
-        at = tuple(Var(f"i{d}") for d in range(len(index.shape)))
+        over = {f"i{d}": site.extent(operand, d) for d in range(len(index.shape))}
+        at = tuple(map(Var, over))
         raw = Load(index.name, at, index.dtype)
         value: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
         both = (Update("s0", value, "min"), Update("s1", value, "max"))
@@ -187,21 +183,8 @@ def write_check(site: NestSite, checks: Mapping[int, int]) -> None:
         inside = Apply("bit_and", (Apply("ge", (Var("t0"), 0 - n), BOOL), less(Var("t0"), n)), BOOL)
         message = "index {} is out of bounds for axis {} with size {}"
         check = Check(inside, "IndexError", message, (Var("t0"), Const(axis), n), site.node.source)
-        culprit = _over(shape, (Let("t0", value), check), vector=False)
+        culprit = nested(over, (Let("t0", value), check))
         if "block" in site.target.kinds:
             site.emit(culprit, index)
             continue
-        body: tuple[Stmt, ...] = (
-            Cell("s0", Const(0)),
-            Cell("s1", Const(-1)),
-            *_over(shape, both, vector=True),
-            If(outside, culprit),
-        )
-        site.emit(body, index)
-
-
-def _over(shape: tuple[Expr, ...], body: tuple[Stmt, ...], *, vector: bool) -> tuple[Stmt, ...]:
-    for d in reversed(range(len(shape))):
-        kind: Kind = "vector" if vector and d == len(shape) - 1 else "serial"
-        body = (Loop(f"i{d}", Const(0), shape[d], 1, kind, body),)
-    return body
+        site.emit((Cell("s0", Const(0)), Cell("s1", Const(-1)), *nested(over, both), If(outside, culprit)), index)

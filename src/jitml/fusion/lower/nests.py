@@ -9,7 +9,7 @@ from jitml.errors import Source
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
-from jitml.kernels.ir import Buffer, Const, Expr, Kind, Loop, Stmt
+from jitml.kernels.ir import Buffer, Const, Expr, Loop, Stmt
 from jitml.kernels.program import Call, Step
 from jitml.kernels.sizes import Shape, Sizes
 from jitml.kernels.target import Target
@@ -25,7 +25,7 @@ class NewBuffer(Protocol):
 
 
 class Emit(Protocol):
-    """Ends a kernel of that name."""
+    """Ends a kernel of that name, whose loops take so long, or so, one iteration after the other."""
 
     def __call__(
         self,
@@ -34,6 +34,7 @@ class Emit(Protocol):
         params: Sequence[Buffer],
         updates: Mapping[str, str] | None = None,
         sources: tuple[Source, ...] = (),
+        ns: float = 0.0,
     ) -> None: ...
 
 
@@ -72,27 +73,27 @@ class NestSite:
     def sources(self) -> tuple[Source, ...]:
         return (self.node.source,) if self.node.source else ()
 
-    def loops(
-        self, axes: Sequence[int], body: tuple[Stmt, ...], *, vector: bool = False, parallel: bool = False
-    ) -> tuple[Stmt, ...]:
+    def loops(self, axes: Sequence[int], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Whole loops over some of the first operand's axes, named `i` and the axis, around a body."""
-        shape = self.reads[0].shape
-        for k, axis in reversed(list(enumerate(axes))):
-            kind: Kind = "vector" if vector and k == len(axes) - 1 else "serial"
-            grain = 1
-            if parallel and k == 0:
-                time = self.reads[0].size * SERIAL_NS
-                if time > self.target.cost.parallel_ns:
-                    kind, grain = "parallel", max(1, round(self.target.cost.grain_ns * shape[axis] / time))
-            body = (Loop(f"i{axis}", Const(0), self.extent(0, axis), 1, kind, body, grain),)
-        return body
+        return nested({f"i{axis}": self.extent(0, axis) for axis in axes}, body)
 
     def call(self, name: str, read: Buffer, written: Buffer, **params: Any) -> None:
         """A call into a library that makes one buffer from one other."""
         self.steps.append(Call(name, (read.name,), (written.name,), params, self.sources))
 
-    def emit(self, body: tuple[Stmt, ...], *buffers: Buffer, updates: dict[str, str] | None = None) -> None:
-        self.add_kernel(self.node.op.name, body, tuple({b.name: b for b in buffers}.values()), updates, self.sources)
+    def emit(
+        self, body: tuple[Stmt, ...], *buffers: Buffer, updates: dict[str, str] | None = None, ns: float | None = None
+    ) -> None:
+        """End a kernel. That it takes time for each element of the first operand is a guess, where `ns` says nothing else."""
+        time = self.reads[0].size * SERIAL_NS if ns is None else ns
+        self.add_kernel(self.node.op.name, body, tuple({b.name: b for b in buffers}.values()), updates, self.sources, time)
+
+
+def nested(extents: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Loops from 0 to these extents, from the outermost in, around a body."""
+    for index, extent in reversed([*extents.items()]):
+        body = (Loop(index, Const(0), extent, 1, "serial", body),)
+    return body
 
 
 nests: RuleTable[Callable[[NestSite], None]] = RuleTable("lowering", "fusion/lower")

@@ -82,9 +82,9 @@ def lower_cumulative(site: NestSite) -> None:
     else:
         inner = list(range(axis + 1, len(out.shape)))
         value = Apply(fn, (Load(out.name, at(k - 1), x.dtype), Load(x.name, at(k), x.dtype)), x.dtype)
-        first = site.loops(inner, (Store(out.name, at(Const(0)), Load(x.name, at(Const(0)), x.dtype)),), vector=True)
-        rest = site.loops(inner, (Store(out.name, at(k), value),), vector=True)
+        first = site.loops(inner, (Store(out.name, at(Const(0)), Load(x.name, at(Const(0)), x.dtype)),))
+        rest = site.loops(inner, (Store(out.name, at(k), value),))
         body = (*first, Loop("k0", Const(1), n, 1, "serial", rest))
     if not isinstance(n, Const):  # there may be no first element
         body = (If(less(0, n), body),)
-    site.emit(site.loops(list(range(axis)), body, parallel=True), x, out)
+    site.emit(site.loops(list(range(axis)), body), x, out)

@@ -20,23 +20,36 @@ from jitml.fusion.scalar_loops import (
     random,  # noqa: F401
     regions,  # noqa: F401
 )
-from jitml.fusion.scalar_loops.blocks import in_blocks
 from jitml.fusion.scalar_loops.body import GraphBody, Held, Lazy, Memories, WholeMemory, rolled
 from jitml.fusion.scalar_loops.drop_proven_checks import without_proven
 from jitml.fusion.scalar_loops.drop_unused import without_unused
 from jitml.fusion.scalar_loops.forward_stores import with_recurrences
 from jitml.fusion.scalar_loops.hoist_checks import with_checks_outside
 from jitml.fusion.scalar_loops.order import NotRolled, continued, is_single
-from jitml.fusion.scalar_loops.parallelize import with_threads
-from jitml.fusion.scalar_loops.vectorize import with_lanes
 from jitml.fusion.scalar_loops.windows import assign
 from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
-from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Store, add, mul, walk, walk_expressions
+from jitml.kernels.ir import (
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    Kernel,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    While,
+    add,
+    children,
+    mul,
+    walk,
+    walk_expressions,
+)
 from jitml.kernels.target import Target
 
-__all__ = ["NotRolled", "roll"]
+__all__ = ["NotRolled", "on_cores", "roll"]
 
 
 def roll(
@@ -48,7 +61,7 @@ def roll(
     new_constant: Callable[[np.ndarray[Any, Any]], Buffer],
     target: Target,
 ) -> Kernel:
-    """A region as one kernel.
+    """A region as one kernel, with all its loops serial.
 
     Args:
         reads, writes: where its operands and results lie.
@@ -94,8 +107,19 @@ def roll(
         updates,
         (node.source,) if node.source else (),
     )
-    kernel = _trimmed(kernel, writes, memories)
-    return in_blocks(kernel) if "block" in target.kinds else with_threads(with_recurrences(with_lanes(kernel)), target)
+    return _trimmed(kernel, writes, memories)
+
+
+def on_cores(kernel: Kernel) -> Kernel:
+    """The kernel for a processor with cores: registers hand on what iterations need, and LLVM optimises."""
+    return replace(with_recurrences(kernel), optimize=any(map(_is_plain, walk(kernel.body))))
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether a loop runs element by element, with no loop inside."""
+    if not isinstance(stmt, (Loop, While)) or (isinstance(stmt, Loop) and stmt.kind == "vector"):
+        return False
+    return not any(isinstance(inner, (Loop, While)) for inner in walk(children(stmt)))
 
 
 def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:

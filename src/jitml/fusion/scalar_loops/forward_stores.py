@@ -17,7 +17,6 @@ from jitml.ir.types import I64
 from jitml.kernels.analysis.dependence import Access, Form, Path, accesses
 from jitml.kernels.analysis.substitution import substituted
 from jitml.kernels.ir import (
-    Alloc,
     Cell,
     Check,
     Const,
@@ -36,6 +35,7 @@ from jitml.kernels.ir import (
     less,
     sub,
     walk,
+    with_blocks,
 )
 
 MOST = 64  # accesses of one buffer in a loop: among more, there are no registers to hand on
@@ -60,13 +60,9 @@ class _Recurrences:
         match stmt:
             case Loop(kind="serial", body=body) if not any(isinstance(s, (Loop, While)) for s in walk(body)):
                 return self.handing_on(stmt, path)
-            case Loop(kind="serial") | Alloc():
-                return (replace(stmt, body=self.body(stmt.body, path)),)
-            case If(_, then, orelse):
-                return (replace(stmt, then=self.body(then, (*path, 0)), orelse=self.body(orelse, (*path, 1))),)
-            case While(test, _, body):
-                return (replace(stmt, test=self.body(test, (*path, 0)), body=self.body(body, (*path, 1))),)
-        return (stmt,)
+            case Loop(kind="vector"):
+                return (stmt,)
+        return (with_blocks(stmt, lambda block, place: self.body(block, (*path, *place))),)
 
     def handing_on(self, loop: Loop, path: Path) -> tuple[Stmt, ...]:
         """An innermost loop, and before it what its first iteration loads."""

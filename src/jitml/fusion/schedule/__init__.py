@@ -1,14 +1,14 @@
 """Scheduling: how do a group's loops run?  A schedule is data; here it is applied to loops and written down.
 
 `canonical` makes the loop tree of a box of a group, all loops serial; a schedule's primitives make other trees of it; `write`
-makes statements of the last. Which schedule that is, a back end says (`Scheduler`), or the user.
+makes statements of the last. Which schedule that is, a back end says (`Scheduler`), or the user. Loops that are no group's are
+statements from the start (`primitives/statements.py`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from jitml.errors import ScheduleError
 from jitml.fusion.schedule.canonical import canonical
@@ -21,15 +21,28 @@ from jitml.fusion.schedule.write import write
 from jitml.kernels.analysis.races import races
 from jitml.kernels.ir import Kernel
 from jitml.kernels.schedule import Primitive, Schedule, introduced, show_primitive
+from jitml.kernels.target import Target
+from jitml.records import dataclass
 
-__all__ = ["GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "fitting", "proven", "scheduled", "serial", "write"]
-
-Scheduler: TypeAlias = Callable[[GroupNest], tuple[Primitive, ...]]
+__all__ = ["SERIAL", "GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "fitting", "proven", "scheduled", "write"]
 
 
-def serial(nest: GroupNest) -> tuple[Primitive, ...]:
-    """The scheduler that leaves all loops as they are."""
-    return ()
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """A back end's heuristics: which schedule suits?
+
+    Attributes:
+        group: a box of a group.
+        op: the loops that an op has written itself, of which all together take so many ns in order, or so.
+        scalars: a region of single elements.
+    """
+
+    group: Callable[[GroupNest], tuple[Primitive, ...]]
+    op: Callable[[Kernel, Target, float], tuple[Primitive, ...]]
+    scalars: Callable[[Kernel, Target], tuple[Primitive, ...]]
+
+
+SERIAL = Scheduler(lambda nest: (), lambda kernel, target, ns: (), lambda kernel, target: ())  # all loops stay as they are
 
 
 def scheduled(nest: GroupNest, primitives: tuple[Primitive, ...], kernel: str) -> LoopTree:

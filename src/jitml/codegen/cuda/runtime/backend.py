@@ -11,11 +11,9 @@ from jitml.codegen.cuda.runtime.devices import device, known_arch
 from jitml.codegen.cuda.runtime.executable import CudaExecutable
 from jitml.codegen.cuda.runtime.loaded import LoadedProgram
 from jitml.codegen.cuda.runtime.text import CudaText, write_text
-from jitml.codegen.cuda.schedule import schedule
+from jitml.codegen.cuda.schedule import SCHEDULER
 from jitml.codegen.cuda.target import cuda_target
 from jitml.codegen.run.calling import RunNeeds
-from jitml.fusion.schedule.nest import GroupNest
-from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
 
@@ -23,13 +21,11 @@ from jitml.memory.program import Program
 class Cuda:
     name = "cuda"
     stages = ("cuda", "ptx", "sass")
+    scheduler = SCHEDULER
 
     @property
     def target(self) -> Target:
         return cuda_target(known_arch())
-
-    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
-        return schedule(nest)
 
     def emit(self, program: Program, options: CodeOptions) -> CudaText:
         return write_text(program)

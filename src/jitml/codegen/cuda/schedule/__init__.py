@@ -11,11 +11,12 @@ from __future__ import annotations
 from jitml.codegen.cuda.schedule.columns import runs_down_columns, schedule_columns
 from jitml.codegen.cuda.schedule.pointwise import schedule_points
 from jitml.codegen.cuda.schedule.rows import schedule_rows
-from jitml.fusion.schedule.nest import GroupNest
+from jitml.codegen.cuda.schedule.statements import schedule_statements
+from jitml.fusion.schedule import GroupNest, Scheduler
 from jitml.kernels.schedule import Primitive
 
 
-def schedule(nest: GroupNest) -> tuple[Primitive, ...]:
+def schedule_group(nest: GroupNest) -> tuple[Primitive, ...]:
     """The schedule of one box of a group."""
     if not nest.size(nest.axes):
         return ()
@@ -24,3 +25,6 @@ def schedule(nest: GroupNest) -> tuple[Primitive, ...]:
     if runs_down_columns(nest):
         return tuple(schedule_columns(nest))
     return tuple(schedule_rows(nest))
+
+
+SCHEDULER = Scheduler(schedule_group, schedule_statements, schedule_statements)

@@ -17,15 +17,14 @@ from jitml.codegen.llvm.calls.sorting import emit_sort
 from jitml.codegen.llvm.calls.syrk import emit_gram, is_gram
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
+from jitml.codegen.llvm.schedule.calls import scheduled_fill, scheduled_product
 from jitml.codegen.product import Product
 from jitml.errors import UnsupportedError
-from jitml.ir.types import DType
-from jitml.kernels.ir import Apply, Buffer, Const, Expr, Kernel, Kind, Load, Loop, Stmt, Store, Var, floor_divide
+from jitml.fusion.lower.nests import nested
+from jitml.kernels.ir import Buffer, Const, Expr, Kernel, Load, Stmt, Store, Var
 from jitml.kernels.program import Call, KernelProgram, seen_as
 from jitml.kernels.sizes import with_sizes
 from jitml.memory.aliasing import BufferStorage
-
-PARALLEL_BYTES = 1 << 20  # copies from this size on are shared among threads
 
 
 def emit_call(
@@ -39,9 +38,9 @@ def emit_call(
     buffers = program.buffers
     match call.name:
         case "copy":
-            kernel = copy_kernel(call, program)
+            kernel = scheduled_fill(copy_kernel(call, program), buffers[call.writes[0]])
         case "zeros":
-            kernel = zeros_kernel(call, program)
+            kernel = scheduled_fill(zeros_kernel(call, program), buffers[call.writes[0]])
         case "gemm":
             product = Product.of(call, buffers)
             if product.wants_blas:
@@ -51,7 +50,7 @@ def emit_call(
                     emit_blas(unit, product, symbol)
                 names = [product.x.buffer.name, product.y.buffer.name, product.z.buffer.name]
                 return symbol, names if product.values is None else [*names, product.values]
-            kernel = product.kernel(buffers)
+            kernel = scheduled_product(product.kernel(buffers))
         case "sort" | "argsort":
             return symbol, emit_sort(unit, call, symbol, buffers, places)
         case "random":
@@ -82,34 +81,11 @@ def zeros_kernel(call: Call, program: KernelProgram) -> Kernel:
 
 
 def _nest(target: Buffer, extents: Sequence[Expr], value: Callable[[tuple[Expr, ...]], Expr]) -> tuple[Stmt, ...]:
-    """A nest that fills a buffer in the order of its memory, the densest axis as vectors.
+    """A nest that fills a buffer in the order of its memory.
 
     Args:
         value: an index -> what is to be there.
     """
     order = sorted(range(len(target.shape)), key=lambda axis: -abs(target.element_strides[axis]))
-    names = [f"i{axis}" for axis in range(len(target.shape))]
-    at = tuple(Var(name) for name in names)
-    body: tuple[Stmt, ...] = (Store(target.name, at, value(at)),)
-    is_large = target.nbytes >= PARALLEL_BYTES
-    for depth, axis in reversed(list(enumerate(order))):
-        n = target.shape[axis]
-        kind: Kind = "vector" if depth == len(order) - 1 else "parallel" if depth == 0 and is_large else "serial"
-        if kind == "vector" and depth == 0 and is_large:
-            body = _chunks(names[axis], extents[axis], target.dtype, body)
-            break
-        rows = max(1, PARALLEL_BYTES // 4 // max(1, target.nbytes // max(n, 1)))
-        body = (Loop(names[axis], Const(0), extents[axis], 1, kind, body, grain=rows if kind == "parallel" else 1),)
-    return body
-
-
-def _chunks(index: str, n: Expr, dtype: DType, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """One long vector loop, cut for threads."""
-    chunk = PARALLEL_BYTES // 4 // dtype.itemsize
-    start = Var("chunk") * chunk
-    stop = Apply("minimum", (start + chunk, n))
-    return (
-        Loop(
-            "chunk", Const(0), floor_divide(n + (chunk - 1), chunk), 1, "parallel", (Loop(index, start, stop, 1, "vector", body),)
-        ),
-    )
+    at = tuple(Var(f"i{axis}") for axis in range(len(target.shape)))
+    return nested({at[axis].name: extents[axis] for axis in order}, (Store(target.name, at, value(at)),))

@@ -12,6 +12,7 @@ from jitml.codegen.llvm.ir.builder import llvm_type
 from jitml.codegen.llvm.ir.conventions import NO_MEMORY
 from jitml.codegen.llvm.ir.unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
+from jitml.codegen.llvm.schedule.calls import scheduled_sums
 from jitml.codegen.product import Product
 from jitml.ir.types import F64
 from jitml.kernels.ir import Buffer, Cell, Const, Kernel, Load, Loop, Store, Update, Var
@@ -36,7 +37,7 @@ def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
     pieces = -(-p.k // length)
     parts = Buffer("parts", dtype, (pieces, m, m))
     places = {name: BufferStorage(name) for name in ("parts", p.z.buffer.name)}
-    total = emit_kernel(unit, _sum_kernel(p, parts), f"{symbol}.sum", places)
+    total = emit_kernel(unit, scheduled_sums(_sum_kernel(p, parts)), f"{symbol}.sum", places)
     constant, declare = unit.declarations.constant, unit.declarations.declare
     declare("noalias ptr @aligned_alloc(i64, i64)")
     declare("void @free(ptr)")
@@ -83,7 +84,7 @@ def _sum_kernel(p: Product, parts: Buffer) -> Kernel:
         Store(p.z.buffer.name, p.z.at((), i, j), total),
         Store(p.z.buffer.name, p.z.at((), j, i), total),
     )
-    rows = Loop("i", Const(0), Const(p.m), 1, "serial", (Loop("j", i, Const(p.m), 1, "vector", body),))
+    rows = Loop("i", Const(0), Const(p.m), 1, "serial", (Loop("j", i, Const(p.m), 1, "serial", body),))
     span = p.z.offset + (p.m - 1) * (p.z.row + p.z.col) + 1
     return Kernel("gram", (parts, Buffer(p.z.buffer.name, dtype, (span,))), (rows,))
 

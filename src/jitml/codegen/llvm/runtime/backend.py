@@ -8,10 +8,8 @@ from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.compiler import bind_module, compile_module
 from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
 from jitml.codegen.llvm.runtime.target import host_target
-from jitml.codegen.llvm.schedule import schedule
+from jitml.codegen.llvm.schedule import SCHEDULER
 from jitml.codegen.run.calling import RunNeeds
-from jitml.fusion.schedule.nest import GroupNest
-from jitml.kernels.schedule import Primitive
 from jitml.kernels.target import Target
 from jitml.memory.program import Program
 
@@ -19,13 +17,11 @@ from jitml.memory.program import Program
 class LLVM:
     name = "llvm"
     stages = ("llvm", "asm")
+    scheduler = SCHEDULER
 
     @property
     def target(self) -> Target:
         return host_target()
-
-    def schedule(self, nest: GroupNest) -> tuple[Primitive, ...]:
-        return schedule(nest)
 
     def emit(self, program: Program, options: CodeOptions) -> Module:
         return emit_program(program, cpu=host_cpu(), fastmath=options.fastmath, threads=options.threads or thread_limit())

@@ -10,14 +10,16 @@ of block sums, with blocks of a fixed size: more accurate than a straight sum, a
 from __future__ import annotations
 
 from jitml.codegen.llvm.schedule.columns import runs_down_columns, schedule_columns
+from jitml.codegen.llvm.schedule.op_loops import schedule_op_loops
 from jitml.codegen.llvm.schedule.pointwise import schedule_points
 from jitml.codegen.llvm.schedule.rows import schedule_rows
+from jitml.codegen.llvm.schedule.scalar_loops import schedule_scalars
 from jitml.codegen.llvm.schedule.tiny import is_tiny_inside, schedule_tiny
-from jitml.fusion.schedule.nest import GroupNest
+from jitml.fusion.schedule import GroupNest, Scheduler
 from jitml.kernels.schedule import Primitive
 
 
-def schedule(nest: GroupNest) -> tuple[Primitive, ...]:
+def schedule_group(nest: GroupNest) -> tuple[Primitive, ...]:
     """The schedule of one box of a group."""
     if not nest.points.reductions:
         return tuple(schedule_points(nest))
@@ -26,3 +28,6 @@ def schedule(nest: GroupNest) -> tuple[Primitive, ...]:
     if runs_down_columns(nest):
         return tuple(schedule_columns(nest))
     return tuple(schedule_rows(nest))
+
+
+SCHEDULER = Scheduler(schedule_group, schedule_op_loops, schedule_scalars)

@@ -62,7 +62,7 @@ def merge_sort(site: NestSite) -> None:
         body.append(_ranked(run, target, n, most) if level == 0 else _merged(run, target, RUN << (level - 1), n, most))
         run = target
     touched = {b.name: b for b in (x, *keys, *places, out)}
-    site.emit(site.loops(others, tuple(body), parallel=True), *touched.values())
+    site.emit(site.loops(others, tuple(body)), *touched.values())
 
 
 def _ranked(run: _SortedRun, target: _SortedRun, n: Expr, most: int) -> Stmt:
@@ -73,7 +73,7 @@ def _ranked(run: _SortedRun, target: _SortedRun, n: Expr, most: int) -> Stmt:
     ahead = _select(less(j, i), _not(_before(mine, other)), _before(other, mine))
     count = Update("s0", Apply("convert", (ahead,), I64), "add")
     # The element itself counts as not before itself: j < i fails, and nothing comes before its equal.
-    inner = Loop("k2", low, high, 1, "vector", (Let("t2", run.key(j)), count))
+    inner = Loop("k2", low, high, 1, "serial", (Let("t2", run.key(j)), count))
     place = clamped(low + Var("s0"), 0, most - 1)
     each = (Let("t1", run.key(i)), Cell("s0", Const(0)), inner, *target.put(place, mine, run.origin(i)))
     blocks = (Let("t0", Apply("minimum", (low + RUN, n))), Loop("k1", low, high, 1, "serial", each))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.primitives.kinds import bind, jam, parallel, unroll, vector
+from jitml.fusion.schedule.primitives.kinds import jam, mark
 from jitml.fusion.schedule.primitives.legality import require_legal
 from jitml.fusion.schedule.primitives.order import fuse, reorder, split
 from jitml.fusion.schedule.primitives.reductions import rfactor, stage_cells
@@ -45,14 +45,8 @@ def _applied(tree: LoopTree, primitive: Primitive, nest: GroupNest) -> LoopTree:
             return fuse(tree, primitive)
         case Reorder():
             return reorder(tree, primitive)
-        case Parallel():
-            return parallel(tree, primitive)
-        case BindLoop():
-            return bind(tree, primitive)
-        case Vector():
-            return vector(tree, primitive)
-        case Unroll():
-            return unroll(tree, primitive)
+        case Parallel() | BindLoop() | Vector() | Unroll():
+            return mark(tree, primitive)
         case RFactor():
             return rfactor(tree, primitive)
         case Stage():

@@ -2,66 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 from jitml.fusion.schedule.tree import LoopTree, Misfit, TreeLoop, named, with_loops
-from jitml.kernels.ir import Kind
+from jitml.kernels.ir import Kind, Loop
 from jitml.kernels.schedule import BindLoop, Jam, Parallel, Primitive, Unroll, Vector
 from jitml.kernels.target import Target
 
 MOST_TOGETHER = 64  # copies of a body, each of which is compiled
-BOUND: Mapping[str, Kind] = {"block": "block", "thread": "thread"}
+Mark: TypeAlias = Parallel | BindLoop | Vector | Unroll  # of a loop of some kind
+MARKS = (Parallel, BindLoop, Vector, Unroll)
+_BOUND: dict[str, Kind] = {"block": "block", "thread": "thread"}
+L = TypeVar("L", TreeLoop, Loop)
 
 
-def parallel(tree: LoopTree, p: Parallel) -> LoopTree:
-    """Hand iterations of an outermost loop to threads, so many at once at least."""
-    if p.grain < 1:
-        raise Misfit(f"a grain of {p.grain} iterations is no work for a thread")
-    return _of_kind(tree, p.loop, "parallel", p.grain)
-
-
-def bind(tree: LoopTree, p: BindLoop) -> LoopTree:
-    """Hand iterations of an outermost loop to blocks of threads, or those of a loop to the threads of a block."""
-    kind = BOUND.get(p.to)
-    if kind is None:
-        raise Misfit(f"loops are bound to a {' or a '.join(BOUND)}, not to {p.to}")
-    if p.grain < 1:
-        raise Misfit(f"a grain of {p.grain} iterations is no work for a {p.to}")
-    return _of_kind(tree, p.loop, kind, p.grain)
+def kind_of(p: Mark) -> tuple[Kind, int]:
+    """The kind of loop that a primitive makes, and how many iterations at least are taken at once."""
+    match p:
+        case Vector():
+            return "vector", 1
+        case Unroll():
+            return "unroll", 1
+        case BindLoop(_, to, grain) if to in _BOUND:
+            kind, taker = _BOUND[to], to
+        case BindLoop(_, to):
+            raise Misfit(f"loops are bound to a {' or a '.join(_BOUND)}, not to {to}")
+        case Parallel(_, grain):
+            kind, taker = "parallel", "thread"
+    if grain < 1:
+        raise Misfit(f"a grain of {grain} iterations is no work for a {taker}")
+    return kind, grain
 
 
 def require_kind(primitive: Primitive, target: Target) -> None:
     """Refuse a kind of loop that a target lacks."""
-    match primitive:
-        case BindLoop(to=kind):
-            pass
-        case Parallel():
-            kind = "parallel"
-        case _:
-            return
-    if kind not in target.kinds:
+    if isinstance(primitive, MARKS) and (kind := kind_of(primitive)[0]) not in target.kinds:
         has = ", ".join(sorted(target.kinds - {"serial"}))
         raise Misfit(f"{target.name} has no {kind} loops; its kinds are {has}")
 
 
-def vector(tree: LoopTree, p: Vector) -> LoopTree:
-    """Make iterations the lanes of vectors."""
-    return _of_kind(tree, p.loop, "vector")
+def marked(loop: L, p: Mark) -> L:
+    """A serial loop with its iterations taken in another way: by threads, by lanes, or written out."""
+    if loop.kind != "serial":
+        raise Misfit(f"{loop.index} is {loop.kind} already", loop if isinstance(loop, TreeLoop) else None)
+    kind, grain = kind_of(p)
+    return replace(loop, kind=kind, grain=grain)
 
 
-def unroll(tree: LoopTree, p: Unroll) -> LoopTree:
-    """Write the body out, for each of a number of iterations that is known."""
-    return _of_kind(tree, p.loop, "unroll")
-
-
-def _of_kind(tree: LoopTree, name: str, kind: Kind, grain: int = 1) -> LoopTree:
-    def marked(loop: TreeLoop) -> tuple[TreeLoop, ...]:
-        if loop.kind != "serial":
-            raise Misfit(f"{loop.index} is {loop.kind} already", loop)
-        return (replace(loop, kind=kind, grain=grain),)
-
-    return with_loops(tree, name, marked)
+def mark(tree: LoopTree, p: Mark) -> LoopTree:
+    return with_loops(tree, p.loop, lambda loop: (marked(loop, p),))
 
 
 def jam(tree: LoopTree, p: Jam) -> LoopTree:

@@ -1,0 +1,143 @@
+"""Schedules of loops over single elements: which of them run as vectors, and which are shared among threads?
+
+Vectors: the innermost loops whose iterations may run in any order and touch neighbours. Threads: outermost loops whose
+iterations do not meet, and whose work is worth waking a thread for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jitml.fusion.scalar_loops.forward_stores import with_recurrences
+from jitml.fusion.schedule.primitives.statements import loop_names, with_schedule
+from jitml.kernels.analysis.dependence import Accesses, Path, accesses
+from jitml.kernels.analysis.races import loop_races
+from jitml.kernels.ir import (
+    Alloc,
+    Apply,
+    Buffer,
+    Cell,
+    Draw,
+    Expr,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    While,
+    affine,
+    children,
+    expressions,
+    sub,
+    variables_of,
+    walk,
+    walk_expression,
+    walk_expressions,
+)
+from jitml.kernels.metrics import USUAL_TRIPS
+from jitml.kernels.schedule import Parallel, Primitive, Schedule, Vector
+from jitml.kernels.target import WORK, Target
+
+SHORT = 8  # iterations that are not worth lanes with loops in them
+ELEMENT_NS = 0.5  # one operation on one element, in order
+VECTOR_NS = 0.1
+
+
+def schedule_scalars(kernel: Kernel, target: Target) -> tuple[Primitive, ...]:
+    known = accesses(kernel)
+    names = loop_names(known)
+    lanes = tuple(Vector(names[path]) for path in _lanes(kernel, known))
+    in_lanes = with_schedule(kernel, Schedule((lanes,)), target, kernel.name)
+    return (*lanes, *(Parallel(names[path], grain) for path, grain in _shared(in_lanes, known, target).items()))
+
+
+# ---------------------------------------------------------------------------------------------------------- vectors
+
+
+def _lanes(kernel: Kernel, known: Accesses) -> list[Path]:
+    buffers = {b.name: b for b in kernel.params} | {s.buffer.name: s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)}
+    chosen: list[Path] = []
+    for path, loop in reversed([*known.loops.items()]):
+        if not isinstance(loop, Loop) or any(inner[: len(path)] == path for inner in chosen):
+            continue
+        if _may_hold_lanes(loop) and _pays(loop, buffers) and not any(loop_races(loop, path, known)):
+            chosen.append(path)
+    return chosen[::-1]
+
+
+def _may_hold_lanes(loop: Loop) -> bool:
+    """Whether each lane can run the body: with loops in it only if they are the same for all lanes, and none is a vector.
+
+    Sums down columns are such: lanes are the columns.
+    """
+    if any(isinstance(s, (While, Alloc)) for s in walk(loop.body)):
+        return False
+    inner = [s for s in walk(loop.body) if isinstance(s, Loop)]
+    own = {s.name for s in walk(loop.body) if isinstance(s, (Let, Cell, Draw))} | {loop.index}
+    varies = any(variables_of(s.start, s.stop) & own for s in inner)
+    return not inner or not (varies or trips(loop) < SHORT)
+
+
+def _pays(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether no access of the loop jumps from lane to lane."""
+    places = [(s.buffer, s.at) for s in walk(loop.body) if isinstance(s, Store)]
+    places += [(e.buffer, e.at) for e in walk_expressions(loop.body) if isinstance(e, Load)]
+    return all(_step(buffers[buffer], at, loop.index) in (-1, 0, 1) for buffer, at in places)
+
+
+def _step(buffer: Buffer, at: Sequence[Expr], index: str) -> int | None:
+    total = 0
+    for e, stride in zip(at, buffer.element_strides):
+        form = affine(e)
+        if form is None:
+            return None
+        total += form.get(index, 0) * stride
+    return total
+
+
+# ---------------------------------------------------------------------------------------------------------- threads
+
+
+def _shared(kernel: Kernel, known: Accesses, target: Target) -> dict[Path, int]:
+    """Loops of the kernel that threads share, and the iterations that one takes at once."""
+    outermost: list[Path] = []
+    for path in known.loops:
+        if not outermost or path[: len(outermost[-1])] != outermost[-1]:
+            outermost.append(path)
+    there = {path: loop for path in outermost if isinstance(loop := known.loops[path], Loop)}
+    free = {p: there[p] for p in _worth_sharing(kernel, there, target) if not any(loop_races(there[p], p, known))}
+    times = _worth_sharing(with_recurrences(kernel), free, target) if free else {}
+    return {path: max(1, round(target.cost.grain_ns / time)) for path, time in times.items()}
+
+
+def _worth_sharing(kernel: Kernel, among: Mapping[Path, Loop], target: Target) -> dict[Path, float]:
+    """The loops that are worth waking a thread for, and the time of one iteration."""
+    loops = {s.index: s for s in walk(kernel.body) if isinstance(s, Loop)}
+    times = {path: _body_ns(loops[loop.index]) for path, loop in among.items() if loops[loop.index].kind != "vector"}
+    return {path: ns for path, ns in times.items() if ns * trips(among[path]) >= 2 * target.cost.parallel_ns}
+
+
+def trips(loop: Loop) -> float:
+    """Iterations, or a guess at them."""
+    span = affine(sub(loop.stop, loop.start))
+    return max(0, span[""]) if span is not None and span.keys() == {""} else USUAL_TRIPS
+
+
+def _body_ns(loop: Loop) -> float:
+    """A guess at the time of one iteration."""
+    return sum(_ns(stmt, VECTOR_NS if loop.kind == "vector" else ELEMENT_NS) for stmt in loop.body)
+
+
+def _ns(stmt: Stmt, unit: float) -> float:
+    own = isinstance(stmt, Store) + sum(
+        isinstance(e, Load) or (isinstance(e, Apply) and WORK.get(e.fn, 1.0))
+        for expr in expressions(stmt)
+        for e in walk_expression(expr)
+    )
+    match stmt:
+        case Loop():
+            return unit + trips(stmt) * _body_ns(stmt)
+        case While():
+            return USUAL_TRIPS * (unit * own + sum(_ns(inner, unit) for inner in children(stmt)))
+    return unit * own + sum(_ns(inner, unit) for inner in children(stmt))
