@@ -23,6 +23,7 @@ BASE = {
     "forks",
     "functions",
     "headroom",
+    "imports",
     "interrupts",
     "process",
     "records",
@@ -36,6 +37,7 @@ ALLOWED = {
     "forks": set(),
     "functions": set(),
     "headroom": {"errors", "interrupts"},
+    "imports": {"forks", "interrupts"},
     "interrupts": {"forks", "records"},
     "process": {"forks", "interrupts"},
     "records": set(),
@@ -97,6 +99,7 @@ ROOMS = {
     "memory": ("",),
     "verification": ("",),
     "notebook": ("",),
+    "imports": ("",),
     "typing": ("",),
     "demo": ("",),
     "program_cache": ("",),
@@ -318,3 +321,50 @@ def test_dataclasses_are_those_of_records() -> None:
     wanted = re.compile(r"^from dataclasses import .*\bdataclass\b", re.MULTILINE)
     others = [path for path in FILES if part_of(path) != "records" and wanted.search(path.read_text())]
     assert not others, "take `dataclass` from jitml.records"
+
+
+def test_late_modules_are_imported_for_type_checkers_and_asked_by_functions_alone() -> None:
+    """What stands for a module has its types, and its import points down, too; asked at once it would not be late."""
+    count = 0
+    for path in FILES:
+        tree = ast.parse(path.read_text())
+        named = dict(_late_names(tree))
+        count += len(named)
+        checked = {
+            alias.asname or alias.name: f"{node.module}.{alias.name}"
+            for block in tree.body
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+            for node in block.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        assert named.items() <= checked.items(), path
+        asked = [node.id for node in _at_once(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+        assert not named.keys() & set(asked), path
+    assert count > 5
+
+
+def _late_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names, and the modules that they stand for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            pairs = [(node.targets[0], node.value)]
+            if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = [*zip(node.targets[0].elts, node.value.elts)]
+            for target, value in pairs:
+                if isinstance(value, ast.Call) and ast.unparse(value.func) == "late":
+                    yield ast.unparse(target), ast.literal_eval(value.args[0])
+
+
+def _at_once(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs while a module is imported; annotations do not."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _FUNCTIONS):
+            parts = [*getattr(child, "decorator_list", []), *child.args.defaults, *filter(None, child.args.kw_defaults)]
+        elif isinstance(child, (ast.AnnAssign, ast.If)) and getattr(child, "test", None) is None:
+            parts = [child.value] if child.value is not None else []  # type: ignore[union-attr]  # an assignment
+        else:
+            parts = [child]
+        for part in parts:
+            yield part
+            yield from _at_once(part)

@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
@@ -22,6 +23,7 @@ from typing import NamedTuple
 from jitml.config import CONFIG
 from jitml.diagnostics import log
 
+IMPORTED = time.time_ns()  # what has changed since then may be other than what runs
 _DIGEST = hashlib.sha256().digest_size
 _NAME = re.compile(r"(?:([a-z]+)-)?[0-9a-f]{64}")  # of a file that is ours: nothing else is counted, or removed
 _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]+")
@@ -180,6 +182,21 @@ def disk_cache() -> DiskCache:
 
 
 _in_folder = cache(DiskCache)
+
+
+def stamps(folder: str, inner: tuple[str, ...] | None = None) -> Iterator[tuple[str, int, int, int]]:
+    """Size and times of each source file in a folder, and in the folders in it, of which `inner` names those that count."""
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.name.endswith(".py"):
+                yield entry.name, *stamp(entry.stat())
+            elif entry.is_dir() and (inner is None or entry.name in inner) and entry.name != "__pycache__":
+                yield from stamps(entry.path)
+
+
+def stamp(status: os.stat_result) -> tuple[int, int, int]:
+    """Bytes, when the text was changed, and when anything of the file was."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _digest(name: str, data: bytes) -> bytes:

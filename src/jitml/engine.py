@@ -43,19 +43,17 @@ from jitml.errors import (
 from jitml.forks import lock
 from jitml.functions import is_disabled
 from jitml.headroom import require_compiler
+from jitml.imports.late import late
 from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import as_python, runs_as_python
 from jitml.jitted import Jit
 from jitml.joined import join
 from jitml.options import Options, is_resumed, name_of, static_names
-from jitml.process import collect_young
+from jitml.process import collect_young, fewer_collections
 from jitml.program_cache.compile import compile_graph as compile_or_load
 from jitml.records import replace
-from jitml.sections.callees import HotCallees
 from jitml.sections.kinds import Splits, is_inside
-from jitml.sections.requirements import LIMITS, require_no_calls
-from jitml.sections.section import MOST_VARIANTS
-from jitml.sections.split import SplitFunction
+from jitml.sections.requirements import LIMITS, MOST_VARIANTS, require_no_calls
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import marked, require_countable
 from jitml.trace.hooks.convert import convert
@@ -71,6 +69,12 @@ if TYPE_CHECKING:
 
     from jitml.outline import Explanation
     from jitml.pipeline import Lowered
+    from jitml.sections import callees
+    from jitml.sections import split as splitting
+    from jitml.sections.callees import HotCallees
+    from jitml.sections.split import SplitFunction
+else:
+    callees, splitting = late("jitml.sections.callees"), late("jitml.sections.split")
 
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 SHORT = 1e-3  # seconds of a call in which no part is worth anything
@@ -117,7 +121,7 @@ class Engine:
         )
         self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
-        self.splits = Splits(function, partial(_section, options), _callees(options), is_whole=not is_resumed(function))
+        self.splits = Splits(function, partial(_section, options), partial(_callees, options), is_whole=not is_resumed(function))
         self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
 
     @property
@@ -151,7 +155,7 @@ class Engine:
             if self._is_unread or runs_as_python():
                 return self.function(*args, **kwargs)
             result = self._call_specially(args, kwargs)
-            if type(result) is SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
+            if type(result) is splitting.SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
                 turn = self.splits.begin(result)
                 try:
                     return result.frame(*self.splits.first, *args, **kwargs)
@@ -320,8 +324,9 @@ class Engine:
         is_made = is_unpaid = False
         began = PURSE.clock()
         try:
-            variant = contained(make)
-            collect_young()
+            with fewer_collections():
+                variant = contained(make)
+                collect_young()
             is_made = True
             return variant
         except UnsupportedError as error:
@@ -485,7 +490,7 @@ def _of_part(options: Options) -> Options:
 
 @functools.cache
 def _callees(options: Options) -> HotCallees:
-    return HotCallees(partial(_callee, options))
+    return callees.HotCallees(partial(_callee, options))
 
 
 join()

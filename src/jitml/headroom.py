@@ -79,11 +79,9 @@ def require_compiler() -> None:
         StarvedError: it may not, or there is none.
     """
     libraries = 0
-    if "jitml.numpy.support.versions" not in sys.modules:  # calls what NumPy takes from its OpenBLAS
-        libraries += 2 * _BLAS_BUFFER
     if "llvmlite.binding" not in sys.modules:
         try:
-            libraries += _llvm_bytes() + _LLVM_STATE
+            libraries += _llvm_bytes() + _LLVM_STATE + 2 * _BLAS_BUFFER  # of NumPy's own, which a function may call before
         except OSError as error:
             pass_on(error)
             raise StarvedError(f"the compiler cannot be loaded: {error}") from error
@@ -97,6 +95,15 @@ def require_llvm(text: int = 0, code: int = 0) -> None:
         StarvedError: it has not.
     """
     require_memory(_MARGIN + _PER_CHARACTER * text + _PER_BYTE * code, "LLVM to compile this program")
+
+
+def require_numpys_blas() -> None:
+    """Return if NumPy's OpenBLAS has the memory that it takes when it is first called.
+
+    Raises:
+        StarvedError: it has not.
+    """
+    require_memory(2 * _BLAS_BUFFER + _MARGIN, "NumPy's OpenBLAS")
 
 
 def require_blas() -> None:

@@ -79,7 +79,10 @@ class Jit(Rented):
                 from jitml.headroom import require_engine  # few programs need it
 
                 require_engine()
-            from jitml.engine import Engine
+            from jitml.process import importing  # as above
+
+            with importing():
+                from jitml.engine import Engine
 
             made = Engine(self.function, self.options, jitted=self, rent=self._rent)
             self._engine = self.__dict__.setdefault("_made_engine", made)  # another thread may have been first

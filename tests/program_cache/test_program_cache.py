@@ -195,7 +195,7 @@ def test_versions_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_nothing_is_kept_by_a_compiler_that_has_changed_since_it_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "CONFIG", Config())
     keys.versions.cache_clear()
-    monkeypatch.setattr(keys, "_BEGUN", max(changed for *_, changed in keys._stamps(keys._HERE, keys.COMPILER)))
+    monkeypatch.setattr(keys, "IMPORTED", max(changed for *_, changed in keys.stamps(keys._HERE, keys.COMPILER)))
     assert keys.key_of(parse("graph(a: f64[3]) { return a }"), **GIVEN) is None
     keys.versions.cache_clear()
 
@@ -207,7 +207,7 @@ def test_each_file_of_the_compiler_counts(tmp_path: Path) -> None:
         (tmp_path / place).write_text("x = 1\n")
 
     def stamps() -> list[Any]:
-        return list(keys._stamps(str(tmp_path), keys.COMPILER))
+        return list(keys.stamps(str(tmp_path), keys.COMPILER))
 
     first = stamps()
     assert len(first) == 2

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.sections.section import MOST_VARIANTS
+from jitml.sections.requirements import MOST_VARIANTS
 from programs.likeness import Likeness
 from sections import exceptional, functions
 from sections.forced_breaks import drawn_breaks, in_sections, no_trials, trials

@@ -7,7 +7,7 @@ not: it attaches a handler, which keeps silent where the program has handlers of
 from __future__ import annotations
 
 import inspect
-import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,37 +16,45 @@ import numpy as np
 from jitml.config import CONFIG
 from jitml.errors import JitmlError
 
-COMPILE, RECOMPILE, REFUSE, CACHE = (logging.getLogger(f"jitml.{kind}") for kind in ("compile", "recompile", "refuse", "cache"))
+_DEBUG, _INFO = 10, 20  # levels of `logging`
 _MOST = 8  # arguments that are shown
 
 Function = Callable[..., Any]
-
-
-class _OwnHandler(logging.StreamHandler):  # type: ignore[type-arg]  # its stream is sys.stderr, whatever that is
-    """Writes to stderr what no handler of the program's gets."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not logging.getLogger().handlers:
-            super().emit(record)
 
 
 def show(kinds: frozenset[str]) -> None:
     """Have these kinds of events written to stderr."""
     if not kinds:
         return
-    handler = _OwnHandler()
+    import logging  # few need it
+
+    class OwnHandler(logging.StreamHandler):  # type: ignore[type-arg]  # its stream is sys.stderr, whatever that is
+        """Writes to stderr what no handler of the program's gets."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if not logging.getLogger().handlers:
+                super().emit(record)
+
+    handler = OwnHandler()
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     logging.getLogger("jitml").addHandler(handler)
     for kind in kinds:
         logging.getLogger(f"jitml.{kind}").setLevel(logging.DEBUG)
 
 
+def _logger(kind: str, level: int = _INFO) -> Any:
+    """The logger of such events, if anybody may hear of them: who has not imported `logging` has asked for nothing."""
+    get = getattr(sys.modules.get("logging"), "getLogger", None)
+    logger = None if get is None else get(f"jitml.{kind}")
+    return logger if logger is not None and logger.isEnabledFor(level) else None
+
+
 def compiled(
     function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float, why: str, *, number: int, is_part: bool
 ) -> None:
     """A program has been compiled for such arguments, the function's first or a further one."""
-    logger = COMPILE if number == 1 else RECOMPILE
-    if logger.isEnabledFor(logging.INFO):
+    logger = _logger("compile" if number == 1 else "recompile")
+    if logger is not None:
         what = f"{'a section of ' if is_part else ''}{described(function)}"
         again = "" if number == 1 else f", its program {number}"
         logger.info("compiled %s for (%s) in %.3f s%s: %s", what, kinds(args, kwargs), seconds, again, why)
@@ -56,8 +64,8 @@ def traced(
     transform: str, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float, number: int
 ) -> None:
     """A transform outside `jit` has been traced, to be run by NumPy."""
-    logger = COMPILE if number == 1 else RECOMPILE
-    if logger.isEnabledFor(logging.INFO):
+    logger = _logger("compile" if number == 1 else "recompile")
+    if logger is not None:
         what = f"{transform} of {described(function)}"
         logger.info("traced %s for (%s) in %.3f s, program %d", what, kinds(args, kwargs), seconds, number)
 
@@ -68,20 +76,21 @@ def refused(function: Function, what: str, error: BaseException) -> None:
     Args:
         what: becomes of it: `line 12 runs as Python`.
     """
-    if REFUSE.isEnabledFor(logging.INFO):
+    if (logger := _logger("refuse")) is not None:
         why, remedy = reason(error)
-        REFUSE.info("%s: %s: %s%s", described(function), what, why, f" {remedy}" if remedy else "")
+        logger.info("%s: %s: %s%s", described(function), what, why, f" {remedy}" if remedy else "")
 
 
 def told(function: Function, what: str) -> None:
     """A warning says something of a function, once."""
-    REFUSE.info("%s: %s", described(function), what.replace("\n", " "))
+    if (logger := _logger("refuse")) is not None:
+        logger.info("%s: %s", described(function), what.replace("\n", " "))
 
 
 def kept(event: str, key: str, *details: object) -> None:
     """The disk cache has been asked for something, or has been given it."""
-    if CACHE.isEnabledFor(logging.DEBUG):
-        CACHE.debug("%s: %s%s", event, key, "".join(f", {detail}" for detail in details))
+    if (logger := _logger("cache", _DEBUG)) is not None:
+        logger.debug("%s: %s%s", event, key, "".join(f", {detail}" for detail in details))
 
 
 def reason(error: BaseException) -> tuple[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,9 +35,11 @@ def table() -> str:
     import scipy.special  # noqa: F401  # its functions are listed too; slow to import, so only here
 
     REGISTRY.register_imported()
+    REGISTRY.complete()
     lines = [_HEAD, "## Supported", "", "| topic | functions |", "| --- | --- |"]
     for topic in TOPICS:
-        functions = [f for f in FUNCTIONS if _topic(f) == topic.__name__ and not _home(f).startswith("jitml.")]  # NumPy's own
+        own = [f for f in FUNCTIONS if not _home(f).startswith("jitml.")]  # NumPy's
+        functions = [f for f in own if _topic(f) == f"jitml.numpy.{topic}"]
         functions = [f for f in functions if getattr(f, "__name__", "") != "outer" or not hasattr(f, "__self__")]
         if functions:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")
@@ -83,8 +84,8 @@ def _home(function: Any) -> str:
     return getattr(function, "__module__", None) or ""
 
 
-def _title(topic: ModuleType) -> str:
-    return topic.__name__.rpartition(".")[2].replace("_", " ")
+def _title(topic: str) -> str:
+    return topic.rpartition(".")[2].replace("_", " ")
 
 
 def _listed(functions: Iterable[Callable[..., Any]]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from jitml.disk_cache import disk_cache
 from jitml.errors import own_faults
 from jitml.ir.graph import Graph
+from jitml.process import importing
 from jitml.program_cache.keys import key_of
 
 
@@ -23,7 +24,8 @@ def compile_graph(graph: Graph, **given: Any) -> Any:
     Raises:
         ScheduleError, CompilerError: as `pipeline.lower`.
     """
-    key = key_of(graph, **given)
+    with importing():  # llvmlite, and what runs programs
+        key = key_of(graph, **given)
     if key is not None and (data := disk_cache().get(key)) is not None:
         from jitml.codegen.llvm.runtime import kept  # brings llvmlite, as what follows does
 

@@ -8,17 +8,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jitml.config import CONFIG
 from jitml.dispatch.renting import USUAL, PlainTurn, Rent
 from jitml.forks import lock
-from jitml.sections.callees import HotCallees
-from jitml.sections.report import complaint
-from jitml.sections.section import Compiled
-from jitml.sections.split import SplitFunction
+from jitml.imports.late import late
+
+if TYPE_CHECKING:
+    from jitml.sections import report
+    from jitml.sections import split as splitting
+    from jitml.sections.callees import HotCallees
+    from jitml.sections.section import Compiled
+    from jitml.sections.split import SplitFunction
+else:
+    report, splitting = late("jitml.sections.report"), late("jitml.sections.split")  # functions that are compiled whole need none
 
 MOST_KINDS = 4
 _ANY = "any"
@@ -58,13 +64,13 @@ class Splits:
         self,
         function: Callable[..., Any],
         compiled: Callable[[FunctionType, bool, Rent], Compiled],
-        callee: HotCallees,
+        callees: Callable[[], HotCallees],
         *,
         is_whole: bool,
     ) -> None:
         self._function = function.__func__ if isinstance(function, MethodType) else function
         self.first = (function.__self__,) if isinstance(function, MethodType) else ()
-        self._compiled, self._callee, self._is_whole = compiled, callee, is_whole
+        self._compiled, self._callees, self._is_whole = compiled, callees, is_whole
         self._splits: dict[Hashable, SplitFunction] = {}
         self._lock = lock()
         self._unsplit = 0.0  # seconds since a split has answered
@@ -145,7 +151,7 @@ class Splits:
         kind = kind_of(args, kwargs) if len(self._splits) < MOST_KINDS else _ANY
         with self._lock:
             if kind not in self._splits:
-                self._splits = {**self._splits, kind: SplitFunction(self._function, self._compiled, self._callee)}
+                self._splits = {**self._splits, kind: splitting.SplitFunction(self._function, self._compiled, self._callees())}
             return self._splits[kind]
 
     def begin(self, split: SplitFunction) -> PlainTurn:
@@ -162,7 +168,7 @@ class Splits:
         if self._is_told:
             return ""
         splits = [*self]
-        found = complaint(splits, sum(split.seconds for split in splits))
+        found = report.complaint(splits, sum(split.seconds for split in splits))
         self._is_told = bool(found)
         return found
 

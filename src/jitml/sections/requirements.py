@@ -6,6 +6,7 @@ from jitml.errors import UnsupportedError
 from jitml.trace.speculation.limits import TraceLimits
 from jitml.trace.trace import Traced
 
+MOST_VARIANTS = 8  # of a section, or of a function, beyond which another one is no better
 # What is beyond them breaks: a loop runs as Python, with a compiled body, and nobody waits for minutes.
 LIMITS = TraceLimits(iterations=32, nodes=10000, seconds=2.0, tracing=1.0)
 
@@ -21,4 +22,4 @@ def require_no_calls(traced: Traced) -> None:
             raise UnsupportedError("a library is called where exceptions are handled, and may raise one", source=node.source)
 
 
-__all__ = ["LIMITS", "require_no_calls"]
+__all__ = ["LIMITS", "MOST_VARIANTS", "require_no_calls"]

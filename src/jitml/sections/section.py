@@ -24,13 +24,13 @@ from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
 from jitml.ir.execute.debug_nans import runs_as_python
+from jitml.sections.requirements import MOST_VARIANTS
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.recording import current_trace
 
 if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
-MOST_VARIANTS = 8
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
 
 

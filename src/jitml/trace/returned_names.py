@@ -10,18 +10,22 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optree
 
 from jitml.errors import JitmlError, UserFrame
 from jitml.functions import FunctionLike
+from jitml.imports.late import late
 from jitml.trace.effects.write_back import Change, stack_of_change
 from jitml.trace.environment.arguments import Callee
 from jitml.trace.record.recording import Trace
 from jitml.trace.record.user_code import base_name
-from jitml.trace.rewrite.escapes import within
-from jitml.trace.rewrite.source import FunctionNode, Missing, find
+
+if TYPE_CHECKING:
+    from jitml.trace.rewrite import escapes, source
+else:
+    escapes, source = late("jitml.trace.rewrite.escapes"), late("jitml.trace.rewrite.source")
 
 
 class ReturnStatement:
@@ -66,8 +70,8 @@ class ReturnStatement:
 
     def _place(self, error: JitmlError, path: Sequence[Any] | None) -> None:
         is_placed = bool(error.stack or error.argument)
-        found = find(self._function) if self._function is not None and not is_placed else None
-        if self._function is None or found is None or isinstance(found, Missing):
+        found = source.find(self._function) if self._function is not None and not is_placed else None
+        if self._function is None or found is None or isinstance(found, source.Missing):
             return
         at, code = _end(found.node), self._function.__code__
         own = (code.co_filename, code.co_qualname, code.co_firstlineno)
@@ -93,11 +97,11 @@ def _plain(function: Any, args: Sequence[Any]) -> FunctionType | None:
     return None
 
 
-def _end(node: FunctionNode) -> ast.stmt | ast.expr:
+def _end(node: source.FunctionNode) -> ast.stmt | ast.expr:
     """The last `return` of a function, or its last statement; the value of a lambda."""
     if isinstance(node, ast.Lambda):
         return node.body
-    found = [x for x in within(node.body) if isinstance(x, ast.Return)]
+    found = [x for x in escapes.within(node.body) if isinstance(x, ast.Return)]
     return max(found, key=lambda x: (x.lineno, x.col_offset), default=node.body[-1])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from jitml.device.array import Array as OnDevice
 from jitml.device.view import DeviceView, fetch
+from jitml.imports.late import late_class
 from jitml.records import dataclass
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.object_state import slots_of
@@ -25,6 +26,7 @@ from jitml.verification.rounding import Close
 from jitml.verification.saved_state import SavedState, namespace
 
 Array = np.ndarray[Any, Any]
+_GENERATOR = late_class("numpy.random", "Generator")
 _MOST_PAIRS = 20_000  # of arrays, of which it is asked whether they share memory
 _LONGEST = 120  # characters of a value in a message
 
@@ -151,7 +153,7 @@ class _Comparison:
         elif isinstance(b, types.FunctionType):
             yield from self._functions(a, b, where)
             return
-        elif isinstance(b, (np.random.Generator, BaseException)):
+        elif isinstance(b, (_GENERATOR, BaseException)):
             return
         elif isinstance(b, (int, str, bytes, np.generic, bytearray, array.array, range, slice, np.dtype)):
             if not (a == b or (isinstance(b, (np.datetime64, np.timedelta64)) and np.isnat(a) and np.isnat(b))):

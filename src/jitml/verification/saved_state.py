@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import array
 import functools
-import logging
 import random
 import re
 import sys
@@ -18,9 +17,7 @@ import weakref
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, time, timedelta, tzinfo
-from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import partial
 from pathlib import PurePath
 from threading import Lock, RLock
@@ -30,6 +27,7 @@ import numpy as np
 
 from jitml.device.array import Array as OnDevice
 from jitml.device.view import DeviceView
+from jitml.imports.late import late_class
 from jitml.trace.record.class_caches import by_class
 from jitml.trace.record.containers import kind_of_container
 from jitml.trace.record.libraries import is_library
@@ -51,9 +49,10 @@ T = TypeVar("T")
 _NUMBERS = {int, float, str, bool, type(None), bytes, complex, np.float64, np.int64, np.bool_, np.float32}
 _INERT = (
     *(int, float, complex, str, bytes, type(None), type(...), type(NotImplemented), range, slice, np.generic, np.dtype, np.ufunc),
-    *(Enum, Fraction, Decimal, date, time, timedelta, tzinfo, PurePath, re.Pattern, np.finfo, np.iinfo, types.CodeType),
+    *(late_class(*name) for name in (("fractions", "Fraction"), ("decimal", "Decimal"), ("logging", "Logger"))),
+    *(Enum, date, time, timedelta, tzinfo, PurePath, re.Pattern, np.finfo, np.iinfo, types.CodeType),
     *(types.MappingProxyType, types.GenericAlias, types.WrapperDescriptorType, types.MethodDescriptorType, types.FrameType),
-    *(types.GetSetDescriptorType, types.MemberDescriptorType, weakref.ref, logging.Logger, type(Lock()), type(RLock())),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, weakref.ref, type(Lock()), type(RLock())),
     type(vars(namedtuple("Pair", "first"))["first"]),  # what a field of one is in its class
     *(types.ClassMethodDescriptorType, types.MethodWrapperType, memoryview, np.errstate),
 )
@@ -62,9 +61,11 @@ _CODE = (types.FunctionType, types.ModuleType, type)
 _PARTS: Mapping[type, tuple[str, ...]] = {
     types.MethodType: ("__func__", "__self__"), types.BuiltinFunctionType: ("__self__",), staticmethod: ("__func__",),
     classmethod: ("__func__",), property: ("fget", "fset", "fdel"), functools.partial: ("func", "args", "keywords"),
-    functools._lru_cache_wrapper: ("__wrapped__",), np.random.Generator: ("bit_generator",),
+    functools._lru_cache_wrapper: ("__wrapped__",),
 }  # fmt: skip
-GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
+_NUMPYS_GENERATOR = late_class("numpy.random", "Generator")
+_DRAWN_FROM = (*(late_class("numpy.random", name) for name in ("BitGenerator", "RandomState")), random.Random)
+GENERATORS = (_NUMPYS_GENERATOR, *_DRAWN_FROM)
 _COMPILED = ("numpy", "scipy")  # libraries whose types that are written in C have no state but in what is saved otherwise
 
 
@@ -231,9 +232,11 @@ class SavedState:
         elif kind is types.ModuleType:
             if is_users(getattr(x, "__file__", None) or ""):
                 self._modules.append(x)
-        elif isinstance(x, (np.random.BitGenerator, np.random.RandomState, random.Random)):
+        elif isinstance(x, _DRAWN_FROM):
             if self._with_arrays:
                 self.cells.append(cells.of_generator(x, name))
+        elif isinstance(x, _NUMPYS_GENERATOR) and not is_users_class(kind):
+            self._waiting.append((x.bit_generator, name))
         elif kind in _PARTS:
             self._waiting += [(getattr(x, part), name) for part in _PARTS[kind]]
         elif isinstance(x, types.CellType):

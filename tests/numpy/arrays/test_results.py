@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitml.numpy.support.versions import BROADCAST_KEEPS_ARRAYS
+from jitml.numpy.support.versions import broadcast_keeps_arrays
 from support.against_numpy import compare, function_of, run_traced
 
 V, Z, X, S = np.array([0.5, 1.5, 2.5]), np.array(1.5), np.arange(6.0).reshape(2, 3), np.float64(1.5)
 # NumPy warns of a write into these, and will forbid it; here it is forbidden.
 READ_ONLY = ["np.broadcast_arrays(v, x)[0]", "np.meshgrid(v, v, copy=False)[0]"]
-if not BROADCAST_KEEPS_ARRAYS:
+if not broadcast_keeps_arrays():
     READ_ONLY += ["np.broadcast_arrays(v, x)[1]", "np.meshgrid(v, v[:1], copy=False)[0]"]
 
 ROWS = """

@@ -24,7 +24,7 @@ from jitml.numpy.support.arguments import (
     reduced_axes,
     strict_axis,
 )
-from jitml.numpy.support.versions import BROADCAST_KEEPS_ARRAYS, check_argument
+from jitml.numpy.support.versions import broadcast_keeps_arrays, check_argument
 from jitml.trace.record.concrete import example_of_size, is_guess
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.speculation.modes import site
@@ -319,7 +319,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[TracedArray, ...]
 def all_broadcasted(name: str, arrays: Sequence[TracedArray]) -> tuple[TracedArray, ...]:
     """Views of one shape. NumPy warns of a write into those that it makes, and will forbid it; here it is forbidden."""
     shape = common_shape(name, *(x.sizes for x in arrays))
-    kept = BROADCAST_KEEPS_ARRAYS or all(x.sizes == shape for x in arrays)
+    kept = broadcast_keeps_arrays() or all(x.sizes == shape for x in arrays)
     return tuple(x if kept and x.sizes == shape else broadcasted(x, shape) for x in arrays)
 
 

@@ -27,7 +27,7 @@ from jitml.numpy.support.arguments import (
     through_python,
     value_of,
 )
-from jitml.numpy.support.versions import FLAT_IS_COPIED
+from jitml.numpy.support.versions import flat_is_copied
 from jitml.trace.record.device_arrays import device_name
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.storage.strides import copied_strides
@@ -125,7 +125,7 @@ def array(
     """A new array; of an array with `copy=False` or `None`, the array itself where its dtype is right."""
     wanted = None if dtype is None else np.dtype(dtype)
     if isinstance(object, np.flatiter):
-        object, copy = as_array(object), copy if FLAT_IS_COPIED else None
+        object, copy = as_array(object), copy if flat_is_copied() else None
     is_kept = isinstance(object, TracedArray) and (wanted is None or wanted == object.dtype)  # float64 is equal to None
     if is_kept and not copy and (named_order(order) == "A" or lies_in(object, order)):  # only `astype` wants A to be contiguous
         result = object

@@ -25,7 +25,7 @@ from jitml.numpy.support.arguments import (
     reshape_value,
     value_of,
 )
-from jitml.numpy.support.versions import GRIDS_ARE_A_TUPLE
+from jitml.numpy.support.versions import grids_are_a_tuple
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.recording import user_source
 from jitml.trace.symbolic.sizes import larger
@@ -103,7 +103,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     grids = placed if sparse else all_broadcasted("meshgrid", placed)
     if copy:
         return tuple(fresh(read(x)) for x in grids)
-    return tuple(grids) if GRIDS_ARE_A_TUPLE else grids
+    return tuple(grids) if grids_are_a_tuple() else grids
 
 
 @implements(np.indices)

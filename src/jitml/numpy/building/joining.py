@@ -34,7 +34,6 @@ from jitml.numpy.support.arguments import (
     as_array,
     as_int,
     astype,
-    axes_of,
     broadcast_value,
     constant,
     no_truth,
@@ -46,7 +45,7 @@ from jitml.numpy.support.arguments import (
     whole,
     with_axis,
 )
-from jitml.numpy.support.versions import SHIFTS_ARE_CUT
+from jitml.numpy.support.versions import shifts_are_cut
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import user_source
 from jitml.trace.storage.strides import joined_strides
@@ -356,7 +355,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> TracedArray:
     if len(shifts) != len(axes) or any(map(np.ndim, shifts)):
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     for by, along in zip(shifts, axes):
-        is_cut = SHIFTS_ARE_CUT or not isinstance(by, (float, np.floating))
+        is_cut = shifts_are_cut() or not isinstance(by, (float, np.floating))
         place = unknown_size(by)
         x = _rolled(x, place if place is not None else as_int(whole(by)) if is_cut else by, along)
     return laid_out(x, a, "K")
@@ -390,17 +389,3 @@ def resize(a: Any, new_shape: Any) -> TracedArray:
     flat = broadcast_value(reshape_value(x, (x.size,)), (copies, x.size))
     flat = ops.slice(reshape_value(flat, (copies * x.size,)), start=(0,), stop=(size,), step=(1,))
     return fresh(reshape_value(flat, complete_shape(shape, size)))
-
-
-def _shift_half(direction: int) -> Callable[..., TracedArray]:
-    def function(x: Any, axes: Any = None) -> TracedArray:
-        shape = as_array(x).sizes
-        along = axes_of(axes, len(shape))
-        halves = [of_size(shape[n]) // 2 for n in along]
-        return roll(x, halves if direction > 0 else [-half for half in halves], along)
-
-    return function
-
-
-implements(np.fft.fftshift)(_shift_half(1))
-implements(np.fft.ifftshift)(_shift_half(-1))

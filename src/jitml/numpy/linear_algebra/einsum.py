@@ -19,7 +19,7 @@ from jitml.numpy.arrays.reshaping import transposed
 from jitml.numpy.linear_algebra.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions.reductions import finish, reduce_values
 from jitml.numpy.support.arguments import as_int, astype, broadcast_value, not_compiled, reshape_value, value_of
-from jitml.numpy.support.versions import DOT_WARNS
+from jitml.numpy.support.versions import dot_warns
 from jitml.records import dataclass
 from jitml.trace.record.recording import user_source
 from jitml.trace.symbolic.broadcasting import common_sizes, fitted, insist_equal
@@ -112,7 +112,7 @@ def einsum(
         return _view(operands[1], labels[0], result)
     values = [fitted(v, [sizes[label] for label in ls]) for v, ls in zip(values, labels)]
     terms = [_distinct(LabelledTerm(_without_ones(v, ls, sizes), _kept(ls, v, sizes))) for v, ls in zip(values, labels)]
-    with nullcontext() if optimize and DOT_WARNS else unheard():  # NumPy does not look
+    with nullcontext() if optimize and dot_warns() else unheard():  # NumPy does not look
         while len(terms) > 1:
             first, second, *rest = terms
             needed = set(result).union(*(t.labels for t in rest))

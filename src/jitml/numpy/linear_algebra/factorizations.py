@@ -29,7 +29,7 @@ from jitml.numpy.support.arguments import (
     value_of,
 )
 from jitml.numpy.support.memory_order import beside_each_other
-from jitml.numpy.support.versions import CONDITIONS_ARE_COMPLEX
+from jitml.numpy.support.versions import conditions_are_complex
 from jitml.numpy.ufuncs.loops import conjugate
 from jitml.trace.record.concrete import examples_of
 from jitml.trace.speculation.exceptions import raise_in_this_call
@@ -285,7 +285,7 @@ def cond(x: Any, p: Any = None) -> Any:
     known = ops.bit_not(reduce_values(ops.reduce_any, ops.isnan(value), axes)) if is_inexact(value.dtype) else None
     lost = ops.isnan(ratio) if known is None else ops.bit_and(ops.isnan(ratio), known)
     ratio = ops.select(lost, full(ratio.shape, float("inf"), ratio.dtype), ratio)
-    is_complex_too = CONDITIONS_ARE_COMPLEX and p not in (None, 2, -2) and is_complex(value.dtype)
+    is_complex_too = conditions_are_complex() and p not in (None, 2, -2) and is_complex(value.dtype)
     return result_of(astype(ratio, value.dtype) if is_complex_too else ratio)
 
 

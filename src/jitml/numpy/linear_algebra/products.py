@@ -32,7 +32,7 @@ from jitml.numpy.support.arguments import (
     result_of,
     value_of,
 )
-from jitml.numpy.support.versions import DOT_WARNS
+from jitml.numpy.support.versions import dot_warns
 from jitml.numpy.ufuncs.loops import conjugate
 from jitml.numpy.ufuncs.ufunc import call_ufunc, store
 from jitml.trace.record.recording import user_source
@@ -145,7 +145,7 @@ def _times(a: Any, b: Any, out: Any = None) -> Any:
 
 def as_dot() -> _GeneratorContextManager[None]:
     """What is recorded here NumPy makes by np.dot, and warns of by that name, if it does."""
-    return named("dot") if DOT_WARNS else unheard()
+    return named("dot") if dot_warns() else unheard()
 
 
 @implements(np.dot)

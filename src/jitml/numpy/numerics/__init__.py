@@ -1,5 +1,1 @@
 """Numerical methods: calculus, FFT, polynomials, special functions."""
-
-from jitml.numpy.numerics import calculus, fft, polynomials, special
-
-TOPICS = (calculus, polynomials, fft, special)

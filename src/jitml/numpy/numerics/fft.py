@@ -11,11 +11,13 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import F32, F64, is_complex, part_dtype
+from jitml.numpy.building.joining import roll
 from jitml.numpy.reductions.reductions import is_given
-from jitml.numpy.support.arguments import as_int, astype, full, no_truth, one_axis, value_of
+from jitml.numpy.support.arguments import as_array, as_int, astype, axes_of, full, no_truth, one_axis, value_of
 from jitml.numpy.ufuncs.loops import conjugate
 from jitml.numpy.ufuncs.ufunc import store
-from jitml.trace.values.boxing import fresh
+from jitml.trace.values.boxing import TracedArray, fresh
+from jitml.trace.values.numbers import of_size
 from jitml.trace.values.registry import implements
 
 F16 = np.dtype(np.float16)
@@ -224,3 +226,16 @@ def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     size = as_int(no_truth(n))
     return np.arange(0, size // 2 + 1) * (1.0 / (size * d))
+
+
+def _shift_half(direction: int) -> Callable[..., TracedArray]:
+    def function(x: Any, axes: Any = None) -> TracedArray:
+        shape = as_array(x).sizes
+        along = axes_of(axes, len(shape))
+        halves = [of_size(shape[n]) // 2 for n in along]
+        return roll(x, halves if direction > 0 else [-half for half in halves], along)
+
+    return function
+
+
+fftshift, ifftshift = implements(np.fft.fftshift)(_shift_half(1)), implements(np.fft.ifftshift)(_shift_half(-1))

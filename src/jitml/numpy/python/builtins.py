@@ -27,7 +27,7 @@ from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.regions.identity import is_found, is_one
 from jitml.trace.regions.select import Ternary
-from jitml.trace.rewrite.comprehensions import COMPENSATES
+from jitml.trace.rewrite.protocol import COMPENSATES
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider, site
 from jitml.trace.symbolic.booleans import choose

@@ -41,7 +41,7 @@ from jitml.numpy.support.arguments import (
     with_axis,
     without_imaginary,
 )
-from jitml.numpy.support.versions import COUNT_IS_A_NUMBER, NORM_OF_NOTHING_IS_ZERO, PICKED_ARE_CONVERTED
+from jitml.numpy.support.versions import count_is_a_number, norm_of_nothing_is_zero, picked_are_converted
 from jitml.numpy.ufuncs.loops import truth
 from jitml.numpy.ufuncs.ufunc import store
 from jitml.trace.record.recording import active_trace, user_source
@@ -106,7 +106,7 @@ def _must_be_safe(out: Any, dtype: DType) -> None:
 
 def finish_picked(x: Value, out: Any) -> Any:
     """Picked elements, or `out` with them: before NumPy 2.5 it is as exact as of positions."""
-    if is_given(out) and not PICKED_ARE_CONVERTED:
+    if is_given(out) and not picked_are_converted():
         _must_be_safe(out, x.dtype)
     elif is_given(out):
         if not np.can_cast(x.dtype, out.dtype, "same_kind"):
@@ -256,7 +256,7 @@ def extreme_size(x: Value, axes: Sequence[int], *, greatest: bool) -> Value:
     if not greatest:
         return value_of(minimum_of(fresh(x), tuple(axes)))
     may_be_none = any(span(x.shape[axis])[0] <= 0 for axis in axes)
-    return value_of(maximum_of(fresh(x), tuple(axes), initial=0 if may_be_none and NORM_OF_NOTHING_IS_ZERO else None))
+    return value_of(maximum_of(fresh(x), tuple(axes), initial=0 if may_be_none and norm_of_nothing_is_zero() else None))
 
 
 @implements(np.ptp)
@@ -286,7 +286,7 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     x = astype(truth(value_of(a)), I64)
     axes = reduced_axes(axis, x.ndim)
     count = reduce_values(ops.reduce_sum, x, axes)
-    if COUNT_IS_A_NUMBER and axis is None and not keepdims:
+    if count_is_a_number() and axis is None and not keepdims:
         return TracedNumber.of_value(active_trace(), count)
     return finish(count, axes if keepdims else None, None, x.ndim)
 

@@ -27,7 +27,7 @@ from jitml.numpy.support.arguments import (
     strict_axis,
     value_of,
 )
-from jitml.numpy.support.versions import AT_WRITES_WHAT_IS_READ_ONLY
+from jitml.numpy.support.versions import at_writes_what_is_read_only
 from jitml.trace.regions import drivers
 from jitml.trace.symbolic.sizes import span
 from jitml.trace.values.boxing import TracedArray, assign, fresh, read
@@ -52,7 +52,7 @@ def each(count: Any) -> Iterator[Any]:
 def target(found: Indexed) -> TracedArray:
     """What `ufunc.at` writes into."""
     x = found.base
-    if AT_WRITES_WHAT_IS_READ_ONLY and not x.writeable and len(found.indices) == x.ndim and may_write(x):
+    if at_writes_what_is_read_only() and not x.writeable and len(found.indices) == x.ndim and may_write(x):
         return TracedArray(x.storage, x.steps, x.aval, x.layout, True)
     return x
 

@@ -39,7 +39,7 @@ from jitml.numpy.support.arguments import (
     value_of,
     with_axis,
 )
-from jitml.numpy.support.versions import CHOICES_WRAP
+from jitml.numpy.support.versions import choices_wrap
 from jitml.numpy.ufuncs.loops import truth
 from jitml.numpy.ufuncs.ufunc import call_ufunc
 from jitml.trace.record.recording import active_trace
@@ -57,7 +57,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def where_value(condition: Any, x: Any, y: Any) -> Value:
     """np.where with weak Python numbers, as a Value."""
     dtype = common_dtype(x, y)
-    choice = _wrapped if CHOICES_WRAP else value_of
+    choice = _wrapped if choices_wrap() else value_of
     mask, values = truth(value_of(condition)), [choice(v, dtype) for v in (x, y)]
     shape = common_shape("where", mask.shape, *(v.shape for v in values))
     return ops.select(*(broadcast_value(v, shape) for v in (mask, *values)))

@@ -21,7 +21,7 @@ from jitml.numpy.reductions.reductions import Axis, finish, is_set, reduce_value
 from jitml.numpy.reductions.statistics import compute_dtype, of_some
 from jitml.numpy.selection.choose import take_along_axis
 from jitml.numpy.support.arguments import astype, axes_of, full, not_compiled, reshape_value, spread_size, value_of
-from jitml.numpy.support.versions import FRACTIONS_TAKE_THE_DTYPE
+from jitml.numpy.support.versions import fractions_take_the_dtype
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.symbolic.broadcasting import insist
 from jitml.trace.symbolic.constants import constant_of
@@ -171,7 +171,7 @@ def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Cal
 def _dtypes(q: Any, given: DType, rows: DType, scale: int | None) -> tuple[DType, DType]:
     """In what NumPy finds the places of fractions `q` of the dtype `given`, and what it has between two elements."""
     is_weak = q.__class__ in (int, float)
-    takes_rows = FRACTIONS_TAKE_THE_DTYPE and is_float(rows)
+    takes_rows = fractions_take_the_dtype() and is_float(rows)
     if takes_rows and (is_weak or (scale is None and isinstance(q, float))):
         given = rows
     if scale is not None:

@@ -20,7 +20,7 @@ from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_float, is_integer, normalize_axis
-from jitml.numpy.support.versions import ONE_ELEMENT_IS_A_NUMBER
+from jitml.numpy.support.versions import one_element_is_a_number
 from jitml.trace.lists.number_lists import array_of_numbers
 from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
@@ -220,7 +220,7 @@ def one_element(value: Value, message: str = "setting an array element with a se
     """
     if not value.ndim:
         return value
-    if not ONE_ELEMENT_IS_A_NUMBER or any(never_equal(n, 1) for n in value.shape):
+    if not one_element_is_a_number() or any(never_equal(n, 1) for n in value.shape):
         raise ValueError(message)
     call(warnings.warn, _DEPRECATED, DeprecationWarning)
     return reshape_value(require_sizes(value, (1,) * value.ndim, message), ())

@@ -10,7 +10,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.types import BOOL, F64, is_complex, is_inexact
 from jitml.numpy.support.arguments import broadcast_value, common_dtype, common_shape, kind_of, not_compiled, value_of
-from jitml.numpy.support.versions import POWER_TAKES_SHORTCUTS
+from jitml.numpy.support.versions import power_takes_shortcuts
 from jitml.trace.speculation import paths
 from jitml.trace.symbolic.constants import constant_of
 from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, scalar
@@ -35,7 +35,7 @@ def power_operator(base: Any, exponent: Any) -> Any:
         return call(np.power, base, exponent)
     if base.dtype == BOOL and _is_two(exponent):
         return call(np.square, base)  # int8, where np.power has int64
-    if POWER_TAKES_SHORTCUTS:
+    if power_takes_shortcuts():
         # Those of the ufunc are for real numbers, and go by its name.
         shortcut = _SHORTCUTS.get(exponent) if is_inexact(base.dtype) and type(exponent) in (int, float) else None
         return call(np.power, base, exponent) if shortcut is None else call(shortcut, base)
@@ -72,7 +72,7 @@ def replace_power(base: Any, exponent: Any) -> tuple[np.ufunc, tuple[Any, ...]]:
     result = settled(operands, [*map(kind_of, operands)], lambda kinds: np.power.resolve_dtypes((*kinds, None))[2])
     number = _known_number(exponent)
     if is_inexact(result):
-        takes = POWER_TAKES_SHORTCUTS and not isinstance(kind_of(base), type) and not is_complex(result)
+        takes = power_takes_shortcuts() and not isinstance(kind_of(base), type) and not is_complex(result)
         shortcut = _SHORTCUTS.get(number) if takes and number is not None else None
         return (np.power, (base, exponent)) if shortcut is None else (shortcut, (fresh(value_of(base, result)),))
     if number == 2:

@@ -29,7 +29,7 @@ from jitml.numpy.support.arguments import (
     without_imaginary,
 )
 from jitml.numpy.support.memory_order import put_in_order
-from jitml.numpy.support.versions import ELLIPSIS_IS_AN_OUTPUT
+from jitml.numpy.support.versions import ellipsis_is_an_output
 from jitml.numpy.ufuncs.loops import COMPARISONS, LOOPS, Loop
 from jitml.numpy.ufuncs.powers import replace_power
 from jitml.trace.record.recording import user_source
@@ -94,7 +94,7 @@ def _split_out(ufunc: np.ufunc, args: tuple[Any, ...], out: Any) -> tuple[tuple[
     outs = out if isinstance(out, tuple) else (out,)
     outs = (*outs, *[None] * (ufunc.nout - len(outs)))
     for o in outs:
-        if not (o is None or isinstance(o, TracedArray) or (o is Ellipsis and ELLIPSIS_IS_AN_OUTPUT)):
+        if not (o is None or isinstance(o, TracedArray) or (o is Ellipsis and ellipsis_is_an_output())):
             raise TypeError("return arrays must be of ArrayType")
     if _share(*(o for o in outs if isinstance(o, TracedArray))):
         # NumPy stores their elements in turns, as many at once as it has room for.

@@ -14,7 +14,6 @@ import copy
 import functools
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from operator import getitem
 from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import Cause
+from jitml.imports.late import late_class
 from jitml.ir.types import is_supported
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.environment import sets
@@ -43,6 +43,7 @@ from jitml.trace.values.boxing import is_traced, lift, scalar
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.opaque_objects import is_opaque, opaque, original_of
 
+_DECIMAL = late_class("decimal", "Decimal")
 _MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
 _MOST_GUARDED = 256  # items of a list from outside: those of longer ones are read as they are used
 _MOST_COMPARED = 8  # objects that are compared one by one
@@ -134,7 +135,7 @@ def _observe_plain(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.call[Loads].guarded.add(name)
     if type(value) is frozenset:
         observe_keys(trace, value, name)
-    if isinstance(value, Decimal):  # it computes as the context says
+    if isinstance(value, _DECIMAL):  # it computes as the context says
         unsupported(f"{name} is a decimal number, which is not compiled", "Make it a float.", Cause.NUMBER)
     require_class(trace, type(value))
     require_value(trace, slot, value)

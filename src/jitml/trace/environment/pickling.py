@@ -12,13 +12,17 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from jitml.imports.late import late
 from jitml.trace.environment.unseen_reads import outer_values
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import home_of, is_users_class
-from jitml.trace.rewrite.source import Found, find
-from jitml.trace.rewrite.source_texts import keep_texts
+
+if TYPE_CHECKING:
+    from jitml.trace.rewrite import source, source_texts
+else:
+    source, source_texts = late("jitml.trace.rewrite.source"), late("jitml.trace.rewrite.source_texts")
 
 _BY_VALUE = {"cloudpickle", "dill"}
 _MOST = 1000  # objects among which functions are looked for
@@ -40,7 +44,7 @@ def reduced(x: Any, again: Callable[..., Any], *args: Any) -> str | tuple[Any, .
 
 
 def _arrived(packed: bytes, again: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    keep_texts(zlib.decompress(packed).decode().split("\0"))
+    source_texts.keep_texts(zlib.decompress(packed).decode().split("\0"))
     return again(*args)
 
 
@@ -84,8 +88,8 @@ def _compressed(text: str) -> bytes:
 @functools.lru_cache(maxsize=256)
 def _text_of(function: FunctionType) -> str:
     is_named = function.__module__ != "__main__" and _leads_to(function)
-    found = None if is_named or is_library(function) else find(function)
-    return found.text if isinstance(found, Found) else ""
+    found = None if is_named or is_library(function) else source.find(function)
+    return found.text if isinstance(found, source.Found) else ""
 
 
 def _reached(x: Any) -> Iterator[FunctionType]:

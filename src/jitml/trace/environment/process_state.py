@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.host_calls.effects import LOGGERS
 from jitml.trace.record.recording import home_of
 
 _OF_NUMPY = {np.geterr, np.getbufsize, np.get_printoptions}
@@ -44,4 +44,4 @@ def asks_process(function: Any) -> bool:
 
 
 def _is_logger(x: Any) -> bool:
-    return isinstance(x, (logging.Logger, logging.LoggerAdapter)) and home_of(type(x)) == "logging"
+    return isinstance(x, LOGGERS) and home_of(type(x)) == "logging"

@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.imports.late import late_class
 from jitml.records import dataclass
 from jitml.trace.host_calls.generators import is_generator
 from jitml.trace.record.device_arrays import is_on_device
@@ -57,6 +58,7 @@ _CODE = (
     type(functools.lru_cache(abs)), operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
     struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase, random.Random,
 )  # fmt: skip
+_MASKED, _MASKED_NUMBER = late_class("numpy.ma", "MaskedArray"), late_class("numpy.ma.core", "MaskedConstant")
 _KNOWN = {*sys.stdlib_module_names, "numpy", "scipy"}
 
 
@@ -95,7 +97,7 @@ class UnderstoodRow:
 
 def is_array(x: Any) -> bool:
     """Whether this is an array that is computed with; a masked one is an object of a library's."""
-    return (isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)) or is_on_device(x)
+    return (isinstance(x, np.ndarray) and not isinstance(x, _MASKED)) or is_on_device(x)
 
 
 def is_bound(x: Any) -> bool:
@@ -114,7 +116,7 @@ def _has_items(x: Any) -> bool:
 
 def _is_code(x: Any) -> bool:
     kind: Any = type(x)
-    if x is np.ma.masked or is_distribution(x):
+    if isinstance(x, _MASKED_NUMBER) or is_distribution(x):
         return True
     if isinstance(x, _CODE) or kind.__name__ == "_ArrayFunctionDispatcher" or home_of(kind).startswith("jitml."):
         return True

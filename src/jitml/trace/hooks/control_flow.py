@@ -11,7 +11,7 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator
 from types import GeneratorType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from jitml.trace.hooks.models.user_methods import EQUALITY, parts_of
 from jitml.trace.hooks.python_functions import PythonFunctions
 from jitml.trace.record.recording import is_users_class, unsupported
 from jitml.trace.regions import drivers
-from jitml.trace.rewrite.induction import Directions
 from jitml.trace.rewrite.protocol import UNDEF, BooleanOperand, ConditionalExpression, Driver, Names, Values
 from jitml.trace.speculation.exceptions import require_known_sizes, require_missing, require_numpys_own
 from jitml.trace.speculation.modes import Mode, Site
@@ -30,6 +29,9 @@ from jitml.trace.values.kinds import is_decided
 from jitml.trace.values.open_names import bound, present, sure, truthful
 from jitml.trace.values.registry import call
 from jitml.trace.values.type_unions import may_be_none, require_type_known
+
+if TYPE_CHECKING:
+    from jitml.trace.rewrite.induction import Directions
 
 
 class Taken(tuple[bool]):

@@ -14,11 +14,13 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitml.errors import Source
 from jitml.functions import FunctionLike
+from jitml.imports.late import late
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import CalledArguments, load
 from jitml.trace.environment.names import base_of, is_made_plainly
@@ -28,17 +30,22 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
 from jitml.trace.record.user_code import as_written, note_inner
 from jitml.trace.regions.drivers import made
-from jitml.trace.rewrite.function import rewrite
+from jitml.trace.rewrite import kept
 from jitml.trace.rewrite.generated_methods import keep_generated
 from jitml.trace.rewrite.protocol import HOOKS
-from jitml.trace.rewrite.source import Missing, find
 from jitml.trace.speculation.exceptions import Handler, Handlers, handlers_in, handlers_of
 from jitml.trace.speculation.modes import decisions
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, uncached
 
+if TYPE_CHECKING:
+    from jitml.trace.rewrite import function as rewriting
+    from jitml.trace.rewrite import source
+else:
+    rewriting, source = late("jitml.trace.rewrite.function"), late("jitml.trace.rewrite.source")
+
 _COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-_codes: dict[tuple[str, CodeType], CodeType | Missing] = {}
+_codes: dict[tuple[str, CodeType], CodeType | source.Missing] = {}
 _handlers: dict[tuple[str, CodeType], tuple[Handler, ...]] = {}
 _made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
 
@@ -107,7 +114,7 @@ def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
     if function in trace.call[CalledArguments]:
         place = load(trace, getattr, base, "__globals__", f"{function.__name__}.__globals__")
         trace.host.require_same(place, function.__globals__)
-    if isinstance(new, Missing):
+    if not isinstance(new, CodeType):
         return _as_it_is(trace, function, hooks, new.reason)
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     cells[HOOKS] = CellType(hooks)
@@ -120,14 +127,25 @@ def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
 
 
 def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
-    code, found = function.__code__, find(function)
-    if isinstance(found, Missing):
-        _handlers[key], _codes[key] = handlers_of(code), found
+    code = function.__code__
+    place = kept.key_of(code)
+    known = kept.load(place)
+    if known is None:
+        found = source.find(function)
+        if isinstance(found, source.Missing):
+            _handlers[key], _codes[key] = handlers_of(code), found
+            return
+        known = rewriting.rewrite(found, code), handlers_in(found.node)
+        if found.file == code.co_filename:
+            kept.keep(place, *known)
+        file = found.file
     else:
-        converted = rewrite(found, code)
-        _handlers[key], _codes[key] = handlers_in(found.node, found.file), converted
-        _remember(converted)
-        note_inner(converted)
+        file = code.co_filename
+    converted, notes = known
+    _handlers[key] = tuple(Handler(Source(file, line, name), hears) for line, name, hears in notes)
+    _codes[key] = converted
+    _remember(converted)
+    note_inner(converted)
 
 
 def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -> Callable[..., Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import logging
 import sys
 import warnings
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import FailedCheck
+from jitml.imports.late import late_class
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction, postpone
 from jitml.trace.host_calls.call import take_apart
@@ -24,6 +24,8 @@ from jitml.trace.host_calls.rules import HostCallRules, require_allowed
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.record.user_code import caller, namespace
 from jitml.trace.values.registry import full_name, implements
+
+LOGGERS = (late_class("logging", "Logger"), late_class("logging", "LoggerAdapter"))
 
 
 class OutputStream:
@@ -63,8 +65,9 @@ def effect_of(function: Any) -> Callable[..., None] | None:
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__name__", "")
-    of_logger = isinstance(owner, (logging.Logger, logging.LoggerAdapter)) and name not in _ANSWERS
-    logs = module == "logging" and (function in _LOGGING or of_logger)
+    of_logger = isinstance(owner, LOGGERS) and name not in _ANSWERS
+    of_root = name in _LOGGING and getattr(sys.modules.get("logging"), name, None) is function
+    logs = module == "logging" and (of_root or of_logger)
     if type(owner) is OutputStream and name in ("write", "flush"):
         return functools.partial(postponed, function)
     writes = (name in ("write", "flush") and (owner is sys.stdout or owner is sys.stderr)) or (name, module) in _WRITING
@@ -74,7 +77,7 @@ def effect_of(function: Any) -> Callable[..., None] | None:
 
 
 _WRITING = {("pprint", "pprint"), ("pp", "pprint"), ("dump", "json"), ("dump", "_pickle")}
-_LOGGING = {logging.debug, logging.info, logging.warning, logging.error, logging.critical, logging.log, logging.exception}
+_LOGGING = {"debug", "info", "warning", "error", "critical", "log", "exception"}
 _ANSWERS = {  # methods of loggers that give something
     *("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild", "getChildren", "makeRecord", "findCaller", "filter"),
     *("process",),

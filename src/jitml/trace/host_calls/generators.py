@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Hashable
+import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.imports.late import late_class
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
@@ -30,8 +32,8 @@ from jitml.trace.storage.storage import Storage
 from jitml.trace.values.boxing import TracedArray, assign, read
 from jitml.trace.values.numbers import TracedNumber
 
-_GENERATORS = (np.random.Generator, np.random.RandomState)
-_MAKERS: dict[Hashable, type] = {np.random.default_rng: np.random.Generator, np.random.RandomState: np.random.RandomState}
+_GENERATORS = tuple(late_class("numpy.random", name) for name in ("Generator", "RandomState"))
+_MAKERS = {"default_rng": "Generator", "RandomState": "RandomState"}
 _OTHER_NAMES = {"ranf": "random_sample", "sample": "random_sample"}  # functions around methods of the global generator
 # What hands out the generator's inside, or new generators.
 _NOT_DRAWS = {"bit_generator", "get_state", "set_state", "spawn", "bytes", "__getstate__", "__setstate__"}
@@ -155,16 +157,21 @@ def from_outside(trace: Trace, generator: Any, slot: Slot) -> TracedGenerator:
 
 def maker(function: Any) -> Callable[..., TracedGenerator] | None:
     """How a generator is made in traced code, if that is what the function does."""
-    kind = _MAKERS.get(function) if isinstance(function, Hashable) else None
-    if kind is None:
+    name = getattr(function, "__name__", None)
+    if name not in _MAKERS or function is not _of_numpy(name):
         return None
+    kind = _of_numpy(_MAKERS[name])
 
     def make(*args: Any, **kwargs: Any) -> TracedGenerator:
-        name = f"np.random.{function.__name__}"
-        address: Value = read(record(ops.draw, name, functools.partial(_make, function), args, kwargs, makes=True))
+        address: Value = read(record(ops.draw, f"np.random.{name}", functools.partial(_make, function), args, kwargs, makes=True))
         return TracedGenerator(kind, Storage(active_trace(), address))
 
     return make
+
+
+def _of_numpy(name: str) -> Any:
+    """What `np.random` has by a name; None before it is imported, when nobody has anything of it."""
+    return getattr(sys.modules.get("numpy.random"), name, None)
 
 
 def _make(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
@@ -175,7 +182,7 @@ def _make(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
 def method_of(trace: Trace, function: Any) -> Callable[..., Any] | None:
     """A function that is a generator's method (`np.random.rand` is one, of the global generator), as traced code calls it."""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-    if name in ("seed", *_OTHER_NAMES) and getattr(np.random, name, None) is function:
+    if name in ("seed", *_OTHER_NAMES) and _of_numpy(name) is function:
         owner, name = np.random.mtrand._rand, _OTHER_NAMES.get(name, name)
     if not is_generator(owner):
         return None

@@ -14,8 +14,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, time, timedelta
-from decimal import Decimal
-from fractions import Fraction
 from keyword import iskeyword
 from pathlib import PurePath
 from typing import Any, Protocol, TypeAlias
@@ -23,6 +21,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from jitml.errors import Source
+from jitml.imports.late import late_class
 from jitml.interrupts import pass_on
 from jitml.records import dataclass, field
 
@@ -61,8 +60,8 @@ class RegisteredGuard(Protocol):
 
 
 # Compared by what they say of themselves: equal ones may differ.
-_BY_TEXT = (Decimal, date, time, PurePath)
-IMMUTABLE = (Fraction, timedelta, *_BY_TEXT)
+_BY_TEXT = (late_class("decimal", "Decimal"), date, time, PurePath)
+IMMUTABLE = (late_class("fractions", "Fraction"), timedelta, *_BY_TEXT)
 Array = np.ndarray[Any, Any]
 
 IS_OF_TYPE = "type({0}) is {k}"

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from operator import length_hint
 from types import GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from jitml.trace.record.recording import active_trace, current_trace, unsupporte
 from jitml.trace.regions import branch as branches
 from jitml.trace.regions import for_loop, select, unrolled_tail, while_loop
 from jitml.trace.regions.loop import TracedLoop
-from jitml.trace.rewrite.induction import Directions
 from jitml.trace.rewrite.protocol import Driver, Names, Values
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, depth_of_owner, refuse_region, site
@@ -32,6 +31,9 @@ from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.containers import MadeInside
 from jitml.trace.values.kinds import is_decided, truth
+
+if TYPE_CHECKING:
+    from jitml.trace.rewrite.induction import Directions
 
 
 def outcome(test: Any) -> bool | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
@@ -29,7 +29,6 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.carried.sizes import CarriedExtents
 from jitml.trace.carried.variables import CarriedOutcome, Name
 from jitml.trace.record.recording import active_trace, user_source
-from jitml.trace.rewrite.induction import Directions
 from jitml.trace.rewrite.protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Decider, Mode, OpenRegions, RecordedRegion, Site, decisions, refuse_region
 from jitml.trace.storage.storage import Storage
@@ -39,6 +38,9 @@ from jitml.trace.values.boxing import TracedArray
 from jitml.trace.values.containers import HandedOut, UnsettledContainers, containers, find
 from jitml.trace.values.kinds import same
 from jitml.trace.values.open_names import payload
+
+if TYPE_CHECKING:
+    from jitml.trace.rewrite.induction import Directions
 
 _MOST_PASSES = 6
 _LATEST_PASS = 3  # in which an object of before may still be found: in the first, or the next ones, where types have moved

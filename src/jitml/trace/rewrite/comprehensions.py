@@ -22,9 +22,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jitml.trace.rewrite.liveness import bound
-from jitml.trace.rewrite.protocol import HOOKS, OURS
+from jitml.trace.rewrite.protocol import COMPENSATES, HOOKS, OURS
 
-COMPENSATES = sum([1e16, 1.0, -1e16]) == 1.0  # this Python's `sum` does
 MADE = OURS + "comprehension_"  # how the names of such functions begin
 _FIRST, _RESULT, _LOST = ".first", ".result", ".lost"  # no name of the user's looks like this
 _FRAMES = {"locals", "vars", "eval", "exec", "dir", "super", "__class__"}

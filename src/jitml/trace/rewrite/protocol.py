@@ -64,6 +64,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
+COMPENSATES = sum([1e16, 1.0, -1e16]) == 1.0  # this Python's `sum` does
 HOOKS = "__jm__"  # no class mangles a name that ends like this
 OURS = "__jm_"  # how all names that conversion adds begin
 Names = tuple[str, ...]

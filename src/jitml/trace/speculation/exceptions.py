@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from operator import contains
 from traceback import walk_tb
 from types import CodeType, ModuleType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import require_module
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
-from jitml.trace.rewrite.source import FunctionNode
+
+if TYPE_CHECKING:
+    from jitml.trace.rewrite.source import FunctionNode
 
 _NO_FLOATING = {
     *("LinAlgError", "ValueError", "TypeError", "IndexError", "KeyError", "LookupError", "ZeroDivisionError", "OverflowError"),
@@ -53,9 +55,9 @@ class Handlers(CallPart):
     found: list[Handler] = field(default_factory=list)
 
 
-def handlers_in(node: FunctionNode, file: str) -> tuple[Handler, ...]:
-    """Those of a function, and of functions inside it."""
-    return tuple(_handlers(node, file, getattr(node, "name", "<lambda>")))
+def handlers_in(node: FunctionNode) -> tuple[tuple[int, str, bool], ...]:
+    """Those of a function, and of functions inside it: the line, the function, and whether it hears of floating-point errors."""
+    return tuple(_handlers(node, getattr(node, "name", "<lambda>")))
 
 
 def handlers_of(code: CodeType) -> tuple[Handler, ...]:
@@ -65,7 +67,7 @@ def handlers_of(code: CodeType) -> tuple[Handler, ...]:
     return (Handler(Source(code.co_filename, code.co_firstlineno, code.co_name), True),)
 
 
-def _handlers(node: ast.AST, file: str, function: str) -> Iterator[Handler]:
+def _handlers(node: ast.AST, function: str) -> Iterator[tuple[int, str, bool]]:
     for child in ast.iter_child_nodes(node):
         hears: bool | None = None
         if isinstance(child, (ast.Try, ast.TryStar)):
@@ -78,9 +80,9 @@ def _handlers(node: ast.AST, file: str, function: str) -> Iterator[Handler]:
             if len(called) < len(child.items) or any(_last_name(name) not in _TRANSPARENT for name in called):
                 hears = True
         if hears is not None and isinstance(child, (ast.Try, ast.TryStar, ast.With)):
-            yield Handler(Source(file, child.lineno, function), hears)
+            yield child.lineno, function, hears
         inner = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
-        yield from _handlers(child, file, inner)
+        yield from _handlers(child, inner)
 
 
 def _hears_floating(handler: ast.ExceptHandler) -> bool:

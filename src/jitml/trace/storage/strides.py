@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from fractions import Fraction
 from math import ceil, floor, prod
 from typing import Any
 
@@ -47,6 +46,10 @@ def in_elements(strides: Ints, itemsize: int) -> Ints:
     >>> in_elements((32, 8), 4), in_elements((5,), 4)
     ((8, 2), (Fraction(5, 4),))
     """
+    if all(s % itemsize == 0 for s in strides):
+        return tuple(s // itemsize for s in strides)
+    from fractions import Fraction  # few need it
+
     return tuple(s // itemsize if s % itemsize == 0 else Fraction(s, itemsize) for s in strides)  # type: ignore[misc]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from importlib import import_module
@@ -25,6 +25,7 @@ import numpy as np
 from jitml.errors import UnsupportedError
 from jitml.forks import hold_at_fork
 from jitml.interrupts import uninterrupted
+from jitml.process import importing
 from jitml.trace.record.libraries import home_of_function
 from jitml.trace.record.recording import Attempt, current_trace, home_of
 from jitml.trace.rewrite.protocol import OpenType, WantsArray
@@ -33,7 +34,21 @@ from jitml.trace.values.type_unions import DTYPES, doubt_of, in_doubt, of_known_
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+class _Meanings(dict[Callable[..., Any], Callable[..., Any]]):
+    """Implementations by function; those of further topics come in when one of NumPy's functions is looked for in vain."""
+
+    def __contains__(self, function: object) -> bool:
+        if super().__contains__(function):
+            return True
+        REGISTRY.look_further(function)
+        return super().__contains__(function)
+
+    def get(self, function: Any, default: Any = None) -> Any:
+        return super().get(function, default) if function in self else default
+
+
+FUNCTIONS = _Meanings()
 # What fills the table, and joins the layers above; imported before the first trace, for which `import jitml` does not wait.
 FILLED_BY = ("jitml.numpy", "jitml.api")
 _OF_SCALARS: dict[Callable[..., Any], str] = {  # what NumPy's scalars compute by themselves, and what they call it when they warn
@@ -118,14 +133,25 @@ class Registry:
     def __init__(self) -> None:
         self.homes: dict[Hashable, str] = {}  # modules of functions that do not name their own
         self._is_filled = False
+        self._further: list[str] = []  # modules that fill the table when a function is looked for in vain
+        self._is_completing = False
         self._pending: dict[str, Callable[[ModuleType], None]] = {}
         self._lock = threading.RLock()
         hold_at_fork(self._lock)
 
-    def wire(self, *, fallback: Fallback, for_each_type: ForEachType, to_arrays: ToArrays, finish_call: FinishCall) -> None:
-        """Say who answers."""
+    def wire(
+        self,
+        *,
+        fallback: Fallback,
+        for_each_type: ForEachType,
+        to_arrays: ToArrays,
+        finish_call: FinishCall,
+        further: Sequence[str],
+    ) -> None:
+        """Say who answers; `further` are modules that know more functions."""
         self.fallback, self.for_each_type = fallback, for_each_type
         self.to_arrays, self.finish_call = to_arrays, finish_call
+        self._further = [*further]
 
     def when_imported(self, module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
         """Let the decorated function register the functions of a module that only some programs import."""
@@ -141,11 +167,45 @@ class Registry:
         if not self._is_filled or not self._pending.keys().isdisjoint(sys.modules):
             uninterrupted(self._register)
 
+    def look_further(self, function: Any) -> None:
+        """Complete the table if it may lack this function."""
+        if self._further and _home(function).partition(".")[0] in ("numpy", "cmath"):
+            self.complete()
+
+    def complete(self) -> None:
+        """Bring in what waits for a function that the table lacks."""
+        uninterrupted(self._complete)
+
+    def _complete(self) -> None:
+        with self._lock:
+            if self._is_completing:  # what fills the table looks into it
+                return
+            self._is_completing = True
+            try:
+                while self._further:
+                    self._import(self._further[0])
+                    del self._further[0]
+            finally:
+                self._is_completing = False
+
+    def _import(self, module: str) -> None:
+        """If that fails, nothing has come into the table: it will be tried again."""
+        known = set(FUNCTIONS)
+        try:
+            import_module(module)
+        except BaseException:
+            for function in set(FUNCTIONS) - known:
+                del FUNCTIONS[function]
+            for unfinished in self._further:  # those that it has brought fill the table when they are imported again
+                sys.modules.pop(unfinished, None)
+            raise
+
     def _register(self) -> None:
         with self._lock:  # a second thread must not trace before the first has filled the table
             if not self._is_filled:
-                for module in FILLED_BY:
-                    import_module(module)
+                with importing():
+                    for module in FILLED_BY:
+                        import_module(module)
                 self._is_filled = True
             for module in [name for name in self._pending if name in sys.modules]:
                 known = set(FUNCTIONS)
@@ -195,9 +255,14 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _is_librarys(function: Any) -> bool:
     """Whether a function is NumPy's or SciPy's, which takes lists for arrays; Python's own take them for what they are."""
+    return isinstance(function, np.ufunc) or _home(function).partition(".")[0] in ("numpy", "scipy")
+
+
+def _home(function: Any) -> str:
+    """The module of a function, or of what it is a method of."""
     owner = getattr(function, "__self__", None) or getattr(function, "__objclass__", None)
-    home = getattr(function, "__module__", None) or home_of(owner if isinstance(owner, type) else type(owner))
-    return isinstance(function, np.ufunc) or home.partition(".")[0] in ("numpy", "scipy")
+    home = getattr(function, "__module__", None)
+    return home if isinstance(home, str) and home else home_of(owner if isinstance(owner, type) else type(owner))
 
 
 def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 import threading
 from functools import cache
@@ -66,6 +65,8 @@ def _require_known(cpu: str, triple: str) -> None:
     Raises:
         CompilerError: it does not know this one.
     """
+    import subprocess  # few need it
+
     program = "import sys, llvmlite.binding as llvm; llvm.initialize_all_targets(); llvm.initialize_all_asmprinters(); "
     program += "llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])"
     asked = subprocess.run([sys.executable, "-c", program, triple, cpu], check=False, capture_output=True, text=True)

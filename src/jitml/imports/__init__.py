@@ -1,0 +1,1 @@
+"""What is imported when: modules by need, and classes of modules that may never be imported."""
