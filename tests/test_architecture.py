@@ -35,7 +35,7 @@ ALLOWED = {
     "diagnostics": {"config", "errors"},
     "disk_cache": {"config", "diagnostics"},
     "forks": set(),
-    "functions": set(),
+    "functions": {"diagnostics"},
     "headroom": {"errors", "interrupts"},
     "imports": {"forks", "interrupts"},
     "interrupts": {"forks", "records"},

@@ -26,6 +26,7 @@ def test_values() -> None:
     assert (read({"JITML_VERIFY": "7"}).verify, read({"JITML_VERIFY": "never"}).verify, read({}).verify) == (7, "never", "first")
     assert (read({"JITML_CACHE_DIR": "/tmp/x"}).cache_dir, read({"JITML_CACHE_BYTES": "0"}).cache_bytes) == ("/tmp/x", 0)
     assert read({"JITML_STRICT": "1"}).strict and not read({}).strict
+    assert read({"JITML_TRACEBACK": "full"}).full_traceback and not read({"JITML_TRACEBACK": "short"}).full_traceback
     assert read({"JITML_DEBUG_NANS": "1"}).debug_nans and not read({"JITML_DEBUG_NANS": "0"}).debug_nans
 
 
@@ -44,6 +45,7 @@ def test_tests_are_strict_unless_marked(is_strict: bool) -> None:
         ("JITML_KEPT_BYTES", "18446744073709551616", "'18446744073709551616' is not a number of bytes"),
         ("JITML_VERIFY", "sometimes", "JITML_VERIFY='sometimes' is neither first, always, never nor a number of calls"),
         ("JITML_CHECK", "false", "JITML_CHECK='false' is neither 0 nor 1"),
+        ("JITML_TRACEBACK", "1", "JITML_TRACEBACK='1' is neither short nor full"),
         ("JITML_DUMP", "graph,wat", "JITML_DUMP names no such stage: wat"),
     ],
 )

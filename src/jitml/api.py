@@ -10,6 +10,7 @@ from operator import is_not
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, Never
 
+from jitml.diagnostics.tracebacks import entry
 from jitml.functions import require_function
 from jitml.jitted import Jit
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     def jit(function: None = None, /, **options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
+@entry
 def jit(
     function: Callable[..., Any] | None = None,
     /,
@@ -94,7 +96,9 @@ def jit(
     if elsewhere:
         from jitml.diagnostics.elsewhere import foreign_option  # few need it
 
-        raise foreign_option([*(jit.__kwdefaults__ or ())], elsewhere)
+        raise foreign_option(
+            [name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY], elsewhere
+        )
     given = (device, static_argnums, static_argnames, dynamic, fastmath, threads, cache, host_calls, verify, schedules, strict)
     is_usual = not any(map(is_not, given, _USUAL)) and "jitml.config" not in sys.modules  # which the environment brings
     options = None if is_usual else _chosen(*given)
@@ -152,6 +156,7 @@ def _device_choice(device: str | None) -> str | None:
     return device
 
 
+@entry
 def _wrap(function: Callable[..., Any], options: Options | None) -> Jit:
     if type(function) is not FunctionType:
         if "numba" in sys.modules or not callable(function):
@@ -181,6 +186,7 @@ def _require_whole(function: Callable[..., Any]) -> None:
         )
 
 
+@entry
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
     """What the compiler does with `function(*args, **kwargs)`, as a report; nothing is run.
 

@@ -22,6 +22,8 @@ JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for 
 JITML_STRICT        `1`: what cannot be captured as a whole is refused, at the first statement that breaks, and no part of it
                     runs as Python: `jit(strict=True)` for all functions, and for transforms.
 JITML_DISABLE       `1`: jitted functions run as plain Python, as under `jitml.disable()` (docs/debugging.md).
+JITML_TRACEBACK     whose frames the traceback of an error shows: `short`, those of your code (the default), or `full`, those
+                    of jitml, too (docs/debugging.md).
 JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each compiled variant; the
                     default), `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it.
@@ -65,7 +67,7 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "LOG", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("STRICT", "TRIAL", "DISABLE", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
+        *("STRICT", "TRIAL", "DISABLE", "TRACEBACK", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
         *("BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
 )
@@ -155,6 +157,7 @@ class Config:
     debug_nans: bool = False
     strict: bool = False
     disable: bool = False
+    full_traceback: bool = False
     kept_bytes: int = field(default_factory=_some_to_keep)
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
@@ -187,6 +190,7 @@ def read(environment: Mapping[str, str]) -> Config:
         debug_nans=_switch("JITML_DEBUG_NANS", environment),
         strict=_switch("JITML_STRICT", environment),
         disable=_switch("JITML_DISABLE", environment),
+        full_traceback=_full_traceback(environment.get("JITML_TRACEBACK", "")),
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment, 1000),
         trace_seconds=_count("JITML_TRACE_SECONDS", "seconds", environment, 3),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),
@@ -258,6 +262,12 @@ def cadence(option: str | int) -> int:
     if isinstance(option, int) and not isinstance(option, bool) and option > 0:
         return option
     raise ValueError(f"verify={option!r} is neither 'first', 'always', 'never' nor a number of calls")
+
+
+def _full_traceback(text: str) -> bool:
+    if text not in ("", "short", "full"):
+        raise ConfigError(f"JITML_TRACEBACK={text!r} is neither short nor full", remedy="Set it to one of them, or unset it.")
+    return text == "full"
 
 
 def _count(name: str, of: str, environment: Mapping[str, str], usual: int, least: int = 1) -> int:

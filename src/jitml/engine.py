@@ -17,6 +17,7 @@ from weakref import ref
 from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, is_on_device, ours
 from jitml.diagnostics import log
+from jitml.diagnostics.tracebacks import shorten
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
 from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
@@ -146,68 +147,74 @@ class Engine:
         return alone.timed(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current_trace() is not None:  # called inside another trace: part of that one
-            if not is_aside(self.function):
-                return convert(self.function)(*args, **kwargs)
-            with outside_trace():
-                return self.jitted(*args, **kwargs)
-        if self._is_special or runs_as_python():
-            if self._is_unread or runs_as_python():
-                return self.function(*args, **kwargs)
-            result = self._call_specially(args, kwargs)
-            if type(result) is splitting.SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
-                turn = self.splits.begin(result)
-                try:
-                    return result.frame(*self.splits.first, *args, **kwargs)
-                finally:
-                    self._ended(result, turn)
-            if result is not MISS:
-                return result
-        why, broken, refusal = "", None, None
         try:
-            result = self._call_compiled(args, kwargs)
-            return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
-        except FailedCheck:
-            pass
-        except Unpaid:
-            if not self._variants:
-                self._rent_out(args, kwargs)
-        except SourceNotFound as error:
-            self._is_unread, self._is_special, why = True, True, error.message
-        except StarvedError as error:
-            why = f"was not compiled: {error.message}; each call tries again"
-        except Untraced as error:
-            if self.options.strict:
-                why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
-            else:
-                broken = error
-        except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
-            if self.options.strict or isinstance(error, ScheduleError | NoDeviceError):
-                log.refused(self.function, "not compiled", error)
-                raise
-            if error.leaves_changes:
+            if current_trace() is not None:
+                return self._call_inside(args, kwargs)
+            if self._is_special or runs_as_python():
+                if self._is_unread or runs_as_python():
+                    return self.function(*args, **kwargs)
+                result = self._call_specially(args, kwargs)
+                if type(result) is splitting.SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
+                    turn = self.splits.begin(result)
+                    try:
+                        return result.frame(*self.splits.first, *args, **kwargs)
+                    finally:
+                        self._ended(result, turn)
+                if result is not MISS:
+                    return result
+            why, broken, refusal = "", None, None
+            try:
+                result = self._call_compiled(args, kwargs)
+                return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
+            except FailedCheck:
+                pass
+            except Unpaid:
+                if not self._variants:
+                    self._rent_out(args, kwargs)
+            except SourceNotFound as error:
+                self._is_unread, self._is_special, why = True, True, error.message
+            except StarvedError as error:
+                why = f"was not compiled: {error.message}; each call tries again"
+            except Untraced as error:
+                if self.options.strict:
+                    why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
+                else:
+                    broken = error
+            except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
+                if self.options.strict or isinstance(error, ScheduleError | NoDeviceError):
+                    log.refused(self.function, "not compiled", error)
+                    raise
+                if error.leaves_changes:
+                    self._is_special = True
+                    self.splits.refused(error, *ours(args, kwargs))
+                    raise
+                refusal = error
+            # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
+            args, kwargs = ours(args, kwargs)
+            if refusal is not None:
                 self._is_special = True
-                self.splits.refused(error, *ours(args, kwargs))
-                raise
-            refusal = error
-        # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
-        args, kwargs = ours(args, kwargs)
-        if refusal is not None:
-            self._is_special = True
-            split, refusal = self.splits.refused(refusal, args, kwargs), None
-            return self.function(*args, **kwargs) if split is None else self.jitted(*args, **kwargs)
-        if self._is_unread:
-            self._warn(f"runs as plain Python from now on: {why}")
-            return self.function(*args, **kwargs)
-        result = self.function(*args, **kwargs)
-        if broken is not None:  # tracing has raised what the function does not
-            self._is_special = True
-            split = self.splits.refused(broken, args, kwargs)
-            if split is not None:
-                split.prepare()
-        if why:
+                split, refusal = self.splits.refused(refusal, args, kwargs), None
+                return self.function(*args, **kwargs) if split is None else self.jitted(*args, **kwargs)
+            if self._is_unread:
+                self._warn(f"runs as plain Python from now on: {why}")
+                return self.function(*args, **kwargs)
+            result = self.function(*args, **kwargs)
+            if broken is not None:  # tracing has raised what the function does not
+                self._is_special = True
+                if (split := self.splits.refused(broken, args, kwargs)) is not None:
+                    split.prepare()
             self._warn(why)
-        return result
+            return result
+        except BaseException as error:
+            shorten(error)
+            raise
+
+    def _call_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call in another trace: part of that one."""
+        if not is_aside(self.function):
+            return convert(self.function)(*args, **kwargs)
+        with outside_trace():
+            return self.jitted(*args, **kwargs)
 
     def _warn(self, what: str, kind: type[Warning] = UncompiledWarning) -> None:
         if what:
@@ -346,8 +353,8 @@ class Engine:
             return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
         if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
             return True
-        is_worth = is_worth_a_first_call(self.function, args, kwargs)
-        return is_worth and not (is_inside() or is_called_plainly() or is_driver(self.function, args, kwargs))
+        is_plain = not is_worth_a_first_call(self.function, args, kwargs) or is_inside() or is_called_plainly()
+        return not (is_plain or is_driver(self.function, args, kwargs))
 
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""

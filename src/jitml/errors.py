@@ -153,6 +153,7 @@ class JitmlError(Exception):
 
     usual: Cause | None = None  # the cause of all errors of a type
     own_code: str | None = None  # of a type, where its cause does not say it; empty for what users do not see
+    is_bug = False  # of jitml: its own frames are what a report needs
     leaves_changes: bool = False  # whether what tracing has done to the outside stays: plain Python would do it once more
 
     def __init__(self, message: str, *, source: Source | None = None, remedy: str = "", cause: Cause | None = None) -> None:
@@ -405,18 +406,21 @@ class CompilerError(JitmlError, RuntimeError):
     """A stage of the compiler has failed on a program that was traced: a bug in jitml, whatever the cause looks like."""
 
     own_code = "JM901"
+    is_bug = True
 
 
 class LoweringError(JitmlError, RuntimeError):
     """An op has no rule in a layer that needs one: a gap in jitml itself."""
 
     own_code = "JM902"
+    is_bug = True
 
 
 class VerificationError(JitmlError, AssertionError):
     """A layer's data breaks that layer's own rules: a bug in jitml."""
 
     own_code = "JM903"
+    is_bug = True
 
 
 class ScheduleError(JitmlError, ValueError):

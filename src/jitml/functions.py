@@ -15,6 +15,8 @@ from operator import methodcaller
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
+from jitml.diagnostics.tracebacks import shorten
+
 
 class FunctionLike:
     """An object that stands for a function: it becomes a method as a function does."""
@@ -115,7 +117,15 @@ class Switch(FunctionAttributes):
     def _seen(self) -> Callable[..., Any]:
         """What answers calls that have to be seen. It does not hold the object: callers do."""
         known = ref(self)
-        return lambda *args, **kwargs: known()._answer_seen(args, kwargs)  # type: ignore[union-attr]  # it is being called
+
+        def answer(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return known()._answer_seen(args, kwargs)  # type: ignore[union-attr]  # it is being called
+            except BaseException as error:
+                shorten(error)
+                raise
+
+        return answer
 
     def _answer_seen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError

@@ -17,6 +17,7 @@ from warnings import warn
 
 import numpy as np
 
+from jitml.diagnostics.tracebacks import entry
 from jitml.dispatch.renting import FRAME, PURSE, Rent, Rented
 from jitml.dispatch.work import has_loop, is_worth_a_first_call
 from jitml.functions import is_disabled, keep_switchable
@@ -133,6 +134,7 @@ class Jit(Rented):
     def traced_as(self) -> Callable[..., Any]:
         return self.function
 
+    @entry
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Every stage of this function for these arguments, as text and data: of the variant that answers them, if there is one.
 
@@ -140,6 +142,7 @@ class Jit(Rented):
         """
         return self.engine.lower(args, kwargs)
 
+    @entry
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """See `jitml.explain`."""
         return self.engine.explain(repr(self), args, kwargs)

@@ -77,7 +77,7 @@ def fastmath_flags(flags: bool | Iterable[str]) -> frozenset[str]:
 def thread_count(threads: int | None) -> int | None:
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"threads={threads!r} is not a number of threads")
-    return threads if threads is None else at_most_threads(threads, f"threads={threads}", frames=5)
+    return threads if threads is None else at_most_threads(threads, f"threads={threads}", frames=6)
 
 
 def dynamic_choice(choice: bool | None) -> bool | None:

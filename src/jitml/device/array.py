@@ -18,6 +18,7 @@ from jitml.device.memory import ArrayDevice, HostArray, MemoryBlock, new_block
 from jitml.device.operations import apply, install, namespace
 from jitml.device.registry import CPU, device_named
 from jitml.device.view import DeviceView, address, block_of, device_of, device_view, fetch, store
+from jitml.diagnostics.tracebacks import entry
 
 _BASIC = (int, np.integer, slice, EllipsisType, type(None))
 _SMALL = 100  # elements that are shown
@@ -84,6 +85,7 @@ class Array:
         """The name of the device: `cuda`."""
         return self._device.name
 
+    @entry
     def to_device(self, device: str, /, *, stream: object = None) -> Any:
         """This array if it is there already, else a copy: on the CPU, a NumPy array.
 
@@ -109,15 +111,19 @@ class Array:
             raise ValueError("matrix transpose with ndim < 2 is undefined")
         return array_of(self._view.swapaxes(-1, -2))
 
+    @entry
     def transpose(self, *axes: Any) -> Array:
         return array_of(self._view.transpose(*axes))
 
+    @entry
     def swapaxes(self, first: int, second: int) -> Array:
         return array_of(self._view.swapaxes(first, second))
 
+    @entry
     def squeeze(self, axis: Any = None) -> Array:
         return array_of(self._view.squeeze(axis))
 
+    @entry
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         """A view where strides allow it, else a copy."""
         if not copy:
@@ -132,6 +138,7 @@ class Array:
     def ravel(self, order: Any = "C") -> Any:
         return self.reshape(-1, order=order)
 
+    @entry
     def __getitem__(self, key: Any) -> Any:
         """A view for basic indices; one element, which is a scalar in NumPy, and what arrays index are copies."""
         items = key if isinstance(key, tuple) else (key,)
@@ -140,9 +147,11 @@ class Array:
             return array_of(view if view.ndim or any(item is ... for item in items) else _copied_element(view))
         return apply(operator.getitem, self, key)
 
+    @entry
     def __setitem__(self, key: Any, value: Any) -> None:
         apply(operator.setitem, self, key, value)
 
+    @entry
     def __len__(self) -> int:
         return len(self._view)
 
@@ -151,6 +160,7 @@ class Array:
             raise TypeError("iteration over a 0-d array")
         return (self[n] for n in range(len(self)))
 
+    @entry
     def item(self, *place: Any) -> Any:
         """An element as a Python number; waits for the device."""
         if not place:
@@ -169,18 +179,22 @@ class Array:
         """Its element on the host; where there are more, or none, what NumPy refuses to make a number of in the same words."""
         return fetch(self._view) if self.size == 1 else np.empty(self.shape, self.dtype)
 
+    @entry
     def __bool__(self) -> bool:
         return bool(self._on_host())
 
+    @entry
     def __float__(self) -> float:
         return float(self._on_host())
 
+    @entry
     def __int__(self) -> int:
         return int(self._on_host())
 
     def __complex__(self) -> complex:
         return complex(self._on_host())
 
+    @entry
     def __index__(self) -> int:
         return operator.index(self._on_host())
 
@@ -193,6 +207,7 @@ class Array:
         self._device.memory.synchronize()
         return self
 
+    @entry
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> HostArray:
         """A copy on the host, which `jitml.copies` counts.
 
@@ -204,12 +219,14 @@ class Array:
         host = fetch(self._view)
         return host if dtype is None else host.astype(dtype, copy=False)
 
+    @entry
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
         if out is not None:
             kwargs["out"] = out[0] if len(out) == 1 else out
         return apply(ufunc if method == "__call__" else getattr(ufunc, method), *inputs, **kwargs)
 
+    @entry
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return apply(function, *args, **kwargs)
 
@@ -260,6 +277,7 @@ class Array:
             block_of(view).streams.add(theirs)
         return export(view, address(view), self._device.dlpack, is_versioned=max_version is not None and max_version[0] >= 1)
 
+    @entry
     def view(self, dtype: Any = None) -> Array:
         """The same memory, perhaps as another dtype."""
         return array_of(self._view.view() if dtype is None else self._view.view(np.dtype(dtype)))

@@ -13,6 +13,7 @@ from jitml.device.array import Array, of_block, to_device
 from jitml.device.dlpack import SharedTensor, take
 from jitml.device.memory import ArrayDevice, MemoryBlock
 from jitml.device.registry import CPU, device_named, device_of_kind, require_known
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DTypeError, JitmlError
 from jitml.ir.types import is_supported
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     def asarray(x: Any, dtype: Any = None, *, device: str | None = None, copy: bool | None = None) -> Any: ...
 
 
+@entry
 def asarray(x: Any, dtype: Any = None, *, device: str | None = None, copy: bool | None = None) -> Any:
     """An array on a device, or NumPy's on the CPU.
 
@@ -76,6 +78,7 @@ def asarray(x: Any, dtype: Any = None, *, device: str | None = None, copy: bool 
     return found.copy() if copy else found
 
 
+@entry
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Any:
     """The array of another library, by DLPack: without a copy where it stays on its device.
 

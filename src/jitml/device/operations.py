@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import UnsupportedError
 
 Function = Callable[..., Any]
@@ -106,8 +107,8 @@ def install(kind: type) -> None:
 
 def _operator(function: Function, *, is_reflected: bool = False) -> Function:
     if is_reflected:
-        return lambda self, other: apply(function, other, self)
-    return lambda self, *others: apply(function, self, *others)
+        return entry(lambda self, other: apply(function, other, self))
+    return entry(lambda self, *others: apply(function, self, *others))
 
 
 def _asked_of_array(name: str) -> Function:
@@ -121,6 +122,7 @@ def _asked_of_array(name: str) -> Function:
 
 
 def _method(function: Function, name: str) -> Function:
+    @entry
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return apply(function, self, *args, **kwargs)
 

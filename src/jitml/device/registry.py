@@ -12,6 +12,7 @@ from typing import Any
 
 from jitml.device.memory import ArrayDevice, CopyCount, MemoryBlock
 from jitml.device.view import DeviceView, address, device_view
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import NoDeviceError, UnsupportedError
 from jitml.forks import lock
 
@@ -111,6 +112,7 @@ def device_of_kind(dlpack: tuple[int, int]) -> ArrayDevice:
     raise UnsupportedError(f"arrays of DLPack's device {dlpack} are of none of {', '.join(devices())}")
 
 
+@entry
 def copies(device: str) -> CopyCount:
     """How many arrays, and bytes, have been copied to a device and to the host since the device was first used.
 
@@ -119,6 +121,7 @@ def copies(device: str) -> CopyCount:
     return replace(device_named(device).copies)
 
 
+@entry
 def devices() -> tuple[str, ...]:
     """The names of the devices that arrays can be on.
 

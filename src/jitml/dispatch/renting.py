@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 from weakref import ref
 
+from jitml.diagnostics.tracebacks import shorten
 from jitml.functions import Switch, unseen
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
@@ -246,12 +247,19 @@ class LeftAlone:
     def timed(self, *args: Any, **kwargs: Any) -> Any:
         switch = self._switch()
         assert switch is not None
-        if (instead := switch.instead(args, kwargs)) is not None:
-            return instead(*args, **kwargs)
+        try:
+            if (instead := switch.instead(args, kwargs)) is not None:
+                return instead(*args, **kwargs)
+        except BaseException as error:
+            shorten(error)
+            raise
         self._answer(repeat(self._function))
         before, began = PURSE.spent, perf_counter()
         try:
             return self._run(*args, **kwargs)
+        except BaseException as error:
+            shorten(error)
+            raise
         finally:
             self._took(switch, perf_counter() - began - (PURSE.spent - before))
 

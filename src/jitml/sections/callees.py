@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
+from jitml.diagnostics.tracebacks import shorten
 from jitml.dispatch.renting import PlainTurn, Rent, stride_after
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
@@ -124,14 +125,19 @@ class _HotCallee:
         return self._now
 
     def _timed(self, *args: Any, **kwargs: Any) -> Any:
-        if self._turn is not None or current_trace() is not None:
-            return self._function(*args, **kwargs)
-        self._turn = turn = PlainTurn(self._took)
+        is_outermost = self._turn is None and current_trace() is None
+        turn = PlainTurn(self._took)
+        if is_outermost:
+            self._turn = turn
         try:
             return self._function(*args, **kwargs)
+        except BaseException as error:
+            shorten(error)
+            raise
         finally:
-            self._turn = None
-            turn.seen()
+            if is_outermost:
+                self._turn = None
+                turn.seen()
 
     def _took(self, seconds: float) -> None:
         is_due = self._rent.paid(seconds, self._stride + 1)

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
+from jitml.diagnostics.tracebacks import entry
 from jitml.records import dataclass
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users
@@ -73,6 +74,7 @@ def remember(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwa
     _wrong.append(Wrong(name, said, data, why, source))
 
 
+@entry
 def reproduce(folder: str | Path = "jitml_reproducer") -> Path:
     """Write a script that shows the latest wrong answer of this process again, for a bug report; the path of the script.
 

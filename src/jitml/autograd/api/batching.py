@@ -20,6 +20,7 @@ from jitml.autograd.core.batch import Batch, Batched, Operand
 from jitml.autograd.reverse.budget import shared_by_rows
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.tape import current_tape
+from jitml.diagnostics.tracebacks import entry
 from jitml.dispatch.eager import TransformTries, attempt, heeded, is_programs_own
 from jitml.errors import DTypeError, RowsDiffer, ShapeError
 from jitml.functions import require_function
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> FunctionObject[P, R]: ...
 
 
+@entry
 def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     """`f` for every row: what `np.stack([f(x) for x in xs])` gives, without the loop.
 

@@ -10,6 +10,7 @@ from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.core.levels import levels
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.custom import is_taped
+from jitml.diagnostics.tracebacks import entry
 from jitml.functions import require_function
 from jitml.ir import ops
 from jitml.trace.environment.transformed import Transformed
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     def checkpoint(f: None = None, *, policy: Policy = None) -> Callable[[Callable[P, R]], FunctionObject[P, R]]: ...
 
 
+@entry
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) -> Callable[..., Any]:
     """The same function, of which derivatives keep less, and compute again what they need.
 
@@ -84,6 +86,7 @@ def _check(policy: Policy) -> None:
         raise ValueError(f"checkpoint: a budget of {policy} bytes")
 
 
+@entry
 def checkpoint_name(x: T, name: str) -> T:
     """The same value, under a name that policies of `checkpoint` know; containers leaf by leaf.
 

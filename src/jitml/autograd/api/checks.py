@@ -10,6 +10,7 @@ import numpy as np
 from jitml.autograd.api.directions import jvp, vjp
 from jitml.autograd.api.running import require_sequence
 from jitml.autograd.arguments.point import is_number
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DerivativeError
 from jitml.records import dataclass
 from jitml.trace.hooks.convert import convert
@@ -23,6 +24,7 @@ _STEPS = {True: 1e-3, False: 2e-2}
 _TOLERANCES = {True: 1e-6, False: 2e-2}
 
 
+@entry
 def check_grads(
     f: Function,
     args: Sequence[Any],

@@ -18,6 +18,7 @@ from jitml.autograd.core.levels import levels
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.custom import call_with_jvp, call_with_vjp, is_taped, not_given
 from jitml.autograd.tape.tape import current_tape
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DerivativeError
 from jitml.functions import FunctionLike, require_function
 from jitml.ir import ops
@@ -62,6 +63,7 @@ class _Custom(Typed[P, R], FunctionLike, ABC):
         if current_trace() is not None:  # made inside: at each call another one
             active_trace().outside.own[id(self)] = self
 
+    @entry
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current_trace() is None:
             if is_taped((args, kwargs)):

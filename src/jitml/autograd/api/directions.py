@@ -15,6 +15,7 @@ from jitml.autograd.core.transpose import zeros
 from jitml.autograd.reverse.linearize import Linearized, LinearSplit, split
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.tape.transforms import Recorded, recorded
+from jitml.diagnostics.tracebacks import entry
 from jitml.functions import require_function
 from jitml.ir.graph import Graph, GraphBuilder, Value
 from jitml.ir.op import recording
@@ -38,9 +39,8 @@ if TYPE_CHECKING:
     ) -> tuple[R, Callable[[Any], tuple[*Ts]], Aux]: ...
 
 
-def vjp(  # type: ignore[misc]  # mypy takes `*primals: Any` for less than `*primals: *Ts`
-    f: Function, *primals: Any, has_aux: bool = False
-) -> Any:
+@entry  # type: ignore[misc]  # mypy takes `*primals: Any` for less than `*primals: *Ts`
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function, and the function that pulls cotangents of the result back to the arguments.
 
     Returns:
@@ -91,6 +91,7 @@ class Pullback(Unchanging):
     def __init__(self, linear: LinearMap | _OnTape, residuals: tuple[Any, ...]) -> None:
         self._linear, self._residuals = linear, residuals
 
+    @entry
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         pulled: tuple[Any, ...] = self._linear(self._residuals, ct)
         return pulled
@@ -152,6 +153,7 @@ if TYPE_CHECKING:
     def jvp(f: Callable[..., Any], primals: list[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any: ...
 
 
+@entry
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """The value of a function and its derivative along one direction.
 
@@ -206,9 +208,8 @@ if TYPE_CHECKING:
     ) -> tuple[R, Callable[[*Ts], R], Aux]: ...
 
 
-def linearize(  # type: ignore[misc]  # mypy takes `*primals: Any` for less than `*primals: *Ts`
-    f: Function, *primals: Any, has_aux: bool = False
-) -> Any:
+@entry  # type: ignore[misc]  # mypy takes `*primals: Any` for less than `*primals: *Ts`
+def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function, and its derivative at that point as a function of a direction.
 
     `jvp` of many directions at one point: `f` itself is computed once.
@@ -234,6 +235,7 @@ class Pushforward(Unchanging):
     def __init__(self, linear: LinearMap | _OnTape, residuals: tuple[Any, ...]) -> None:
         self._linear, self._residuals = linear, residuals
 
+    @entry
     def __call__(self, *tangents: Any) -> Any:
         return self._linear(self._residuals, tangents)
 

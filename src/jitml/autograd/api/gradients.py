@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
 from jitml.autograd.api.running import ArgumentChoice, Function, forward, inline, run_or_tape
 from jitml.autograd.arguments.point import Domain, trace_point
 from jitml.autograd.tape.transforms import recorded
+from jitml.diagnostics.tracebacks import entry
 from jitml.functions import require_function
 from jitml.ir import ops
 from jitml.trace.environment.transformed import Transformed
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     ) -> FunctionObject[P, Any]: ...
 
 
+@entry
 def grad(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -170,6 +172,7 @@ if TYPE_CHECKING:
     ) -> FunctionObject[P, Any]: ...
 
 
+@entry
 def value_and_grad(
     f: Function,
     argnums: int | Sequence[int] | None = None,

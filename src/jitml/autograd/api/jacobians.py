@@ -23,6 +23,7 @@ from jitml.autograd.core.transpose import transpose_graph, zeros
 from jitml.autograd.reverse.linearize import LinearSplit, split, trimmed
 from jitml.autograd.rules.calls import expand_pulls
 from jitml.autograd.tape.transforms import Recorded, Seen, recorded
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DerivativeError
 from jitml.functions import require_function
 from jitml.ir import ops
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     ) -> FunctionObject[P, Any]: ...
 
 
+@entry
 def jacfwd(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -115,6 +117,7 @@ if TYPE_CHECKING:
     ) -> FunctionObject[P, Any]: ...
 
 
+@entry
 def jacrev(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -157,6 +160,7 @@ if TYPE_CHECKING:
     ) -> FunctionObject[P, Any]: ...
 
 
+@entry
 def jacobian(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -214,6 +218,7 @@ if TYPE_CHECKING:
     ) -> FunctionObject[P, Any]: ...
 
 
+@entry
 def hessian(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -247,6 +252,7 @@ if TYPE_CHECKING:
     def hvp(f: Callable[..., OneNumber], primals: list[Any], tangents: Sequence[Any]) -> Any: ...
 
 
+@entry
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The product of the Hessian of a function of one float with a direction, at the cost of a few gradients.
 

@@ -69,11 +69,10 @@ def run_or_tape(
     except JitmlError as error:
         if CONFIG.strict or not _is_refusal(error):
             raise
-        if isinstance(error, HandledError):
-            return on_tape()
         refusal = error
-    log.refused(f, f"its derivative ({name_of_transform(key)}) runs as Python, on a tape", refusal)
-    _refused[(key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0]))] = refusal.with_traceback(None)
+    if not isinstance(refusal, HandledError):
+        log.refused(f, f"its derivative ({name_of_transform(key)}) runs as Python, on a tape", refusal)
+        _refused[(key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0]))] = refusal.with_traceback(None)
     while len(_refused) > _MOST_REFUSED:
         _refused.popitem(last=False)
     return on_tape()

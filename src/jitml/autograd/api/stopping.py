@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jitml.autograd.api.calls import of_its_own
 from jitml.autograd.tape.custom import detached
 from jitml.autograd.tape.values import Taped
+from jitml.diagnostics.tracebacks import entry
 from jitml.ir import ops
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from jitml.typing.functions import T
 
 
+@entry
 def stop_gradient(x: T) -> T:
     """The same value, constant to every derivative; containers leaf by leaf.
 

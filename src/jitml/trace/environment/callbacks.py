@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DerivativeError, DTypeError, ShapeError
 from jitml.functions import require_function
 from jitml.records import dataclass
@@ -27,6 +28,7 @@ from jitml.trace.values.opaque_objects import is_opaque
 _NUMBERS = (bool, int, float, complex)
 
 
+@entry
 def pure_callback(f: Callable[..., Any], result_like: Any, /, *args: Any) -> Any:
     """`f(*args)`, run by Python wherever it stands: how compiled code calls other compiled code (Numba, Cython, ctypes).
 

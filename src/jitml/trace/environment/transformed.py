@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from jitml.diagnostics.tracebacks import shorten
 from jitml.functions import FunctionLike
 from jitml.trace.environment.pickling import reduced
 
@@ -27,7 +28,11 @@ class Transformed(FunctionLike):
         self._key, self._function, self._again = key, function, again
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        try:
+            return self._function(*args, **kwargs)
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return reduced(self, self._again)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
+from jitml.diagnostics.tracebacks import is_shim
 from jitml.errors import Cause
 from jitml.interrupts import codes_of_handlers, preserve
 from jitml.trace.environment.unseen_reads import globals_in
@@ -24,7 +25,6 @@ from jitml.trace.hooks.context_managers import Manager, managed
 from jitml.trace.hooks.impure import Impure, is_one_of
 from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.recording import current_trace, home_of, is_users, unsupported
-from jitml.trace.record.user_code import is_caller
 from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.values.boxing import is_traced
@@ -192,7 +192,7 @@ def _may(x: Any) -> bool:
 
 
 def _is_out_of_sight(code: CodeType) -> bool:
-    return HOOKS not in code.co_freevars and not is_caller(code)
+    return HOOKS not in code.co_freevars and not is_shim(code)
 
 
 @functools.lru_cache(maxsize=4096)

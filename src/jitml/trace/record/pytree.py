@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import optree
 
+from jitml.diagnostics.tracebacks import entry
 from jitml.errors import UnsupportedError
 from jitml.trace.record.class_caches import is_local
 from jitml.trace.record.recording import current_trace, unsupported
@@ -228,6 +229,7 @@ def places_in(spec: optree.PyTreeSpec, skipped: int) -> list[str]:
     return ["".join(entry.codify("") for entry in accessor[skipped:]) for accessor in spec.accessors()]
 
 
+@entry
 def register_pytree_node(
     cls: type, flatten_func: Callable[[Any], tuple[Sequence[Any], Any]], unflatten_func: Callable[[Any, Sequence[Any]], Any]
 ) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import optree
 
 import jitml
+from jitml.diagnostics.tracebacks import stay_whole_while
 from jitml.errors import Cause, JitmlError, Source, TraceError, UnsupportedError
 from jitml.functions import look_away, see_calls
 from jitml.interrupts import pass_on, unset
@@ -288,6 +289,7 @@ class Trace:
 _current: ContextVar[Trace | None] = ContextVar("jitml_trace", default=None)
 # The innermost trace of this thread, or None outside any. Each compiled call asks: a function around it would cost more than it.
 current_trace: Callable[[], Trace | None] = _current.get
+stay_whole_while(current_trace)
 
 
 def active_trace() -> Trace:

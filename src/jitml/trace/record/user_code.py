@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from jitml.diagnostics.tracebacks import SHIM, is_shim
 from jitml.errors import JitmlError, UserFrame
 from jitml.trace.record.recording import current_trace, home_of, is_converted, is_jitmls, is_users, user_source
 from jitml.trace.rewrite.code_names import codes_inside
@@ -25,7 +26,6 @@ from jitml.trace.rewrite.code_names import codes_inside
 Instruction = tuple[CodeType, int]  # and its position
 Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
-_PARAMETERS = ("function", "args", "kwargs")
 _MAKE_CLASSES = {"collections", "dataclasses", "typing"}
 _BINARY = opcode.opmap["BINARY_OP"]
 _roots: set[CodeType] = set()  # of what begins to trace a function
@@ -99,14 +99,9 @@ def _makes_class(function: Callable[..., Any]) -> bool:
     return is_metaclass or getattr(function, "__module__", None) in _MAKE_CLASSES
 
 
-def is_caller(code: CodeType) -> bool:
-    """Whether this is the code of what `caller` makes, which stands in the user's file."""
-    return code.co_varnames == _PARAMETERS and not code.co_names
-
-
 @functools.lru_cache(maxsize=1024)
 def _calling(file: str, line: int, name: str) -> CodeType:
-    made = compile("\n" * (line - 1) + f"lambda {', '.join(_PARAMETERS)}: function(*args, **kwargs)", file, "eval")
+    made = compile("\n" * (line - 1) + f"lambda {', '.join(SHIM)}: function(*args, **kwargs)", file, "eval")
     consts = (x.replace(co_name=name, co_qualname=name) if isinstance(x, CodeType) else x for x in made.co_consts)
     return made.replace(co_consts=tuple(consts))
 
@@ -129,7 +124,7 @@ def instructions() -> tuple[Instruction, ...]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code not in _roots:
         code = frame.f_code
-        if is_users(code.co_filename) and not is_caller(code):
+        if is_users(code.co_filename) and not is_shim(code):
             found.append((code, frame.f_lasti))
         frame = frame.f_back
     return tuple(reversed(found))
@@ -143,7 +138,7 @@ def stack_of(error: BaseException) -> tuple[UserFrame, ...]:
         code = step.tb_frame.f_code
         if code in _roots:
             found.clear()
-        elif is_users(code.co_filename) and not is_caller(code):
+        elif is_users(code.co_filename) and not is_shim(code):
             found.append(frame_of(code, step.tb_lasti))
         step = step.tb_next
     return tuple(found)

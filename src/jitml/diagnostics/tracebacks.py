@@ -1,0 +1,101 @@
+"""Tracebacks: of an error that leaves a call, the frames of the user's code alone.
+
+Where a call enters jitml, what it raises loses the frames of jitml's own (`shorten`). They cost nothing as long as nothing is
+raised. While a function is traced, tracebacks stay whole: they tell where a refusal comes from. So do those of jitml's own bugs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, TracebackType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_USERS = os.path.join(_OURS, "demo", "")  # its programs stand for a user's
+_BETWEEN = {contextlib.__file__, functools.__file__}  # run our code, and are run by it
+SHIM = ("function", "args", "kwargs")  # parameters of what calls a function as from the user's line
+_is_tracing: Callable[[], object] = type(None)
+
+
+def is_shim(code: CodeType) -> bool:
+    """Whether this is the code of a function that calls another one in place of the user's line, in whose file it stands."""
+    return code.co_varnames == SHIM and not code.co_names
+
+
+def stay_whole_while(is_tracing: Callable[[], object]) -> None:
+    """From now on, shorten nothing as long as this gives something: a function is being traced."""
+    global _is_tracing
+    _is_tracing = is_tracing
+
+
+def shorten(error: BaseException) -> None:
+    """Drop jitml's frames from the traceback of an error, and from those of its causes.
+
+    To be called in an `except` block that ends with a bare `raise`: Python then adds no frame for the function with that block.
+    """
+    if _is_tracing() is not None or _all_are_wanted():
+        return
+    for one in _with_causes(error):
+        if getattr(one, "is_bug", False):  # whose frames are what a report needs
+            return
+        one.__traceback__ = _of_users(one.__traceback__)
+
+
+def entry(function: F) -> F:
+    """A function of jitml's that users call: what it raises has the user's frames alone."""
+    finish = shorten  # `call` gets other globals
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            finish(error)
+            raise
+
+    # In the function's own module, for doctest, which passes by what seems to be imported.
+    made = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    return functools.wraps(function)(made)  # type: ignore[return-value]  # it takes and gives the same
+
+
+def _all_are_wanted() -> bool:
+    config = sys.modules.get("jitml.config")  # who sets a variable has it imported
+    return config is not None and config.CONFIG.full_traceback
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    waiting, seen = [error], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            behind = (one.__cause__, one.__context__, *getattr(one, "exceptions", ()))
+            waiting += [x for x in behind if isinstance(x, BaseException)]
+
+
+def _of_users(found: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    is_ours = False  # the frame before
+    while found is not None:
+        code = found.tb_frame.f_code
+        file = code.co_filename
+        if file in _BETWEEN or is_shim(code):
+            is_hidden = is_ours
+        else:
+            is_ours = is_hidden = file.startswith(_OURS) and not file.startswith(_USERS)
+        if not is_hidden:
+            kept.append(found)
+        found = found.tb_next
+    after: TracebackType | None = None
+    for step in reversed(kept):
+        after = step if step.tb_next is after else TracebackType(after, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return after
+
+
+__all__ = ["SHIM", "entry", "is_shim", "shorten", "stay_whole_while"]
