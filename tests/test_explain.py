@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -146,3 +147,59 @@ def test_lowered_shows_itself_in_a_line() -> None:
     assert all(getattr(lowered, stage.removeprefix(".")) for stage in told[1].split())
     interpreted = pipeline.lower(lowered.traced, backend_named("interpreter"))
     assert interpreted.python == interpreted.text("python") != ""
+
+
+def breaking(x):
+    y = np.sin(x)
+    z = time.perf_counter()
+    return y * 2 + z
+
+
+def of_names(x):
+    return eval("x") + 1
+
+
+def numbers(x):
+    for i in range(3):
+        yield x * i
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("wrap", [lambda f: f, jitml.jit], ids=["plain", "jitted"])
+def test_a_function_that_breaks_is_explained_before_it_is_called(wrap: Any) -> None:
+    told = jitml.explain(wrap(breaking), X)
+    first = breaking.__code__.co_firstlineno
+    assert told.splitlines()[0] == "<jit breaking, 0 variants>: 2 sections, 1 break"
+    assert f"line {first + 2} runs as Python: z = time.perf_counter()" in told
+    assert "When it is called, other lines may turn out to run as Python, too." in told
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("f", [of_names, lambda x: x + time.perf_counter()])
+def test_a_function_that_cannot_be_split_is_explained(f: Any) -> None:
+    jitted = jitml.jit(f)
+    told = jitml.explain(jitted, X)
+    assert "runs as Python: it cannot be compiled, nor be split into sections" in told.splitlines()[0]
+    assert "would run only once" in told.splitlines()[1] and "JM106: https://" in told
+    assert not [*jitted.splits]  # nothing is kept
+    jitted(X)
+    assert jitml.explain(jitted, X) == told  # and so it is afterwards
+
+
+@pytest.mark.loose
+def test_a_generator_is_explained_before_it_is_called() -> None:
+    assert jitml.explain(numbers, X).startswith("<jit numbers, 0 variants>: ")
+
+
+@pytest.mark.loose
+def test_a_derivative_that_is_taken_on_a_tape_is_explained() -> None:
+    slope = jitml.grad(lambda x: (x * time.perf_counter()).sum())
+    for told in (jitml.explain(slope, X), jitml.jit(slope).explain(X)):
+        assert "runs as Python, on a tape" in told.splitlines()[0] and "perf_counter" in told
+
+
+def test_what_a_call_refuses_explain_refuses() -> None:
+    with pytest.raises(jitml.UnsupportedError, match="would run only once"):
+        jitml.explain(jitml.jit(breaking, strict=True), X)
+    with pytest.raises(jitml.UnsupportedError, match="would run only once"):
+        jitml.explain(jitml.vmap(breaking), X)

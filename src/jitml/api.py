@@ -201,20 +201,8 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
     >>> print(explain(lambda x: np.exp(x) + 1, np.ones(1000)).splitlines()[2])
       4 nodes traced, 3 after the passes
     """
-    from jitml.config import CONFIG  # all that compiling takes
-    from jitml.errors import JitmlError, TraceError, UnsupportedError
-    from jitml.outline import Explanation, entries_of
-    from jitml.trace.environment.transformed import Transformed
-
     jitted = function if isinstance(function, Jit) else jit(function)
-    try:
-        return jitted.explain(*args, **kwargs)
-    except JitmlError as error:
-        is_derivative = isinstance(function, Transformed) and function.key[0] not in ("vmap", "checkpoint")  # type: ignore[index]
-        if CONFIG.strict or not is_derivative or not isinstance(error, (UnsupportedError, TraceError)):
-            raise
-        told = f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds."
-        return Explanation(*entries_of([told, *str(error).splitlines()]))
+    return jitted.explain(*args, **kwargs)
 
 
 __all__ = ["Jit", "explain", "jit"]

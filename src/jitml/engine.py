@@ -46,7 +46,7 @@ from jitml.functions import is_disabled
 from jitml.headroom import require_compiler
 from jitml.imports.late import late
 from jitml.interrupts import contained, uninterrupted
-from jitml.ir.execute.debug_nans import as_python, runs_as_python
+from jitml.ir.execute.debug_nans import as_python, called_as_python, runs_as_python
 from jitml.jitted import Jit
 from jitml.joined import join
 from jitml.options import Options, is_resumed, name_of, static_names
@@ -250,7 +250,7 @@ class Engine:
 
     def _rest(self) -> None:
         if (found := resting(self.variants)) is not None:
-            self._leave_alone(found.paid, run=partial(_alone, self.function) if found.is_tiny else None)
+            self._leave_alone(found.paid, run=partial(called_as_python, self.function) if found.is_tiny else None)
 
     def _leave_alone(self, paid: Callable[[float, int], bool], *, run: Callable[..., Any] | None = None) -> None:
         self.jitted.awaits_frame = False
@@ -438,9 +438,14 @@ class Engine:
     def explain(self, title: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
         from jitml import report  # as in _compile
 
-        if (split := self.splits.known(args, kwargs)) is not None:
+        if (split := self.splits.known(args, kwargs)) is not None and split.is_possible:
             return report.explain_sections(title, split)
-        traced = contained(partial(self._trace, args, kwargs))
+        try:
+            traced = contained(partial(self._trace, args, kwargs))
+        except (UnsupportedError, TraceError) as error:
+            if self.options.strict or isinstance(error, NoDeviceError):
+                raise
+            return report.explain_refused(title, self.function, self.splits.if_refused(error), error)
         flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
         device = device_for(traced, self.options.device, name_of(self.function))
         copies = [] if device is None else copies_of(traced, device)
@@ -474,11 +479,6 @@ class Engine:
         self._specializer.forget()
         self.splits.clear()
         self._is_unread, self._is_special = False, bool(self.splits)
-
-
-def _alone(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    with as_python():  # functions inside are not to be compiled for it
-        return function(*args, **kwargs)
 
 
 def _section(options: Options, function: FunctionType, is_exact: bool, rent: Rent) -> Engine:

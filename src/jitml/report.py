@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from jitml.autograd.rewrites.unselected import unselected
 from jitml.dispatch.specialize import Variant
+from jitml.errors import JitmlError
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.kernels.ir import Kernel
@@ -18,6 +20,7 @@ from jitml.outline import Explanation, OutlineEntry, entries_of, file_name
 from jitml.pipeline import Lowered
 from jitml.sections.report import described
 from jitml.sections.split import SplitFunction
+from jitml.trace.environment.transformed import Transformed
 
 _MOST_SHOWN = 16  # assumptions of a variant
 
@@ -181,6 +184,27 @@ def explain_program(
     )
     rest = (OutlineEntry(head, _each(lines)) for head, lines in told if lines or head == "guards")
     return Explanation(OutlineEntry(title), *program_entries(lowered), *rest)
+
+
+def explain_refused(title: str, function: Callable[..., Any], split: SplitFunction | None, error: JitmlError) -> Explanation:
+    """The report of a function that cannot be compiled as a whole, and has not been called so.
+
+    Args:
+        split: what calls are answered by; None if it cannot be split.
+
+    Raises:
+        JitmlError: `error`, where a call raises it, too.
+    """
+    why = str(error).splitlines()
+    if split is not None:
+        more = "  When it is called, other lines may turn out to run as Python, too."
+        return Explanation(*entries_of([*described(title, [split]).splitlines(), more]))
+    if not isinstance(function, Transformed):
+        return Explanation(*entries_of([f"{title} runs as Python: it cannot be compiled, nor be split into sections", *why]))
+    if not function.is_derivative:
+        raise error
+    told = f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds."
+    return Explanation(*entries_of([told, *why]))
 
 
 def explain_sections(title: str, split: SplitFunction) -> Explanation:

@@ -105,6 +105,16 @@ class Splits:
                     split.learn(error)
         return split
 
+    def if_refused(self, error: BaseException) -> SplitFunction | None:
+        """The split that answers calls once the whole has been refused so; None if it cannot be split. Nothing is kept of it."""
+        if type(self._function) is not FunctionType:
+            return None
+        split = SplitFunction(self._function, self._compiled, self._callee)
+        if not split.is_possible or (self._is_whole and not split.learn(error)):
+            return None
+        split.prepare()
+        return split
+
     def rented(self, rent: Rent, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether a split answers calls of this kind until the rent of the whole is due."""
         split = self._add(args, kwargs)

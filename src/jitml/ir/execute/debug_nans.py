@@ -83,6 +83,12 @@ def as_python() -> Iterator[None]:
         end_python(token)
 
 
+def called_as_python(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A call inside of which no function is to be compiled for it."""
+    with as_python():
+        return function(*args, **kwargs)
+
+
 def begin_python() -> Token[bool]:
     """Jitted functions run as plain Python from here, until `end_python` is called."""
     return _as_python.set(True)

@@ -18,11 +18,11 @@ class Transformed(FunctionLike):
     """A function that a transform has made of its `__wrapped__`.
 
     Args:
-        key: all that tells it from others that are made of the same function.
+        key: its transform, and all that tells it from others that are made of the same function.
         again: makes another one like it.
     """
 
-    def __init__(self, key: Hashable, function: Callable[..., Any], again: functools.partial[Any]) -> None:
+    def __init__(self, key: tuple[Hashable, ...], function: Callable[..., Any], again: functools.partial[Any]) -> None:
         functools.update_wrapper(self, function)
         self.__wrapped__: Callable[..., Any] = function.__wrapped__  # type: ignore[attr-defined]  # functools.wraps sets it
         self._key, self._function, self._again = key, function, again
@@ -43,3 +43,8 @@ class Transformed(FunctionLike):
     @property
     def key(self) -> Hashable:
         return self._key
+
+    @property
+    def is_derivative(self) -> bool:
+        """Whether it may be taken on a tape where the function cannot be traced."""
+        return self._key[0] not in ("vmap", "checkpoint")
