@@ -52,7 +52,6 @@ from jitml.joined import join
 from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.process import collect_young, fewer_collections
 from jitml.program_cache.compile import compile_graph as compile_or_load
-from jitml.records import replace
 from jitml.sections.kinds import Splits, is_inside
 from jitml.sections.requirements import LIMITS, MOST_VARIANTS, require_no_calls
 from jitml.trace.asynchronous import is_aside
@@ -154,7 +153,7 @@ class Engine:
                 if self._is_unread or runs_as_python():
                     return self.function(*args, **kwargs)
                 result = self._call_specially(args, kwargs)
-                if type(result) is splitting.SplitFunction:  # called from here: what recurs is not to meet Python's limit the sooner
+                if type(result) is splitting.SplitFunction:  # called from here: one frame less for what recurs
                     turn = self.splits.begin(result)
                     try:
                         return result.frame(*self.splits.first, *args, **kwargs)
@@ -210,7 +209,6 @@ class Engine:
             raise
 
     def _call_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call in another trace: part of that one."""
         if not is_aside(self.function):
             return convert(self.function)(*args, **kwargs)
         with outside_trace():
@@ -483,16 +481,12 @@ class Engine:
 
 def _section(options: Options, function: FunctionType, is_exact: bool, rent: Rent) -> Engine:
     """What compiles a section."""
-    return Engine(function, _of_part(options), require_no_calls if is_exact else None, is_timed=False, rent=rent)
+    return Engine(function, options.of_part(), require_no_calls if is_exact else None, is_timed=False, rent=rent)
 
 
 def _callee(options: Options, function: FunctionType, rent: Rent) -> Jit:
     """What compiles a function that a statement between sections calls."""
-    return Jit(function, _of_part(options), rent=rent)
-
-
-def _of_part(options: Options) -> Options:
-    return replace(options, static_argnums=(), static_argnames=(), schedules=())
+    return Jit(function, options.of_part(), rent=rent)
 
 
 @functools.cache

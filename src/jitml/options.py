@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jitml.config import CONFIG, at_most_threads, cadence
-from jitml.records import dataclass, field
+from jitml.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from jitml.kernels.schedule import Schedule
@@ -36,6 +36,10 @@ class Options:
     def is_asked(self) -> bool:
         """Whether somebody asks for what only compiled code has."""
         return bool(self.strict or self.schedules or self.verify > 0 or self.device not in (None, CPU))
+
+    def of_part(self) -> Options:
+        """Those of what a function consists of: sections, and functions that it calls."""
+        return replace(self, static_argnums=(), static_argnames=(), schedules=())
 
     @property
     def is_rented(self) -> bool:

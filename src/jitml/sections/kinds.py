@@ -109,7 +109,7 @@ class Splits:
         """The split that answers calls once the whole has been refused so; None if it cannot be split. Nothing is kept of it."""
         if type(self._function) is not FunctionType:
             return None
-        split = SplitFunction(self._function, self._compiled, self._callee)
+        split = splitting.SplitFunction(self._function, self._compiled, self._callees())
         if not split.is_possible or (self._is_whole and not split.learn(error)):
             return None
         split.prepare()
