@@ -94,6 +94,9 @@ class Probe:
     def length(self) -> Any:
         return self.count
 
+    def __bool__(self) -> bool:
+        return bool(self.count > 0)
+
 
 @dataclass(eq=False)
 class Columns:
@@ -210,6 +213,9 @@ class Growing:
         ok = ops.bit_and(ops.ge(place, first), ops.lt(place, count))
         place = ops.check(place, ok, error="IndexError", message="list index out of range")
         return self._all()[of_size(_between(place, self.columns.rows - 1))]
+
+    def __bool__(self) -> bool:
+        return bool(self.length() > 0)
 
     def length(self) -> Any:
         count = _sum(self.count, len(self.columns.head))

@@ -150,10 +150,11 @@ class Appends(ast.NodeTransformer):
     visit_IfExp = visit_If
 
     def visit_For(self, node: ast.For) -> ast.AST:
+        node.iter = self.visit(node.iter)
         return self._loop(node)
 
     def visit_While(self, node: ast.While) -> ast.AST:
-        node.test = self._test(node.test)
+        node.test = self.visit(self._test(node.test))
         return self._loop(node)
 
     def _loop(self, node: ast.For | ast.While) -> ast.AST:
@@ -179,7 +180,7 @@ class Appends(ast.NodeTransformer):
                 self.loops and name in self.names and not isinstance(item, ast.Starred)
             ):
                 target = ast.copy_location(ast.Name(name, ast.Store()), node.value)
-                return self._bind(target, _hook("push", [ast.Name(name, ast.Load()), item], node.value), node.value)
+                return self._bind(target, _hook("push", [ast.Name(name, ast.Load()), self.visit(item)], node.value), node.value)
         if self.loops and _popped(node)[0] in self.names:
             return self._pop(*_popped(node), ast.Name(f"{OURS}dropped", ast.Store()), node.value)
         self.generic_visit(node)
@@ -196,7 +197,8 @@ class Appends(ast.NodeTransformer):
         return _hook("made_by", [node, copy.deepcopy(node.func)], node) if self.names and _is_called_deque(node.func) else node
 
     def _pop(self, name: str, is_first: bool, target: ast.expr, like: ast.expr) -> ast.Assign:
-        both = ast.Tuple([ast.copy_location(ast.Name(name, ast.Store()), like), ast.copy_location(target, like)], ast.Store())
+        target = ast.copy_location(self.visit(target), like)
+        both = ast.Tuple([ast.copy_location(ast.Name(name, ast.Store()), like), target], ast.Store())
         return self._bind(
             ast.copy_location(both, like), _hook("popped", [ast.Name(name, ast.Load()), ast.Constant(is_first)], like), like
         )
