@@ -95,7 +95,7 @@ class Probe:
         return self.count
 
     def __bool__(self) -> bool:
-        return bool(self.count > 0)
+        return bool(self.length() > 0)
 
 
 @dataclass(eq=False)
