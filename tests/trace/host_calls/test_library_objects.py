@@ -413,6 +413,18 @@ def test_an_argument_that_comes_to_be_an_objects_own_array_is_written_there() ->
         o.coef[...] = before
 
 
+def test_what_an_object_holds_beyond_what_is_looked_at_is_not_taken_for_apart() -> None:
+    def f(o: Any, x: Any) -> Any:
+        x[0] = 7.0
+        return o(2.0)
+
+    o = np.polynomial.Polynomial([1.0, 2.0, 3.0])
+    compiled = jitml.jit(f, verify="never")
+    assert compiled(o, np.zeros(3)) == f(o, np.zeros(3))
+    o.notes = [[k] for k in range(20_000)]
+    assert compiled(o, o.coef) == 7.0 + 2.0 * 2.0 + 3.0 * 4.0
+
+
 @pytest.mark.parametrize("coefficients", [[2, 1], [2.0, 1.0]])
 def test_an_array_of_an_object_made_inside_is_the_callers(coefficients: list[float]) -> None:
     def function(x: Any) -> Any:

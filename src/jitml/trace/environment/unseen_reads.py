@@ -21,7 +21,7 @@ from jitml.trace.environment.equality_guards import require_value
 from jitml.trace.environment.understood import PLAIN, Way, way_of
 from jitml.trace.record.array_memory import Array, disjoint
 from jitml.trace.record.guards import Slot
-from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, parts_of
+from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, are_all, parts_of
 from jitml.trace.record.recording import Trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.record.user_code import about
 from jitml.trace.rewrite.code_names import codes_inside
@@ -112,7 +112,7 @@ def require_unchanged(trace: Trace, written: Mapping[Slot, Array]) -> None:
     stored = {owner for owner, _ in trace.changes.stored}
     for slot, value in [*trace.outside.read.items(), *((lent.slot, lent.seen) for lent in trace.outside.lent.values())]:
         name = trace.host.name(slot)
-        if stored and any(id(part) in stored for part in parts_of([value])):
+        if stored and (not are_all(parts := parts_of([value])) or any(id(part) in stored for part in parts)):
             _refuse_changed(trace, f"an attribute of {name} is set", slot)
         for place, x in written.items():
             if not apart_from_parts([x], value):
@@ -132,10 +132,11 @@ def _refuse_changed(trace: Trace, what: str, slot: Slot) -> NoReturn:
 
 
 def apart_from_parts(written: Sequence[Array], value: Any) -> bool:
-    """Whether arrays overlap none that an object or its class holds."""
+    """Whether arrays overlap none that an object or its class holds; no if it holds too much to tell."""
+    parts = parts_of([value])
     shared = (member for cls in type(value).__mro__ for member in vars(cls).values())
-    held = [x for x in (*parts_of([value]), *shared) if isinstance(x, np.ndarray)]
-    return all(disjoint(x, y) for x in written for y in held)
+    held = [x for x in (*parts, *shared) if isinstance(x, np.ndarray)]
+    return are_all(parts) and all(disjoint(x, y) for x in written for y in held)
 
 
 def guard_librarys(trace: Trace, *values: Any) -> None:

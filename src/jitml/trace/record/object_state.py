@@ -36,7 +36,7 @@ def _nothing(_: FunctionType) -> Iterable[Any]:
 
 
 def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable[Any]] = _nothing) -> list[Any]:
-    """All that objects hold; of functions, what `within` says."""
+    """What objects hold, as far as it is looked at (`are_all`); of functions, what `within` says."""
     waiting, found = [*objects], dict[int, Any]()
     while waiting and len(found) < _MOST_PARTS:
         x = waiting.pop()
@@ -44,6 +44,11 @@ def parts_of(objects: Collection[Any], within: Callable[[FunctionType], Iterable
             found[id(x)] = x
             waiting += within(x) if isinstance(x, FunctionType) else gc.get_referents(x)
     return [*found.values()]
+
+
+def are_all(parts: Collection[Any]) -> bool:
+    """Whether what `parts_of` has found is all that there is."""
+    return len(parts) < _MOST_PARTS
 
 
 def is_polynomial(x: Any) -> bool:
