@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "tests"))
 if __name__ == "__main__" and "--backend" not in sys.argv:
     os.environ.setdefault("JITML_BACKEND", "cuda")  # which jitml reads when it is imported
 from jitml.kernels.ir import Alloc, Apply, If, Kernel, Loop, Stmt, Store, Update, While, expressions, walk, walk_expression
-from jitml.kernels.metrics import USUAL_TRIPS, bytes_moved, matrix_flops, times_run, trip_count
+from jitml.kernels.metrics import USUAL_TRIPS, bytes_moved, matrix_flops, most_trips, times_run
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.kernels.target import WORK
 from jitml.memory.program import Program
@@ -178,7 +178,7 @@ def work(body: tuple[Stmt, ...], times: float = 1.0) -> Counter[int]:
             total[stmt.value.dtype.itemsize] += times  # type: ignore[assignment]  # of floats
         match stmt:
             case Loop():
-                total += work(stmt.body, times * trip_count(stmt))
+                total += work(stmt.body, times * (1 if (most := most_trips(stmt)) is None else most))
             case Alloc():
                 total += work(stmt.body, times)
             case If():

@@ -18,10 +18,12 @@ from jitml.kernels.ir import (
     Update,
     While,
     affine,
+    sub,
     walk,
     walk_expression,
 )
 from jitml.kernels.program import Call, KernelProgram, Region, Step
+from jitml.records import replace
 
 USUAL_TRIPS = 100  # of a loop whose number of iterations only the running program knows
 
@@ -95,7 +97,7 @@ def _flops(body: tuple[Stmt, ...], times: float) -> float:
     for stmt in body:
         match stmt:
             case Loop():
-                total += _flops(stmt.body, times * trip_count(stmt))
+                total += _flops(stmt.body, times * (1 if (most := most_trips(stmt)) is None else most))
             case Alloc():
                 total += _flops(stmt.body, times)
             case If():
@@ -121,13 +123,15 @@ def has_open_end(program: KernelProgram) -> bool:
     return any(map(is_open, program.steps))
 
 
-def trip_count(loop: Loop) -> float:
-    """Iterations of a loop; a chunk's own limits (`min(c + n, total)`) count as a whole chunk."""
-    span = affine(loop.stop - loop.start)
-    if span is None:  # start : minimum(start + n, total)
-        stop = loop.stop
-        if isinstance(stop, Apply) and stop.fn == "minimum":
-            span = affine(stop.args[0] - loop.start)
-    if span is None or len(span) > 1:
-        return 1.0
-    return max(0.0, -(-span[""] // loop.step))
+def known_trips(loop: Loop) -> int | None:
+    """Number of iterations of a loop whose limits are a known distance apart."""
+    span = affine(sub(loop.stop, loop.start))
+    return max(0, -(-span[""] // loop.step)) if span is not None and span.keys() == {""} else None
+
+
+def most_trips(loop: Loop) -> int | None:
+    """The most iterations of a loop; known too if it ends at `minimum(start + n, ...)`."""
+    if isinstance(loop.stop, Apply) and loop.stop.fn == "minimum":
+        known = [n for stop in loop.stop.args if (n := most_trips(replace(loop, stop=stop))) is not None]
+        return min(known, default=None)
+    return known_trips(loop)

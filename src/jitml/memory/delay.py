@@ -10,8 +10,10 @@ all are done. A single vector loop is cut into rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from jitml.ir.types import BOOL
+from jitml.kernels.analysis.substitution import substituted
 from jitml.kernels.ir import (
     Alloc,
     Apply,
@@ -84,7 +86,7 @@ def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None
     (at,) = where
     loop, before = kernel.body[at], frozenset(s.name for s in kernel.body[:at] if isinstance(s, Let))
     rows = _rows(loop, read, target, before) if isinstance(loop, Loop) else None
-    if rows is None or (rows.later + 1) * _size(rows.shape) * 2 > target.size:
+    if rows is None or (rows.later + 1) * prod(rows.shape) * 2 > target.size:
         return None
     writer = _DelayWriter(kernel, rows, target, before)
     if not writer.flushed(written):
@@ -215,21 +217,11 @@ def _at_least(x: Expr, y: Expr) -> Expr:
 def _with(body: Sequence[Stmt], values: dict[str, Expr]) -> tuple[Stmt, ...]:
     """Loops and stores with other expressions for some variables."""
 
-    def expr(e: Expr) -> Expr:
-        match e:
-            case Var(name):
-                return values.get(name, e)
-            case Apply():
-                return replace(e, args=tuple(map(expr, e.args)))
-            case Load():
-                return replace(e, at=tuple(map(expr, e.at)))
-        return e
-
     def stmt(s: Stmt) -> Stmt:
         if isinstance(s, Loop):
-            return replace(s, start=expr(s.start), stop=expr(s.stop), body=tuple(map(stmt, s.body)))
+            return replace(s, start=substituted(s.start, values), stop=substituted(s.stop, values), body=_with(s.body, values))
         assert isinstance(s, Store)
-        return replace(s, at=tuple(map(expr, s.at)), value=expr(s.value))
+        return replace(s, at=tuple(substituted(e, values) for e in s.at), value=substituted(s.value, values))
 
     return tuple(map(stmt, body))
 
@@ -258,10 +250,3 @@ def _fresh(stem: str, taken: set[str]) -> str:
         name, n = f"{stem}{n}", n + 1
     taken.add(name)
     return name
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size

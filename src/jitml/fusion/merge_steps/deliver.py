@@ -12,12 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from jitml.kernels.ir import (
-    Alloc,
     Apply,
     Buffer,
     Const,
     Expr,
-    If,
     Kernel,
     Let,
     Load,
@@ -30,6 +28,7 @@ from jitml.kernels.ir import (
     loaded_by,
     variables_of,
     walk,
+    with_blocks,
 )
 from jitml.kernels.program import Step
 from jitml.records import dataclass, replace
@@ -167,12 +166,8 @@ def _delivering(maker: Kernel, copy: _CopyKernel, *, beside: bool) -> Kernel:
                         value = Var(let.name, seen.dtype)
                         result += [let, replace(stmt, value=value)]
                     result.append(Store(target.name, (*copy.place, *at), value))
-                case Loop() | Alloc():
-                    result.append(replace(stmt, body=stored(stmt.body)))
-                case If():
-                    result.append(replace(stmt, then=stored(stmt.then), orelse=stored(stmt.orelse)))
                 case _:
-                    result.append(stmt)
+                    result.append(with_blocks(stmt, lambda block, _: stored(block)))
         return tuple(result)
 
     numbers = tuple(let for let in copy.numbers if let not in maker.body)

@@ -16,7 +16,6 @@ from jitml.ir.op import OPS
 from jitml.ir.types import is_integer
 from jitml.kernels.analysis.substitution import substituted
 from jitml.kernels.ir import (
-    Alloc,
     Apply,
     Cell,
     Check,
@@ -30,13 +29,13 @@ from jitml.kernels.ir import (
     Stmt,
     Update,
     Var,
-    While,
     affine,
     less,
     sub,
     variables_of,
     walk,
     walk_expression,
+    with_blocks,
 )
 
 _ORDER = ("lt", "le", "gt", "ge")
@@ -48,15 +47,8 @@ def with_checks_outside(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The statements with checks moved in front of loops, from the innermost out."""
     result: list[Stmt] = []
     for stmt in body:
-        match stmt:
-            case Loop():
-                result += _before(replace(stmt, body=with_checks_outside(stmt.body)))
-            case If(_, then, orelse):
-                result.append(replace(stmt, then=with_checks_outside(then), orelse=with_checks_outside(orelse)))
-            case While(_, _, inner) | Alloc(_, inner):
-                result.append(replace(stmt, body=with_checks_outside(inner)))
-            case _:
-                result.append(stmt)
+        changed = with_blocks(stmt, lambda block, _: with_checks_outside(block))
+        result += _before(changed) if isinstance(changed, Loop) else (changed,)
     return tuple(result)
 
 

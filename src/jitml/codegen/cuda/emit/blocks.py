@@ -19,8 +19,6 @@ from jitml.codegen.cuda.emit.statements import (
     ModuleText,
     SerialStatements,
     earlier_end,
-    known_trips,
-    most_trips,
     updated_outside,
     weight_of,
 )
@@ -50,6 +48,7 @@ from jitml.kernels.ir import (
     walk_expression,
     walk_expressions,
 )
+from jitml.kernels.metrics import known_trips, most_trips
 
 MOST_WEIGHT = 160  # operations that rounds may come to, to be written side by side: more code takes long to compile
 SIDE_BY_SIDE = "#pragma unroll  // rounds"

@@ -14,7 +14,7 @@ from math import prod
 from jitml.codegen.cuda.emit.blocks import SIDE_BY_SIDE, SPREAD, has_thread_loop
 from jitml.codegen.cuda.emit.expressions import CudaBuffer, CudaIndex, bare
 from jitml.codegen.cuda.emit.spelling import identifier, literal, memory_type_of
-from jitml.codegen.cuda.emit.statements import ModuleText, known_trips, most_trips
+from jitml.codegen.cuda.emit.statements import ModuleText
 from jitml.codegen.cuda.emit.wide import WideStatements
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS, WARP
@@ -41,6 +41,7 @@ from jitml.kernels.ir import (
     walk,
     walk_expressions,
 )
+from jitml.kernels.metrics import known_trips, most_trips
 from jitml.records import dataclass
 
 MOST_BLOCKS = 1 << 20  # beyond, blocks take turns

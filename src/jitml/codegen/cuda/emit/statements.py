@@ -44,6 +44,7 @@ from jitml.kernels.ir import (
     walk_expression,
     walk_expressions,
 )
+from jitml.kernels.metrics import known_trips, most_trips
 from jitml.kernels.target import WORK
 from jitml.records import dataclass, field, replace
 
@@ -294,28 +295,6 @@ class SerialStatements(ScalarText):
             self.emit(f"const {'int' if index.is_narrow else 'i64'} {word} = {text};")
             return word
         return text
-
-
-def known_trips(loop: Loop) -> int | None:
-    """Number of iterations of a loop whose limits are a known distance apart."""
-    if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
-        distance = int(loop.stop.value - loop.start.value)
-    else:
-        span = affine(sub(loop.stop, loop.start))
-        if span is None or span.keys() != {""}:
-            return None
-        distance = span[""]
-    return max(0, -(-distance // loop.step))
-
-
-def most_trips(loop: Loop) -> int | None:
-    """The most iterations of a loop; known too if it ends at `minimum(start + n, ...)`."""
-    if (trips := known_trips(loop)) is not None:
-        return trips
-    stops = loop.stop.args if isinstance(loop.stop, Apply) and loop.stop.fn == "minimum" else (loop.stop,)
-    spans = [affine(sub(stop, loop.start)) for stop in stops]
-    known = [span[""] for span in spans if span is not None and span.keys() == {""}]
-    return max(0, -(-min(known) // loop.step)) if known else None
 
 
 def earlier_end(loop: Loop) -> Expr:

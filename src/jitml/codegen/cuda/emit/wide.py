@@ -10,7 +10,7 @@ from __future__ import annotations
 from jitml.codegen.cuda.emit.blocks import BlockStatements
 from jitml.codegen.cuda.emit.expressions import CudaIndex, bare
 from jitml.codegen.cuda.emit.spelling import memory_type_of
-from jitml.codegen.cuda.emit.statements import ModuleText, earlier_end, known_trips, most_trips
+from jitml.codegen.cuda.emit.statements import ModuleText, earlier_end
 from jitml.kernels.ir import (
     Apply,
     Cell,
@@ -31,6 +31,7 @@ from jitml.kernels.ir import (
     variables_of,
     walk_expression,
 )
+from jitml.kernels.metrics import known_trips, most_trips
 from jitml.records import dataclass
 
 WIDTHS = (2, 4, 8, 16)

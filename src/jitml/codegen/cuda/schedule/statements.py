@@ -14,21 +14,18 @@ from jitml.kernels.analysis.dependence import Accesses, Path, accesses
 from jitml.kernels.analysis.races import loop_races
 from jitml.kernels.ir import (
     Alloc,
-    Apply,
     Cell,
     Check,
-    Expr,
     If,
     Kernel,
     Loop,
     Stmt,
     Update,
     While,
-    affine,
     is_ordered,
-    sub,
     walk,
 )
+from jitml.kernels.metrics import most_trips
 from jitml.kernels.schedule import BindLoop, Primitive, Split
 from jitml.kernels.target import Target
 
@@ -102,8 +99,8 @@ class _Binder:
     def shared_inside(self, loop: Loop, path: Path) -> list[Path]:
         """What the threads of a block share in one iteration, if that is more to do than if each had iterations of its own."""
         found = self.inside(loop.body, path)
-        most = max((_trips(inner) for p in found if isinstance(inner := self.known.loops[p], Loop)), default=0.0)
-        return found if _trips(loop) < MANY or THREADS <= most < float("inf") else []
+        most = max((_trips(inner) for p in found if isinstance(inner := self.known.loops[p], Loop)), default=0)
+        return found if _trips(loop) < MANY or most >= THREADS else []
 
     def sums(self, loop: Loop) -> bool:
         """Whether iterations are combined in a cell from outside."""
@@ -119,13 +116,6 @@ class _Binder:
         return not any(is_ordered(s.combine, self.types[s.cell]) for s in outer)
 
 
-def _trips(loop: Loop) -> float:
-    """The most iterations there are; without an end, if that is not known."""
-    return max(0.0, -(-_length(loop.start, loop.stop) // loop.step))
-
-
-def _length(start: Expr, stop: Expr) -> float:
-    if isinstance(stop, Apply) and stop.fn == "minimum":
-        return min(_length(start, side) for side in stop.args)
-    span = affine(sub(stop, start))
-    return span[""] if span is not None and span.keys() == {""} else float("inf")
+def _trips(loop: Loop) -> int:
+    """The most iterations there are; none, if that is not known."""
+    return most_trips(loop) or 0

@@ -41,6 +41,7 @@ from jitml.kernels.ir import (
     is_ordered,
     walk,
 )
+from jitml.kernels.metrics import known_trips
 
 
 def identifier(name: str) -> str:
@@ -54,13 +55,6 @@ def identifier(name: str) -> str:
 
 # Statements that a loop may become: of those to be unrolled anyway, and of short ones inside a vector loop.
 LARGE_UNROLLED, SMALL_UNROLLED = 4096, 48
-
-
-def known_trips(loop: Loop) -> int | None:
-    """Number of iterations of a loop whose limits are constants."""
-    if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
-        return max(0, -(-int(loop.stop.value - loop.start.value) // loop.step))
-    return None
 
 
 def _unrolled_size(stmt: Stmt) -> float:

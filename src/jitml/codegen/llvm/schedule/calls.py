@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from jitml.fusion.schedule.primitives.statements import with_schedule
-from jitml.kernels.ir import Buffer, Const, Kernel, Loop, walk
+from jitml.kernels.ir import Buffer, Kernel, Loop, walk
+from jitml.kernels.metrics import known_trips
 from jitml.kernels.schedule import Parallel, Primitive, Schedule, Split, Unroll, Vector
 from jitml.kernels.target import Target
 
@@ -30,8 +31,8 @@ def scheduled_fill(kernel: Kernel, filled: Buffer) -> Kernel:
 def scheduled_product(kernel: Kernel) -> Kernel:
     """Columns are vectors, each with its sum in a register; threads share the outermost loop."""
     first, *inside, columns, along = _loops(kernel)
-    work = prod(max(1, _trips(loop)) for loop in (*inside, columns, along))
-    unrolled = [Unroll(along.index)] if _trips(along) <= WRITTEN_OUT else []
+    work = prod(known_trips(loop) or 1 for loop in (*inside, columns, along))
+    unrolled = [Unroll(along.index)] if (known_trips(along) or 0) <= WRITTEN_OUT else []
     return _scheduled(kernel, Parallel(first.index, max(1, PARALLEL_WORK // work)), Vector(columns.index), *unrolled)
 
 
@@ -43,11 +44,6 @@ def scheduled_sums(kernel: Kernel) -> Kernel:
 
 def _loops(kernel: Kernel) -> list[Loop]:
     return [s for s in walk(kernel.body) if isinstance(s, Loop)]
-
-
-def _trips(loop: Loop) -> int:
-    assert isinstance(loop.stop, Const)
-    return int(loop.stop.value)
 
 
 def _scheduled(kernel: Kernel, *primitives: Primitive) -> Kernel:

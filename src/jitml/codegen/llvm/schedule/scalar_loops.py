@@ -29,13 +29,12 @@ from jitml.kernels.ir import (
     affine,
     children,
     expressions,
-    sub,
     variables_of,
     walk,
     walk_expression,
     walk_expressions,
 )
-from jitml.kernels.metrics import USUAL_TRIPS
+from jitml.kernels.metrics import USUAL_TRIPS, known_trips
 from jitml.kernels.schedule import Parallel, Primitive, Schedule, Vector
 from jitml.kernels.target import WORK, Target
 
@@ -76,7 +75,7 @@ def _may_hold_lanes(loop: Loop) -> bool:
     inner = [s for s in walk(loop.body) if isinstance(s, Loop)]
     own = {s.name for s in walk(loop.body) if isinstance(s, (Let, Cell, Draw))} | {loop.index}
     varies = any(variables_of(s.start, s.stop) & own for s in inner)
-    return not inner or not (varies or trips(loop) < SHORT)
+    return not inner or not (varies or _trips(loop) < SHORT)
 
 
 def _pays(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
@@ -115,13 +114,12 @@ def _worth_sharing(kernel: Kernel, among: Mapping[Path, Loop], target: Target) -
     """The loops that are worth waking a thread for, and the time of one iteration."""
     loops = {s.index: s for s in walk(kernel.body) if isinstance(s, Loop)}
     times = {path: _body_ns(loops[loop.index]) for path, loop in among.items() if loops[loop.index].kind != "vector"}
-    return {path: ns for path, ns in times.items() if ns * trips(among[path]) >= 2 * target.cost.parallel_ns}
+    return {path: ns for path, ns in times.items() if ns * _trips(among[path]) >= 2 * target.cost.parallel_ns}
 
 
-def trips(loop: Loop) -> float:
+def _trips(loop: Loop) -> int:
     """Iterations, or a guess at them."""
-    span = affine(sub(loop.stop, loop.start))
-    return max(0, span[""]) if span is not None and span.keys() == {""} else USUAL_TRIPS
+    return USUAL_TRIPS if (known := known_trips(loop)) is None else known
 
 
 def _body_ns(loop: Loop) -> float:
@@ -137,7 +135,7 @@ def _ns(stmt: Stmt, unit: float) -> float:
     )
     match stmt:
         case Loop():
-            return unit + trips(stmt) * _body_ns(stmt)
+            return unit + _trips(stmt) * _body_ns(stmt)
         case While():
             return USUAL_TRIPS * (unit * own + sum(_ns(inner, unit) for inner in children(stmt)))
     return unit * own + sum(_ns(inner, unit) for inner in children(stmt))
