@@ -84,6 +84,46 @@ def test_dask(scheduler: str) -> None:
         require_same(dask.compute(*(dask.delayed(function)(x) for x in XS), scheduler=scheduler, num_workers=1), name)
 
 
+def test_dask_arrays() -> None:
+    da = pytest.importorskip("dask.array")
+
+    def scaled(block: Any) -> Any:
+        return np.exp(-(block**2)) * 2
+
+    fast, blocks = jitml.jit(scaled), da.from_array(np.linspace(0.0, 1.0, 60).reshape(6, 10), chunks=(2, 10))
+    got = blocks.map_blocks(fast, dtype=float).compute(scheduler="threads", num_workers=2)
+    np.testing.assert_allclose(got, scaled(np.linspace(0.0, 1.0, 60).reshape(6, 10)), rtol=1e-12)
+    whole, plain = fast(blocks), scaled(blocks)  # dask's own operations, put off as ever
+    assert type(whole) is type(plain)
+    np.testing.assert_allclose(whole.compute(scheduler="sync"), plain.compute(scheduler="sync"), rtol=1e-12)
+
+
+def test_dask_distributed() -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        local = jitml.jit(lambda x: x.sum() * 2)  # travels by value
+        for name, function in (*FUNCTIONS.items(), ("local", local)):
+            results = client.gather(client.map(function, XS, pure=False))
+            require_same(results, name) if name in FUNCTIONS else np.testing.assert_allclose(results, [local(x) for x in XS])
+
+
+def test_ray() -> None:
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        for name, function in FUNCTIONS.items():
+            remote = ray.remote(lambda x, function=function: function(x))
+            require_same(ray.get([remote.remote(x) for x in XS]), name)
+        local = jitml.jit(lambda x: x.sum() * 2)
+        remote = ray.remote(lambda x: local(x) + 0)
+        assert ray.get([remote.remote(x) for x in XS]) == [local(x) + 0 for x in XS]
+    finally:
+        ray.shutdown()
+
+
 def test_estimators_of_scikit_learn() -> None:
     pytest.importorskip("sklearn")
     from sklearn.linear_model import Ridge
