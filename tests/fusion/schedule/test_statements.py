@@ -72,6 +72,22 @@ def test_blocks_and_threads() -> None:
     assert texts(schedule_statements(parse(CHECKED), CPU))[:3] == ["split i.0 1024 -> ib", "bind ib block", "bind i.0 thread"]
 
 
+OPEN = """kernel k(n: i64[], x: f64[5000], y: f64[5000]) {
+  let m: i64 = minimum(maximum(n[], 0), 5000)
+  for i in 0:m {
+    for j in 0:i {
+      y[i] add= x[j]
+    }
+  }
+}"""
+
+
+def test_a_loop_whose_length_is_open_has_as_many_blocks_as_the_longest() -> None:
+    assert texts(schedule_statements(parse(OPEN), CPU)) == ["split i 1024 -> ib", "bind ib block", "bind i thread"]
+    short = OPEN.replace("5000)", "9)")
+    assert texts(schedule_statements(parse(short), CPU)) == ["bind i thread"]
+
+
 def test_a_schedule_changes_no_answer() -> None:
     def run(kernel: Kernel) -> np.ndarray:
         x, y = np.arange(64 * 5000.0).reshape(64, 5000), np.zeros((64, 5000))

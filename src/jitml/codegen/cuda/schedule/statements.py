@@ -8,6 +8,7 @@ whose threads take the loops inside that need no order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from jitml.fusion.schedule.primitives.statements import loop_names
 from jitml.kernels.analysis.dependence import Accesses, Path, accesses
@@ -25,7 +26,6 @@ from jitml.kernels.ir import (
     is_ordered,
     walk,
 )
-from jitml.kernels.metrics import most_trips
 from jitml.kernels.schedule import BindLoop, Primitive, Split
 from jitml.kernels.target import Target
 
@@ -58,7 +58,7 @@ class _Binder:
             if not self.is_free(last, at) or self.sums(last):
                 break
             nest[at] = last
-        if len(nest) > 1 and (_trips([*nest.values()][-1]) >= FEW or _trips(stmt) < MANY):
+        if len(nest) > 1 and (self.trips([*nest][-1]) >= FEW or self.trips(path) < MANY):
             return self.blocks(nest)
         if len(nest) == 1 and (threads := self.shared_inside(stmt, path)):
             return [BindLoop(self.names[p], kind) for p, kind in ((path, "block"), *((p, "thread") for p in threads))]
@@ -66,13 +66,12 @@ class _Binder:
 
     def blocks(self, nest: Mapping[Path, Loop]) -> list[Primitive]:
         """Loops around each other, the last for threads."""
-        *outer, last = (self.names[path] for path in nest)
-        found: list[Primitive] = [BindLoop(name, "block") for name in outer]
-        *_, loop = nest.values()
-        if _trips(loop) > TILE:
-            name = self.fresh(f"{loop.index}b")
-            found += [Split(last, TILE, name), BindLoop(name, "block")]
-        return [*found, BindLoop(last, "thread")]
+        *outer, last = nest
+        found: list[Primitive] = [BindLoop(self.names[path], "block") for path in outer]
+        if self.trips(last) > TILE:
+            name = self.fresh(f"{nest[last].index}b")
+            found += [Split(self.names[last], TILE, name), BindLoop(name, "block")]
+        return [*found, BindLoop(self.names[last], "thread")]
 
     def fresh(self, name: str) -> str:
         while name in self.taken:
@@ -86,7 +85,7 @@ class _Binder:
     def within(self, stmt: Stmt, path: Path) -> list[Path]:
         """Of a statement that all threads of a block run, the outermost loops in it that they can share."""
         match stmt:
-            case Loop() if _trips(stmt) >= FEW and self.is_free(stmt, path):
+            case Loop() if self.trips(path) >= FEW and self.is_free(stmt, path):
                 return [path]
             case Loop() | Alloc():
                 return self.inside(stmt.body, path)
@@ -99,8 +98,13 @@ class _Binder:
     def shared_inside(self, loop: Loop, path: Path) -> list[Path]:
         """What the threads of a block share in one iteration, if that is more to do than if each had iterations of its own."""
         found = self.inside(loop.body, path)
-        most = max((_trips(inner) for p in found if isinstance(inner := self.known.loops[p], Loop)), default=0)
-        return found if _trips(loop) < MANY or most >= THREADS else []
+        most = max(map(self.trips, found), default=0)
+        return found if self.trips(path) < MANY or THREADS <= most < inf else []
+
+    def trips(self, path: Path) -> float:
+        """The most iterations there are; without an end, if that is not known."""
+        last = self.known.last[path]
+        return inf if last is None else last + 1
 
     def sums(self, loop: Loop) -> bool:
         """Whether iterations are combined in a cell from outside."""
@@ -114,8 +118,3 @@ class _Binder:
         own = {s.name for s in walk(loop.body) if isinstance(s, Cell)}
         outer = [s for s in walk(loop.body) if isinstance(s, Update) and s.cell not in own]
         return not any(is_ordered(s.combine, self.types[s.cell]) for s in outer)
-
-
-def _trips(loop: Loop) -> int:
-    """The most iterations there are; none, if that is not known."""
-    return most_trips(loop) or 0
