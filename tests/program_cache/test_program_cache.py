@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -85,11 +86,19 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def short(script: Path) -> Path:
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fewer programs."""
-    script.write_text(re.sub(r"for f in \(.*\):", "for f in (elements, in_place):", PROGRAM))
-    return script
+    path = tmp_path_factory.mktemp("short") / "program.py"
+    path.write_text(re.sub(r"for f in \(.*\):", "for f in (elements, in_place):", PROGRAM))
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(short: Path) -> tuple[Path, tuple[str, str]]:
+    """The folder that a first process has filled, to be copied, and what it has told."""
+    folder = short.with_name("cache")
+    return folder, run(short, folder)
 
 
 def programs(folder: Path) -> list[Path]:
@@ -113,20 +122,22 @@ def test_the_plain_answers_are_the_same(script: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["program", "object"])
-@pytest.mark.parametrize("damage", ["cut", "gone", "another's"])
-def test_what_is_damaged_or_gone_is_made_again(kind: str, damage: str, short: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "cache"
-    first = run(short, folder)
+def test_what_is_damaged_or_gone_is_made_again(kind: str, short: Path, made: Any, tmp_path: Path) -> None:
+    """A third of the files is cut, a third gone, and a third another's."""
+    first, folder = made[1], Path(shutil.copytree(made[0], tmp_path / "cache"))
     files = sorted(path for path in folder.iterdir() if path.name.startswith(kind))
-    for path, other in zip(files, files[1:] + files[:1], strict=True):
-        if damage == "cut":
-            path.write_bytes(path.read_bytes()[:-8])
-        elif damage == "gone":
+    assert len(files) >= 3
+    contents = [path.read_bytes() for path in files]
+    for n, path in enumerate(files):
+        if n % 3 == 0:
+            path.write_bytes(contents[n][:-8])
+        elif n % 3 == 1:
             path.unlink()
         else:
-            os.replace(other, path) if other.exists() and other != path else path.unlink(missing_ok=True)
+            path.write_bytes(contents[n - 1])
     assert run(short, folder) == first
     assert run(short, folder) == ("[]", first[1])
+    assert {path.name for path in files} <= {path.name for path in folder.iterdir()}
 
 
 def test_what_calls_python_is_not_kept(tmp_path: Path) -> None:
@@ -136,11 +147,12 @@ def test_what_calls_python_is_not_kept(tmp_path: Path) -> None:
     assert first[0] == COMPILED and run(script, tmp_path / "cache") == first
 
 
-def test_two_processes_at_once(short: Path, tmp_path: Path) -> None:
+def test_two_processes_at_once(short: Path, made: Any, tmp_path: Path) -> None:
     environment = os.environ | {"JITML_CACHE_DIR": str(tmp_path / "cache"), "JITML_CHECK": "", "JITML_STRICT": ""}
     both = [subprocess.Popen([sys.executable, short], stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
     outputs = [process.communicate()[0].splitlines()[1] for process in both]
-    assert outputs[0] == outputs[1] == run(short, tmp_path / "cache")[1]
+    assert outputs[0] == outputs[1] == made[1][1]
+    assert run(short, tmp_path / "cache") == ("[]", made[1][1])
 
 
 # ------------------------------------------------------------------------------------------------------------------- keys

@@ -233,8 +233,8 @@ def a_logarithm_of_pythons_in_a_loop(x: Any) -> Any:
 
 def beside_a_long_loop(x: Any) -> Any:
     s = x[0]
-    for _ in range(20000):
-        s = s * 0.9999 + 1e-3
+    for _ in range(4000):  # more operations than loops are unrolled to, and than Python goes deep
+        s = s * 0.9995 + 1e-3
     try:
         y = x[int(x[0]) + 7]
     except IndexError:
