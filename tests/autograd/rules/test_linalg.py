@@ -93,7 +93,7 @@ def written(a: Any) -> Any:
     return b * b
 
 
-def check(f: Callable[..., Any], *args: Any) -> None:
+def check(f: Callable[..., Any], *args: Any, compiled: bool = True) -> None:
     """jvp and grad along random directions, compiled and not, against central differences."""
     rng = np.random.default_rng(1)
     directions = [rng.normal(size=x.shape) + (1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else 0) for x in args]
@@ -104,7 +104,7 @@ def check(f: Callable[..., Any], *args: Any) -> None:
     _, along = jitml.jvp(f, args, tuple(directions))
     assert abs(along - expected) < size, (along, expected)
     gradient = jitml.grad(f, argnums=tuple(range(len(args))))
-    for g in (gradient, jitml.jit(gradient)):
+    for g in (gradient, jitml.jit(gradient)) if compiled else (gradient,):
         found = sum(float(np.sum(part * d).real) for part, d in zip(g(*args), directions))
         assert abs(found - expected) < size, (found, expected)
 
@@ -169,7 +169,7 @@ def test_cutoffs(name: str, imaginary: complex) -> None:
     if name != "zeros":  # which differences do not leave at zero
         check(inverse, a)
         if FULL or name in ("square", "tall", "close"):
-            check(slope, a)
+            check(slope, a, compiled=FULL or (name == "close" and not imaginary))
     if name not in ("tall", "zeros"):  # of a tall matrix the residuals are missing then
         check(solution, a, a[:, :2] + 1)
     g = jitml.grad(inverse)(a)
