@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.ir.analysis.verify import verify
-from jitml.ir.graph import Graph
+from jitml.ir.dims import Sym
+from jitml.ir.graph import Graph, Node
 from jitml.ir.passes.bodies import Pass, everywhere
 from jitml.ir.passes.cse import share_common
 from jitml.ir.passes.dce import eliminate_dead
@@ -50,8 +51,9 @@ PASSES: tuple[Pass, ...] = (
 
 def run_passes(graph: Graph, passes: Sequence[Pass] = PASSES, *, check: bool = False) -> Graph:
     """Apply the passes in order, to bodies and then to the graph; with `check`, verify the graph after each."""
+    known: dict[Node, frozenset[Sym]] = {}
     for apply in passes:
         graph = (apply if apply is observe_errors else everywhere(apply))(graph)
         if check:
-            verify(graph)
+            verify(graph, known)
     return graph
