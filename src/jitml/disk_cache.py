@@ -178,9 +178,15 @@ class DiskCache:
 
 def disk_cache() -> DiskCache:
     """The one that JITML_CACHE_DIR and JITML_CACHE_BYTES ask for."""
-    return _in_folder(Path(CONFIG.cache_dir) if CONFIG.cache_dir else user_cache_folder(), CONFIG.cache_bytes)
+    return _asked_for(CONFIG.cache_dir, CONFIG.cache_bytes, *map(os.environ.get, _WHERE_HOMES_ARE))
 
 
+@cache
+def _asked_for(folder: str | None, limit: int, *_: str | None) -> DiskCache:
+    return _in_folder(Path(folder) if folder else user_cache_folder(), limit)
+
+
+_WHERE_HOMES_ARE = ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME")
 _in_folder = cache(DiskCache)
 
 

@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitml.device.dlpack import export
 from jitml.device.memory import ArrayDevice, HostArray, MemoryBlock, new_block
 from jitml.device.operations import apply, install, namespace
 from jitml.device.registry import CPU, device_named
 from jitml.device.view import DeviceView, address, block_of, device_of, device_view, fetch, store
 from jitml.diagnostics.tracebacks import entry
+from jitml.imports.late import late
+
+if TYPE_CHECKING:
+    from jitml.device import dlpack
+else:
+    dlpack = late("jitml.device.dlpack")
+
 
 _BASIC = (int, np.integer, slice, EllipsisType, type(None))
 _SMALL = 100  # elements that are shown
@@ -275,7 +281,9 @@ class Array:
         if theirs not in (-1, memory.stream):
             memory.hold_back(theirs)
             block_of(view).streams.add(theirs)
-        return export(view, address(view), self._device.dlpack, is_versioned=max_version is not None and max_version[0] >= 1)
+        return dlpack.export(
+            view, address(view), self._device.dlpack, is_versioned=max_version is not None and max_version[0] >= 1
+        )
 
     @entry
     def view(self, dtype: Any = None) -> Array:

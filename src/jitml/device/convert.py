@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from jitml.device.array import Array, of_block, to_device
-from jitml.device.dlpack import SharedTensor, take
 from jitml.device.memory import ArrayDevice, MemoryBlock
 from jitml.device.registry import CPU, device_named, device_of_kind, require_known
 from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DTypeError, JitmlError
+from jitml.imports.late import late
 from jitml.ir.types import is_supported
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from jitml.device import dlpack
+else:
+    dlpack = late("jitml.device.dlpack")
 
 _HOST_KINDS = (1, 3)  # DLPack's: memory of the host, ordinary or pinned
 _LEGACY_STREAM = 1
@@ -138,7 +142,7 @@ def _shared(x: Any) -> Array | None:
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         kind = tuple(int(n) for n in x.__dlpack_device__())
         device = device_of_kind((kind[0], kind[1]))
-        return _of_tensor(take(_capsule(x, device)), device)
+        return _of_tensor(dlpack.take(_capsule(x, device)), device)
     return _of_interface(_interface(x), x)
 
 
@@ -151,7 +155,7 @@ def _capsule(x: Any, device: ArrayDevice) -> Any:
         return x.__dlpack__(stream=stream)
 
 
-def _of_tensor(tensor: SharedTensor, device: ArrayDevice) -> Array:
+def _of_tensor(tensor: dlpack.SharedTensor, device: ArrayDevice) -> Array:
     if not is_supported(tensor.dtype):
         tensor.release()
         _checked(np.empty(0, tensor.dtype))

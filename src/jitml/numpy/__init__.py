@@ -13,63 +13,69 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy
 
+from jitml.imports.late import late
 from jitml.numpy.support.arguments import arrays_of_lists
 from jitml.numpy.support.memory_order import lay_out_as_numpy_does
 from jitml.numpy.ufuncs import scalars as scalars  # methods of NumPy's numbers, which are no topic
-from jitml.trace.host_calls.call import call_instead
-from jitml.trace.regions.per_type import for_each_type
 from jitml.trace.values.registry import REGISTRY
+
+if TYPE_CHECKING:
+    from jitml.trace.host_calls import call as host_call
+    from jitml.trace.regions import per_type
+else:
+    host_call, per_type = late("jitml.trace.host_calls.call"), late("jitml.trace.regions.per_type")
 
 if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
-# In the order of docs/supported.md, and whether programs usually need it.
-TOPICS = {
-    "ufuncs.ufunc": True,
-    "arrays.indexing": True,
-    "arrays.flat": True,
-    "arrays.iterators": True,
-    "arrays.methods": True,
-    "arrays.complex_parts": True,
-    "arrays.reshaping": True,
-    "arrays.sliding": False,
-    "reductions.reductions": True,
-    "reductions.statistics": True,
-    "reductions.ufunc_methods": True,
-    "reductions.sorting": True,
-    "reductions.closeness": False,
-    "building.creation": True,
-    "building.ranges": True,
-    "building.grids": False,
-    "building.joining": True,
-    "building.padding": False,
-    "selection.choose": True,
-    "selection.nonzero": True,
-    "selection.sets": False,
-    "selection.quantiles": False,
-    "selection.index_tricks": False,
-    "linear_algebra.products": True,
-    "linear_algebra.norms": False,
-    "linear_algebra.factorizations": False,
-    "linear_algebra.einsum": False,
-    "numerics.calculus": False,
-    "numerics.polynomials": False,
-    "numerics.fft": False,
-    "numerics.special": True,  # waits for SciPy by itself
-    "python.builtins": True,
-    "python.math": True,
-    "python.cmath": False,
+# In the order of docs/supported.md. None is named where programs usually need the topic; else it comes with the first function of
+# such a module that is not known yet, or with a method of a ufunc.
+TOPICS: dict[str, tuple[str, ...]] = {
+    "ufuncs.ufunc": (),
+    "arrays.indexing": (),
+    "arrays.flat": (),
+    "arrays.iterators": (),
+    "arrays.methods": (),
+    "arrays.complex_parts": (),
+    "arrays.reshaping": (),
+    "arrays.sliding": ("numpy",),
+    "reductions.reductions": (),
+    "reductions.statistics": (),
+    "reductions.ufunc_methods": ("numpy.ufunc",),
+    "reductions.sorting": (),
+    "reductions.closeness": ("numpy",),
+    "building.creation": (),
+    "building.ranges": (),
+    "building.grids": ("numpy",),
+    "building.joining": (),
+    "building.padding": ("numpy",),
+    "selection.choose": (),
+    "selection.nonzero": (),
+    "selection.sets": ("numpy",),
+    "selection.quantiles": ("numpy",),
+    "selection.index_tricks": ("numpy",),
+    "linear_algebra.products": (),
+    "linear_algebra.norms": ("numpy.linalg",),
+    "linear_algebra.factorizations": ("numpy.linalg",),
+    "linear_algebra.einsum": ("numpy",),
+    "numerics.calculus": ("numpy",),
+    "numerics.polynomials": ("numpy",),
+    "numerics.fft": ("numpy.fft",),
+    "numerics.special": (),  # waits for SciPy by itself
+    "python.builtins": (),
+    "python.math": ("math", "builtins.round"),
+    "python.cmath": ("cmath",),
 }
 
-for topic, is_usual in TOPICS.items():
-    if is_usual:
+for topic, homes in TOPICS.items():
+    if not homes:
         import_module(f"{__name__}.{topic}")
 REGISTRY.wire(
-    fallback=call_instead,
-    for_each_type=for_each_type,
+    fallback=lambda *call: host_call.call_instead(*call),  # noqa: PLW0108  # late
+    for_each_type=lambda *call: per_type.for_each_type(*call),  # noqa: PLW0108  # late
     to_arrays=arrays_of_lists,
     finish_call=lay_out_as_numpy_does,
-    further=tuple(f"{__name__}.{topic}" for topic, is_usual in TOPICS.items() if not is_usual),
+    further={f"{__name__}.{topic}": homes for topic, homes in TOPICS.items() if homes},
 )
 
 

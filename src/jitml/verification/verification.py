@@ -13,13 +13,14 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from time import perf_counter, thread_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.config import CONFIG, FIRST, NEVER
 from jitml.dispatch.entry import MISS, Admission, bind, reached
 from jitml.dispatch.specialize import Variant, call_of
 from jitml.dispatch.timing import Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
+from jitml.imports.late import late
 from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import runs_as_python
 from jitml.ir.execute.kept_inputs import keeping
@@ -31,10 +32,15 @@ from jitml.trace.trace import Traced
 from jitml.verification.looks import Watching, look, told_by
 from jitml.verification.outcomes import CallOutcome, Difference
 from jitml.verification.repeatable import host_nodes, why_not, writes_by_itself
-from jitml.verification.reproduce import remember
 from jitml.verification.saved_state import GENERATORS, SavedState, Unsaved
 from jitml.verification.time_limits import OutOfTime
 from jitml.verification.trial import Trial
+
+if TYPE_CHECKING:
+    from jitml.verification import reproduce
+else:
+    reproduce = late("jitml.verification.reproduce")
+
 
 Enter = Callable[[Sequence[Any]], Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -241,7 +247,7 @@ class Verification:
             self._go_on(trial)
             return _answered(got)
         state.put_back()
-        remember(self.function, self.name, args, kwargs, f"{self.name}: {found[0]}")
+        reproduce.remember(self.function, self.name, args, kwargs, f"{self.name}: {found[0]}")
         state.put_back(expected.now)
         self.settle(bind(self.traced, _refuse), f"wrong in call {self.calls}: {found[0]}; plain Python answers since then")
         self._warn(found[0])

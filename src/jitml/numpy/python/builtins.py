@@ -13,10 +13,11 @@ import collections
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitml.imports.late import late
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, C128, F64, I64, is_complex
@@ -26,7 +27,6 @@ from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.regions.identity import is_found, is_one
-from jitml.trace.regions.select import Ternary
 from jitml.trace.rewrite.protocol import COMPENSATES
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider, site
@@ -37,7 +37,6 @@ from jitml.trace.values.boxing import TracedArray, TracedScalar, fresh, is_trace
 from jitml.trace.values.kinds import is_decided, kind_of, truth
 from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.registry import call, implements, meaning_of
-from jitml.trace.values.sums import sum_of, sum_of_floats
 from jitml.trace.values.type_unions import (
     doubt,
     doubt_of,
@@ -49,6 +48,14 @@ from jitml.trace.values.type_unions import (
     own_type,
     types_of,
 )
+
+if TYPE_CHECKING:
+    from jitml.trace.regions import select
+    from jitml.trace.values import sums
+else:
+    select = late("jitml.trace.regions.select")
+    sums = late("jitml.trace.values.sums")
+
 
 _PLAIN = (bool, int, float, complex)
 _FEW = 4  # numbers that are sorted without a call of the library
@@ -77,7 +84,7 @@ def _of_stack(function: Callable[..., Any], stack: TracedList, *args: Any, **kwa
         is_one = ops.le(value_of_size(array.sizes[0]), 1)
         array = fresh(ops.check(read(array), is_one, error="TypeError", message="complex numbers have no order"))
     if COMPENSATES and function is sum and are_numbers and array.dtype == F64 and not stack.flags[0]:
-        return sum_of_floats(array)
+        return sums.sum_of_floats(array)
     result = call(function, array)
     if are_numbers and type(result) is TracedScalar:
         result = TracedNumber.of_value(active_trace(), read(result))
@@ -171,7 +178,7 @@ def _better(function: Callable[..., Any], best: Any, other: Any) -> Any:
     test = _is_better(function, best, other)
     if not is_traced(test) or is_decided(test):
         return other if test else best
-    fork = Ternary(test)
+    fork = select.Ternary(test)
     fork.then()
     fork.orelse()
     return fork.end(other, best)
@@ -265,7 +272,7 @@ def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _added_up(items: Iterable[Any], /, start: Any = 0) -> Any:
-    return sum_of(items, sum((), start))  # which refuses texts
+    return sums.sum_of(items, sum((), start))  # which refuses texts
 
 
 def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:

@@ -10,16 +10,16 @@ import builtins
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitml.imports.late import late
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import C64, C128, F32, F64
 from jitml.numpy.python.builtins import number_of, whole
-from jitml.trace.host_calls.call import record
 from jitml.trace.host_calls.rules import require_allowed
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace
@@ -30,6 +30,12 @@ from jitml.trace.values.numbers import TracedNumber, combine
 from jitml.trace.values.python_arithmetic import raising_as_python, unheard
 from jitml.trace.values.registry import call, full_name, implements, named
 from jitml.trace.values.type_unions import doubt_of, types_of
+
+if TYPE_CHECKING:
+    from jitml.trace.host_calls import call as host_call
+else:
+    host_call = late("jitml.trace.host_calls.call")
+
 
 _SAME: dict[Callable[..., Any], np.ufunc] = {
     math.sqrt: np.sqrt, math.exp: np.exp, math.expm1: np.expm1, math.log2: np.log2, math.log10: np.log10, math.log1p: np.log1p,
@@ -131,7 +137,7 @@ def _on_host(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     traced = [x for x in flatten((args, kwargs))[0] if is_traced(x)]
     if any(type(x) is not TracedNumber or x.slot is None for x in traced):
         require_allowed(full_name(function))
-        return record(ops.host_call, full_name(function), function, args, kwargs)
+        return host_call.record(ops.host_call, full_name(function), function, args, kwargs)
     return combine(function, *args) if any(map(is_traced, args)) and not kwargs else function(*args, **kwargs)
 
 

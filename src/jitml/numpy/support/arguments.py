@@ -10,27 +10,34 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from jitml.errors import ShapeError
+from jitml.imports.late import late
 from jitml.ir import ops
 from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_float, is_integer, normalize_axis
 from jitml.numpy.support.versions import one_element_is_a_number
-from jitml.trace.lists.number_lists import array_of_numbers
 from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import unsupported, user_source
-from jitml.trace.regions.per_type import as_type
 from jitml.trace.symbolic.broadcasting import common_sizes, insist_at_least, never_equal, require_sizes, stretch
 from jitml.trace.symbolic.sizes import number, span, value_limits, value_of_size
 from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
 from jitml.trace.values.registry import call
 from jitml.trace.values.type_unions import doubt_of, dtype_of, only_numpys, own_type, require_type, settled
+
+if TYPE_CHECKING:
+    from jitml.trace.lists import number_lists
+    from jitml.trace.regions import per_type
+else:
+    number_lists = late("jitml.trace.lists.number_lists")
+    per_type = late("jitml.trace.regions.per_type")
+
 
 Shape = tuple[int, ...]
 # A strong dtype, or the Python type of a weak number: what `np.ufunc.resolve_dtypes` takes.
@@ -106,7 +113,7 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
         insist_at_least(x.trip, 1)  # of no numbers NumPy makes an array of no float64
         return astype(read(call(np.arange, *x.bounds)), dtype)
     if isinstance(x, (list, tuple)) and holds_traced(x):
-        numbers = array_of_numbers(x, dtype)
+        numbers = number_lists.array_of_numbers(x, dtype)
         return astype(_stacked(x, dtype), dtype) if numbers is None else numbers
     if type(x) in (bool, int, float, complex, list, tuple):
         return constant(np.asarray(x, dtype))
@@ -126,7 +133,7 @@ def _with_its_type(x: Any, dtype: DType | None) -> Any:
     if which is None or which is own_type(x):
         is_wider = not shows and dtype is not None and dtype.itemsize > x.dtype.itemsize
         return only_numpys(x) if is_wider else x
-    return as_type(x, which)
+    return per_type.as_type(x, which)
 
 
 def constant(array: np.ndarray[Any, Any]) -> Value:

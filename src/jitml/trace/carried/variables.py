@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.errors import JitmlError, UnsupportedError
+from jitml.imports.late import late
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Value
 from jitml.records import dataclass
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.induction_limits import ask_for_limits, counted, furthest
 from jitml.trace.carried.leaves import CarriedLeaf, settles
 from jitml.trace.carried.memory import Carried, CarriedMemory, Demotable
 from jitml.trace.carried.sizes import Varying
@@ -39,6 +39,11 @@ from jitml.trace.values.kinds import (
 from jitml.trace.values.open_names import OpenName, bound, may_be_unbound, open_name, parts, payload, placeholder
 from jitml.trace.values.ragged import SIZE, ragged
 from jitml.trace.values.type_unions import types_of
+
+if TYPE_CHECKING:
+    from jitml.trace.carried import induction_limits
+else:
+    induction_limits = late("jitml.trace.carried.induction_limits")
 
 
 class Name:
@@ -101,7 +106,7 @@ class Name:
         if self.direction and [leaf.kind for leaf in self.leaves] == [SIZE]:
             (only,) = self.leaves
             assert only.start is not None
-            count = counted(only.start, only.entry, self.direction, self.furthest)
+            count = induction_limits.counted(only.start, only.entry, self.direction, self.furthest)
             leaves = leaves if count is None else [count]
         self.start = self.held.rebuild(leaves)
         self.flags = [body.truth() if is_open else True for is_open in self.is_open]
@@ -154,8 +159,8 @@ class Name:
 
     def _finds_limit(self, end: Any, body: RegionBody) -> bool:
         """Whether the pass has made an array that is as long as what the loop counts with, and shows how far it counts."""
-        if self.direction and self.furthest is None and ask_for_limits(body.trace.builder.nodes):
-            self.furthest = furthest(end, self.direction)
+        if self.direction and self.furthest is None and induction_limits.ask_for_limits(body.trace.builder.nodes):
+            self.furthest = induction_limits.furthest(end, self.direction)
             return self.furthest is not None
         return False
 

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.diagnostics.tracebacks import shorten
 from jitml.functions import FunctionLike
-from jitml.trace.environment.pickling import reduced
+from jitml.imports.late import late
+
+if TYPE_CHECKING:
+    from jitml.trace.environment import pickling
+else:
+    pickling = late("jitml.trace.environment.pickling")
 
 
 class Transformed(FunctionLike):
@@ -35,7 +40,7 @@ class Transformed(FunctionLike):
             raise
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return reduced(self, self._again)
+        return pickling.reduced(self, self._again)
 
     def __repr__(self) -> str:
         return f"<{self._again.func.__name__} of {getattr(self, '__qualname__', self.__wrapped__)}>"

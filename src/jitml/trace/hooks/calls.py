@@ -10,10 +10,11 @@ import functools
 import inspect
 from collections import deque
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitml.imports.late import late
 from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.carried.lists import SharedLists
 from jitml.trace.effects.side_effects import LOOKERS, watched
@@ -29,16 +30,21 @@ from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import unsupported
 from jitml.trace.regions import drivers
-from jitml.trace.regions.identity import is_one
-from jitml.trace.regions.select import negation
 from jitml.trace.symbolic.booleans import as_value
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.open_names import OpenName, bound
 from jitml.trace.values.registry import FUNCTIONS, has_meaning, of_its_type
-from jitml.trace.values.sums import added, settled
 from jitml.trace.values.text import percent
 from jitml.trace.values.type_unions import NONE, is_of, may_be_none
+
+if TYPE_CHECKING:
+    from jitml.trace.regions import identity, select
+    from jitml.trace.values import sums
+else:
+    select = late("jitml.trace.regions.select")
+    identity = late("jitml.trace.regions.identity")
+    sums = late("jitml.trace.values.sums")
 
 
 class Hooks(Callees):
@@ -46,8 +52,14 @@ class Hooks(Callees):
 
     __slots__ = ()
     models = MODELS
-    is_one = staticmethod(is_one)
-    summed = staticmethod(settled)
+
+    @staticmethod
+    def is_one(*args: Any) -> Any:
+        return identity.is_one(*args)
+
+    @staticmethod
+    def summed(*args: Any) -> Any:
+        return sums.settled(*args)
 
     def made_by(self, items: Any, maker: Any) -> Any:
         """What a name is bound to that alone holds it, if `maker` is what it is called."""
@@ -74,8 +86,8 @@ class Hooks(Callees):
     def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
         """What a sum is after one more item, and what rounding has lost."""
         if users_method(type(total), "__add__") or users_method(type(item), "__add__") or users_method(type(item), "__radd__"):
-            return self.binary("add", settled(total, rest), item), 0.0
-        return added(total, rest, item)
+            return self.binary("add", sums.settled(total, rest), item), 0.0
+        return sums.added(total, rest, item)
 
     def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
         """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""
@@ -109,11 +121,11 @@ class Hooks(Callees):
     def is_not_none(self, x: Any, y: Any) -> Any:
         """`x is not None`"""
         outcome = self.is_none(x, y)
-        return negation(outcome) if type(outcome) is TracedNumber else not outcome
+        return select.negation(outcome) if type(outcome) is TracedNumber else not outcome
 
     def is_not_one(self, x: Any, y: Any) -> bool:
         """`x is not y`"""
-        return not is_one(x, y)
+        return not identity.is_one(x, y)
 
     def percent(self, template: Any, values: Any) -> Any:
         """`"..." % values`"""

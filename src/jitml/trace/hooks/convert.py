@@ -24,24 +24,25 @@ from jitml.imports.late import late
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.loads import CalledArguments, load
 from jitml.trace.environment.names import base_of, is_made_plainly
-from jitml.trace.environment.sourceless import is_trusted, refuse_unread
 from jitml.trace.hooks.calls import Hooks
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
 from jitml.trace.record.user_code import as_written, note_inner
 from jitml.trace.regions.drivers import made
 from jitml.trace.rewrite import kept
-from jitml.trace.rewrite.generated_methods import keep_generated
 from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.speculation.exceptions import Handler, Handlers, handlers_in, handlers_of
 from jitml.trace.speculation.modes import decisions
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, uncached
 
 if TYPE_CHECKING:
+    from jitml.trace.environment import sourceless
     from jitml.trace.rewrite import function as rewriting
-    from jitml.trace.rewrite import source
+    from jitml.trace.rewrite import generated_methods, source
 else:
     rewriting, source = late("jitml.trace.rewrite.function"), late("jitml.trace.rewrite.source")
+    sourceless = late("jitml.trace.environment.sourceless")
+    generated_methods = late("jitml.trace.rewrite.generated_methods")
 
 _COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -154,8 +155,8 @@ def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -
     Raises:
         SourceNotFound: it may do more than compute.
     """
-    if not is_trusted(function):
-        refuse_unread(function, reason)
+    if not sourceless.is_trusted(function):
+        sourceless.refuse_unread(function, reason)
     trace.functions.sourceless.add(function.__code__)
     return hooks.all_loaded()
 
@@ -203,7 +204,7 @@ def _convert_class(cls: type) -> Callable[..., Any]:
         trace.outside.own[id(instance)] = instance
         if by_us:
             made(instance)
-            keep_generated(cls)
+            generated_methods.keep_generated(cls)
             convert(init)(instance, *args, **kwargs)
         return instance
 

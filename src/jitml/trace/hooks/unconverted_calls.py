@@ -14,11 +14,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jitml.errors import Cause
+from jitml.imports.late import late
 from jitml.trace.carried.containers import gone_through
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attributes import require_own
@@ -33,7 +34,6 @@ from jitml.trace.hooks.models.user_methods import parts_of, users_method
 from jitml.trace.hooks.profiling import Sighted
 from jitml.trace.hooks.python_functions import SPECIAL, asked_by, looked_at
 from jitml.trace.host_calls.array_ownership import own_arrays, with_lifted_items
-from jitml.trace.host_calls.call import ON_HOST, call_now, call_on_host
 from jitml.trace.record.containers import contents, differ, refill
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_record
@@ -46,6 +46,12 @@ from jitml.trace.values.reachable import called_by
 from jitml.trace.values.registry import call, full_name, has_meaning, meaning_of
 from jitml.trace.values.text import plain_key
 from jitml.trace.values.type_unions import may_be_none, require_type_known
+
+if TYPE_CHECKING:
+    from jitml.trace.host_calls import call as host_call
+else:
+    host_call = late("jitml.trace.host_calls.call")
+
 
 # Of Python's own containers: methods that look at nothing that is in them, but at keys; and those that change nothing.
 _MOVERS = {
@@ -168,9 +174,9 @@ class OutsideCalls(Sighted):
 
     def _calling_library(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of NumPy's or SciPy's that is not in the registry: as ever if it can do with that, else on the host."""
-        box = [call_now(function, args, kwargs)]
-        if box[0] is ON_HOST:  # where it reads its objects at each call
-            return call_on_host(function, args, kwargs)
+        box = [host_call.call_now(function, args, kwargs)]
+        if box[0] is host_call.ON_HOST:  # where it reads its objects at each call
+            return host_call.call_on_host(function, args, kwargs)
         guard_librarys(self.trace, *_read_by(function, args, kwargs))
         return self._result(function, box, (*args, *kwargs.values()))
 

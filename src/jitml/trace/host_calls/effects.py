@@ -11,19 +11,24 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jitml.errors import FailedCheck
-from jitml.imports.late import late_class
+from jitml.imports.late import late, late_class
 from jitml.ir import ops
 from jitml.ir.ops.host import HostFunction, postpone
-from jitml.trace.host_calls.call import take_apart
 from jitml.trace.host_calls.rules import HostCallRules, require_allowed
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.record.user_code import caller, namespace
 from jitml.trace.values.registry import full_name, implements
+
+if TYPE_CHECKING:
+    from jitml.trace.host_calls import call as host_call
+else:
+    host_call = late("jitml.trace.host_calls.call")
+
 
 LOGGERS = (late_class("logging", "Logger"), late_class("logging", "LoggerAdapter"))
 
@@ -109,7 +114,7 @@ def _logged(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 def _record(name: str, act: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Record that the program calls `act` when it gets here."""
     require_allowed(name, "Leave it out.")
-    form, operands = take_apart(name, args, kwargs)
+    form, operands = host_call.take_apart(name, args, kwargs)
 
     def run(*arrays: np.ndarray[Any, Any]) -> tuple[()]:
         given, named = form.plain([np.array(x) for x in arrays])

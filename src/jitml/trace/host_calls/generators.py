@@ -13,24 +13,30 @@ import copy
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from jitml.imports.late import late_class
+from jitml.imports.late import late, late_class
 from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.ops.host import MADE, generator_at
 from jitml.ir.types import I64
 from jitml.records import dataclass
-from jitml.trace.host_calls.call import record
-from jitml.trace.host_calls.native_draws import native_draw
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.storage.storage import Storage
 from jitml.trace.values.boxing import TracedArray, assign, read
 from jitml.trace.values.numbers import TracedNumber
+
+if TYPE_CHECKING:
+    from jitml.trace.host_calls import call as host_call
+    from jitml.trace.host_calls import native_draws
+else:
+    native_draws = late("jitml.trace.host_calls.native_draws")
+    host_call = late("jitml.trace.host_calls.call")
+
 
 _GENERATORS = tuple(late_class("numpy.random", name) for name in ("Generator", "RandomState"))
 _MAKERS = {"default_rng": "Generator", "RandomState": "RandomState"}
@@ -91,7 +97,7 @@ class MethodDraw:
             if type(target) is not TracedArray:
                 unsupported(f"{self.name}(out=...) fills arrays only")
             kwargs |= {"size": target.shape, "dtype": target.dtype.type} if self.name != "permuted" else {}
-        result = native_draw(self.generator.storage, self.generator.kind, self.name, args, kwargs)
+        result = native_draws.native_draw(self.generator.storage, self.generator.kind, self.name, args, kwargs)
         if result is None:
             result = self._draw(getattr(self.generator.kind, self.name), args, kwargs)
         if target is None:
@@ -111,7 +117,7 @@ class MethodDraw:
         name = f"{self.generator.kind.__name__}.{self.name}"
         given = (TracedNumber.of_value(active_trace(), storage.load()), *map(_settled, args))
         named = {word: _settled(x) for word, x in kwargs.items()}
-        address, result = record(ops.draw, name, functools.partial(_draw_from, method), given, named, draws=True)
+        address, result = host_call.record(ops.draw, name, functools.partial(_draw_from, method), given, named, draws=True)
         storage.store(read(address))
         return result
 
@@ -163,7 +169,9 @@ def maker(function: Any) -> Callable[..., TracedGenerator] | None:
     kind = _of_numpy(_MAKERS[name])
 
     def make(*args: Any, **kwargs: Any) -> TracedGenerator:
-        address: Value = read(record(ops.draw, f"np.random.{name}", functools.partial(_make, function), args, kwargs, makes=True))
+        address: Value = read(
+            host_call.record(ops.draw, f"np.random.{name}", functools.partial(_make, function), args, kwargs, makes=True)
+        )
         return TracedGenerator(kind, Storage(active_trace(), address))
 
     return make

@@ -10,16 +10,16 @@ decided, each wrong guess costs a compilation. They are interpreted, or run as P
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jitml.device.view import DeviceView, fetch
 from jitml.errors import Cause, MoreIterations
+from jitml.imports.late import late
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import resolve
-from jitml.ir.execute.to_python import WORK_OF_A_NODE, metered, straight
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import Watch, interpret_outputs, watched
 from jitml.ir.op import recording
@@ -29,6 +29,12 @@ from jitml.records import dataclass, field, replace
 from jitml.trace.record.array_memory import native_copy
 from jitml.trace.record.parts import CallPart, LocalPart
 from jitml.trace.record.recording import Trace, active_trace, unsupported
+
+if TYPE_CHECKING:
+    from jitml.ir.execute import to_python
+else:
+    to_python = late("jitml.ir.execute.to_python")
+
 
 Array = np.ndarray[Any, Any]
 _COUNT = Aval((), I64)
@@ -272,8 +278,8 @@ def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[s
     if node.syms:
         raise TooLong
     graph = Graph(tuple(dict.fromkeys(node.inputs)), (node,), node.outputs)
-    with metered(spend), np.errstate(all="ignore"):
-        results = straight(graph)(*dict(zip(node.inputs, operands)).values())
+    with to_python.metered(spend), np.errstate(all="ignore"):
+        results = to_python.straight(graph)(*dict(zip(node.inputs, operands)).values())
     return [np.array(x, v.dtype) for v, x in zip(node.outputs, results)]
 
 
@@ -283,7 +289,7 @@ def _limited(spend: Callable[[int], None]) -> Watch:
 
     def see(node: Node, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         nonlocal work
-        nodes = 1 + sum(x.size for x in (*inputs, *outputs)) // WORK_OF_A_NODE
+        nodes = 1 + sum(x.size for x in (*inputs, *outputs)) // to_python.WORK_OF_A_NODE
         work += nodes
         spend(_INTERPRETED * nodes)
         if work > _FEW_NODES:

@@ -16,13 +16,11 @@ import numpy as np
 
 from jitml.config import CONFIG
 from jitml.errors import Cause, UnsupportedError
+from jitml.imports.late import late
 from jitml.ir.dims import Dim
 from jitml.trace.lists.sequences import Rows, rows_of
 from jitml.trace.record.concrete import is_guess
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
-from jitml.trace.regions import branch as branches
-from jitml.trace.regions import for_loop, select, unrolled_tail, while_loop
-from jitml.trace.regions.loop import TracedLoop
 from jitml.trace.rewrite.protocol import Driver, Names, Values
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, depth_of_owner, refuse_region, site
@@ -33,7 +31,17 @@ from jitml.trace.values.containers import MadeInside
 from jitml.trace.values.kinds import is_decided, truth
 
 if TYPE_CHECKING:
+    from jitml.trace.regions import branch as branches
+    from jitml.trace.regions import for_loop, select, unrolled_tail, while_loop
+    from jitml.trace.regions import loop as loops
     from jitml.trace.rewrite.induction import Directions
+else:
+    branches = late("jitml.trace.regions.branch")
+    select = late("jitml.trace.regions.select")
+    unrolled_tail = late("jitml.trace.regions.unrolled_tail")
+    while_loop = late("jitml.trace.regions.while_loop")
+    for_loop = late("jitml.trace.regions.for_loop")
+    loops = late("jitml.trace.regions.loop")
 
 
 def outcome(test: Any) -> bool | None:
@@ -64,12 +72,34 @@ def goes_on(test: Any, place: Site) -> bool:
     return taken
 
 
-# Of `if test`, `x if test else y`, `left and right` (where a False stops) or `left or right`, `not x`, `assert ok`, undecided.
-branch, choice, operand, negation, require = branches.TracedIf, select.Ternary, select.Both, select.negation, select.require
-# Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`.
-unless = unrolled_tail.Remaining
-# Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced.
-rest = while_loop.TracedWhile
+def branch(test: Any) -> Any:
+    """Of `if test`, undecided."""
+    return branches.TracedIf(test)
+
+
+def choice(test: Any) -> Any:
+    """Of `x if test else y`."""
+    return select.Ternary(test)
+
+
+def operand(left: Any, stops_at: bool) -> Any:
+    """Of `left or right`, and of `left and right`, where a False stops."""
+    return select.Both(left, stops_at)
+
+
+def require(ok: Any) -> Any:
+    """Of `assert ok`."""
+    return select.require(ok)
+
+
+def unless(stop: Any, place: Site) -> Any:
+    """Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`."""
+    return unrolled_tail.Remaining(stop, place)
+
+
+def rest(place: Site, stop: Any, *, born: int) -> Any:
+    """Of a `while` that began as plain Python, and whose test or flag (then `stop`) turns out to be traced."""
+    return while_loop.TracedWhile(place, stop, born=born)
 
 
 def rows(iterable: Any, place: Site) -> tuple[Driver | None, Iterable[Any]]:
@@ -157,7 +187,7 @@ def loops_inside(trace: Any) -> int:
     """How many loops are being recorded inside a body."""
     regions = active_trace().call[OpenRegions]
     place = [region.trace for region in regions].index(trace)
-    return sum(isinstance(region, TracedLoop) for region in regions[place + 1 :])
+    return sum(isinstance(region, loops.TracedLoop) for region in regions[place + 1 :])
 
 
 def made(obj: Any) -> Any:

@@ -11,7 +11,7 @@ be a mere guess: a wrong one costs a compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -39,8 +39,11 @@ from jitml.trace.record.concrete import Concrete, example_of_size, guess, rememb
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, refuse, user_source
 from jitml.trace.record.user_code import asking, user_stack
-from jitml.trace.speculation.host_results import Returned
 from jitml.trace.speculation.modes import Decisions, Mode, OpenRegions, Site, decisions, site
+
+if TYPE_CHECKING:
+    from jitml.trace.speculation.host_results import Returned
+
 
 _REMEDY = (
     "Compute both cases with np.where, or give both branches arrays of one shape and dtype, so that one program serves all calls."

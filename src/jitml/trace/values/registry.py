@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from importlib import import_module
@@ -133,7 +133,7 @@ class Registry:
     def __init__(self) -> None:
         self.homes: dict[Hashable, str] = {}  # modules of functions that do not name their own
         self._is_filled = False
-        self._further: list[str] = []  # modules that fill the table when a function is looked for in vain
+        self._further: dict[str, tuple[str, ...]] = {}  # modules that fill the table when a function is looked for in vain
         self._is_completing = False
         self._pending: dict[str, Callable[[ModuleType], None]] = {}
         self._lock = threading.RLock()
@@ -146,12 +146,12 @@ class Registry:
         for_each_type: ForEachType,
         to_arrays: ToArrays,
         finish_call: FinishCall,
-        further: Sequence[str],
+        further: Mapping[str, tuple[str, ...]],
     ) -> None:
-        """Say who answers; `further` are modules that know more functions."""
+        """Say who answers; `further` are modules that know more functions, and from which homes."""
         self.fallback, self.for_each_type = fallback, for_each_type
         self.to_arrays, self.finish_call = to_arrays, finish_call
-        self._further = [*further]
+        self._further = dict(further)
 
     def when_imported(self, module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
         """Let the decorated function register the functions of a module that only some programs import."""
@@ -168,23 +168,31 @@ class Registry:
             uninterrupted(self._register)
 
     def look_further(self, function: Any) -> None:
-        """Complete the table if it may lack this function."""
-        if self._further and _home(function).partition(".")[0] in ("numpy", "cmath"):
-            self.complete()
+        """Have the table know this function, if it is one of a further module."""
+        if not self._further or home_of(type(function)).partition(".")[0] not in ("builtins", "numpy"):
+            return  # an object of the user's may answer anything
+        is_ufuncs = isinstance(getattr(function, "__self__", None), np.ufunc)
+        home = "numpy.ufunc" if is_ufuncs else f"{_home(function)}.{getattr(function, '__name__', '')}"
+        while home:
+            if any(home in homes for homes in [*self._further.values()]):
+                self.complete(home)
+                if dict.__contains__(FUNCTIONS, function):
+                    return
+            home = home.rpartition(".")[0]
 
-    def complete(self) -> None:
-        """Bring in what waits for a function that the table lacks."""
-        uninterrupted(self._complete)
+    def complete(self, home: str | None = None) -> None:
+        """Bring in what waits for a function that the table lacks: of this home, or all."""
+        uninterrupted(partial(self._complete, home))
 
-    def _complete(self) -> None:
+    def _complete(self, home: str | None) -> None:
         with self._lock:
             if self._is_completing:  # what fills the table looks into it
                 return
             self._is_completing = True
             try:
-                while self._further:
-                    self._import(self._further[0])
-                    del self._further[0]
+                for module in [name for name, homes in self._further.items() if home is None or home in homes]:
+                    self._import(module)
+                    del self._further[module]
             finally:
                 self._is_completing = False
 
@@ -260,7 +268,9 @@ def _is_librarys(function: Any) -> bool:
 
 def _home(function: Any) -> str:
     """The module of a function, or of what it is a method of."""
-    owner = getattr(function, "__self__", None) or getattr(function, "__objclass__", None)
+    owner = getattr(function, "__self__", None)
+    if owner is None:  # a traced list's truth would be asked
+        owner = getattr(function, "__objclass__", None)
     home = getattr(function, "__module__", None)
     return home if isinstance(home, str) and home else home_of(owner if isinstance(owner, type) else type(owner))
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import re
 import sys
 
-from jitml.codegen.llvm.runtime.jit import Code, addresses, load
+from jitml.codegen.llvm.runtime.jit import Code, addresses, defined, load
 from jitml.codegen.llvm.runtime.once import once
 
 HUGE_PAGE = 2 << 20
@@ -203,7 +202,7 @@ def arenas() -> Code:
         page_mask=-mmap.PAGESIZE,
     )
     imports = addresses(ctypes.CDLL(None), _LIBC)
-    exports = tuple(re.findall(r"define \w+ @(jitml_\w+)", text))
+    exports = defined(text)
     loaded = load(text, imports=imports, exports=exports)
     ctypes.CFUNCTYPE(None)(loaded["jitml_arena_start"])()
     return loaded

@@ -97,13 +97,25 @@ class Caches:
     l3: int = 8 << 20
 
 
+def _entries(folder: str) -> list[str]:
+    try:
+        return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("index"))
+    except OSError:
+        return []
+
+
+def _line(path: str) -> str:
+    with open(path) as file:
+        return file.readline().strip()
+
+
 @cache
 def host_caches() -> Caches:
     """Cache sizes as Linux reports them; a modest guess elsewhere."""
     sizes: dict[str, int] = {}
-    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+    for entry in _entries("/sys/devices/system/cpu/cpu0/cache"):
         try:
-            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
+            kind, level, size = (_line(os.path.join(entry, name)) for name in ("type", "level", "size"))
         except OSError:
             continue
         if kind != "Instruction" and size.endswith("K"):

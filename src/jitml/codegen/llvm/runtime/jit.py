@@ -281,6 +281,16 @@ def load(text: str, *, level: int = 1, imports: Mapping[str, int], exports: Sequ
     return code
 
 
+def defined(text: str) -> tuple[str, ...]:
+    """The functions of ours that an IR text defines.
+
+    >>> defined("define i64 @jitml_first(ptr %x) {\\n}\\ndefine void @other() {\\n}")
+    ('jitml_first',)
+    """
+    heads = (line.partition("@")[2].partition("(")[0] for line in text.splitlines() if line.startswith("define "))
+    return tuple(name for name in heads if name.startswith("jitml_"))
+
+
 def addresses(library: ctypes.CDLL, names: Iterable[str]) -> dict[str, int]:
     """Where a library's functions are."""
     return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names}

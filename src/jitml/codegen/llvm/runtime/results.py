@@ -15,11 +15,10 @@ as NumPy makes and frees arrays.
 from __future__ import annotations
 
 import ctypes
-import re
 import sys
 
 from jitml.codegen.llvm.runtime.arena import HUGE_PAGE, MADV_HUGEPAGE
-from jitml.codegen.llvm.runtime.jit import Code, addresses, load
+from jitml.codegen.llvm.runtime.jit import Code, addresses, defined, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.config import CONFIG
 from jitml.headroom import give_back_first
@@ -269,7 +268,7 @@ def results() -> Code:
     advise = f"%a = call i32 @madvise(ptr %start, i64 %total, i32 {MADV_HUGEPAGE})" if linux else ""
     text = _RESULTS.format(slots=_SLOTS, limit=CONFIG.kept_bytes, large=LARGE, huge_page=HUGE_PAGE, most=2**62, advise=advise)
     imports = addresses(ctypes.CDLL(None), ("posix_memalign", "free", "madvise"))
-    exports = tuple(re.findall(r"define \S+ @(jitml_\w+)", text))
+    exports = defined(text)
     loaded = load(text, imports=imports, exports=exports)
     give_back_first(release_results)
     return loaded

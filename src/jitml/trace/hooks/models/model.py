@@ -15,10 +15,11 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from jitml.imports.late import late
 from jitml.trace.carried.containers import effect, gone_through
 from jitml.trace.effects.attributes import refuse_write, require_own
 from jitml.trace.effects.side_effects import own_parts
@@ -26,10 +27,15 @@ from jitml.trace.environment.loads import require_member
 from jitml.trace.environment.unseen_reads import guard_librarys
 from jitml.trace.hooks.models.user_methods import EQUALITY, ORDER, PLAIN, Asking, may_look, named, static, users_method
 from jitml.trace.record.object_state import CONTAINERS
-from jitml.trace.regions.select import negation
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.kinds import is_decided
 from jitml.trace.values.registry import call
+
+if TYPE_CHECKING:
+    from jitml.trace.regions import select
+else:
+    select = late("jitml.trace.regions.select")
+
 
 BINARY: dict[str, tuple[Callable[..., Any], str]] = {
     "add": (operator.add, "+"), "sub": (operator.sub, "-"), "mul": (operator.mul, "*"), "truediv": (operator.truediv, "/"),
@@ -144,7 +150,7 @@ class ModelHooks(Asking):
     def not_(self, x: Any) -> Any:
         """`not x`"""
         x = self.true(x)
-        return negation(x) if is_traced(x) and not is_decided(x) else not x
+        return select.negation(x) if is_traced(x) and not is_decided(x) else not x
 
     def unheeded(self, x: Any) -> Any:
         """What Python itself is going to ask for its truth or its order."""

@@ -11,17 +11,16 @@ import operator
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jitml.errors import Cause
+from jitml.imports.late import late
 from jitml.ir import ops
 from jitml.trace.carried.containers import effect, gone_through
 from jitml.trace.effects.attributes import require_outermost
-from jitml.trace.effects.inheritance import by_super
 from jitml.trace.environment.loads import place_of
-from jitml.trace.hooks.models.attributes import attribute
 from jitml.trace.hooks.models.formatting import written
 from jitml.trace.hooks.models.model import Model, ModelHooks
 from jitml.trace.hooks.models.stores import Outside, Storing, stores_itself
@@ -31,6 +30,13 @@ from jitml.trace.values.boxing import TracedArray, TracedScalar, is_traced, lift
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import FUNCTIONS, call
 from jitml.trace.values.text import percent
+
+if TYPE_CHECKING:
+    from jitml.trace.effects import inheritance
+    from jitml.trace.hooks.models import attributes
+else:
+    attributes = late("jitml.trace.hooks.models.attributes")
+    inheritance = late("jitml.trace.effects.inheritance")
 
 
 class ObjectModel(Model):
@@ -42,7 +48,7 @@ class ObjectModel(Model):
     # Attributes
 
     def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
-        return attribute(hooks, x, name)
+        return attributes.attribute(hooks, x, name)
 
     def target(self, hooks: ModelHooks, x: Any) -> Any:
         if id(x) in hooks.trace.copies.watched:
@@ -175,7 +181,7 @@ class SuperModel(ObjectModel):
     """`super()`"""
 
     def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
-        return by_super(hooks, x, name)
+        return inheritance.by_super(hooks, x, name)
 
 
 class TextModel(ObjectModel):
