@@ -104,8 +104,8 @@ docs: $(VENV)/.docs  ## write the pages that are made of the code, and build the
 	$(BIN)/python -m tests.tools.settings_page > docs/reference/settings.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-release-check: $(VENV)/.release  ## build sdist and wheel, look at them, and try each in an environment of its own
-	$(BIN)/python -m tests.tools.release_check
+release-check: $(VENV)/.release  ## build sdist and wheel, look at them, and try them on each Python that is found (PYTHONS="python3.12 ...")
+	$(BIN)/python -m tests.tools.release_check $(PYTHONS)
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -7,6 +7,7 @@ JITML_DUMP          stages printed to stderr as programs are compiled: a comma-s
                     Default: none.
 JITML_LOG           what is told on stderr, as it happens: a comma-separated list of `compile`, `recompile`, `refuse`, `cache`, or
                     `all` (docs/debugging.md). Where a program has handlers of its own for `logging`, they get it. Default: none.
+JITML_PROGRESS      `0`: do not say on a terminal, or in a notebook, that a compilation takes longer than a second.
 JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
 JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
 JITML_TRACE_SECONDS seconds (of the processor) that loops over Python numbers and containers, and calls, may take which are run
@@ -67,7 +68,7 @@ NAMES = tuple(
     f"JITML_{name}"
     for name in (
         *("NUM_THREADS", "DUMP", "LOG", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
-        *("STRICT", "TRIAL", "DISABLE", "TRACEBACK", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
+        *("PROGRESS", "STRICT", "TRIAL", "DISABLE", "TRACEBACK", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
         *("BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
 )
@@ -167,6 +168,7 @@ class Config:
     cache_dir: str | None = None
     cache_bytes: int = 256 << 20
     log: frozenset[str] = frozenset()
+    progress: bool = True
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -186,6 +188,7 @@ def read(environment: Mapping[str, str]) -> Config:
         num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
         dump=_several("JITML_DUMP", "stage", STAGES, environment),
         log=_several("JITML_LOG", "kind of event", LOG_KINDS, environment),
+        progress=_switch("JITML_PROGRESS", environment, usual=True),
         check=_switch("JITML_CHECK", environment),
         debug_nans=_switch("JITML_DEBUG_NANS", environment),
         strict=_switch("JITML_STRICT", environment),

@@ -17,6 +17,7 @@ from weakref import ref
 from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, is_on_device, ours
 from jitml.diagnostics import log
+from jitml.diagnostics.progress import in_sight
 from jitml.diagnostics.tracebacks import shorten
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
@@ -329,7 +330,7 @@ class Engine:
         is_made = is_unpaid = False
         began = PURSE.clock()
         try:
-            with fewer_collections():
+            with fewer_collections(), in_sight(self.function):
                 variant = contained(make)
                 collect_young()
             is_made = True

@@ -7,8 +7,12 @@ import subprocess
 import sys
 import tomllib
 from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
 
 import jitml
+from tools import release_check
 from tools.pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -53,3 +57,18 @@ def test_the_change_log_begins_with_what_is_next_and_knows_this_version() -> Non
     first, second, *_ = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert first == "Unreleased"
     assert second.partition(" ")[0] == PROJECT["version"]
+
+
+def test_the_release_check_finds_interpreters_of_each_promised_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    this = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = tmp_path / "versions" / "3.99.1" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "python").write_text("#!/bin/sh\necho 3.99\n")
+    broken = tmp_path / "python-broken"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    for file in (folder / "python", broken):
+        file.chmod(0o755)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setattr(release_check, "promised", lambda: [this, "3.98", "3.99"])
+    assert release_check.interpreters([str(broken), "no-such-python"]) == {this: sys.executable, "3.99": str(folder / "python")}
+    assert release_check.version_of(broken) is None

@@ -22,6 +22,7 @@ import optree
 from jitml.config import CONFIG
 from jitml.device.array import Array
 from jitml.diagnostics import log
+from jitml.diagnostics.progress import in_sight
 from jitml.dispatch.entry import MISS, bind
 from jitml.dispatch.numpy_execution import executed, executed_once_watched
 from jitml.dispatch.on_device import compiled_for_device
@@ -197,7 +198,8 @@ def attempt(
 
             def made(others: tuple[TransformVariant, ...], _: Tries[TransformVariant]) -> TransformVariant:
                 began = perf_counter()
-                variant = contained(partial(_traced_for, make, given, kwargs, tries))
+                with in_sight(f):
+                    variant = contained(partial(_traced_for, make, given, kwargs, tries))
                 log.traced(name_of_transform(key), f, args, kwargs, perf_counter() - began, number=len(others) + 1)
                 return variant
 
