@@ -42,7 +42,7 @@ def test_the_first_iteration_loads_from_memory_and_the_others_what_was_stored() 
     assert (
         show(kernel)
         == """\
-kernel k(n: i64[], x: f64[3, 9]) {
+kernel k(n: i64[], x: f64[3, 9]) optimize {
   let m: i64 = n[]
   check m >= 0, IndexError, ''
   for i in 0:3 {

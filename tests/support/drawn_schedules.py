@@ -45,6 +45,14 @@ def layer_norm(x: Array) -> Array:
     return d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)
 
 
+def smooth(x: Array) -> Array:
+    y = x * 1.0
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            y[i, j] = y[i, j - 1] * 0.5 + y[i, j]
+    return y
+
+
 # What each kernel does, and the shape that it does it to.
 PROGRAMS: dict[str, tuple[Callable[[Array], Any], tuple[int, ...]]] = {
     "points": (lambda x: np.exp(x) * x.sum(-1)[0, 0], (3, 4, 3)),
@@ -61,6 +69,10 @@ PROGRAMS: dict[str, tuple[Callable[[Array], Any], tuple[int, ...]]] = {
     "all": (lambda x: (x.sum(), x.max()), (60,)),
     "products": (lambda x: x.prod(-1), (9, 8)),
     "product of all": (lambda x: x.prod(), (4, 9)),
+    "running sums down columns": (lambda x: np.cumsum(x, 0), (7, 9)),
+    "running sums along rows": (lambda x: np.cumsum(x, 1), (7, 9)),
+    "places of extremes": (lambda x: x.argmax(1), (4, 600)),
+    "single elements": (smooth, (6, 7)),
     "distances": (lambda x: np.sqrt(((x[:, None] - x[None]) ** 2).sum(-1)), (7, 3)),
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jitml.codegen.llvm.schedule import SCHEDULER
 from jitml.fusion.fuse import DEFAULT
-from jitml.fusion.scalar_loops import on_cores, roll
+from jitml.fusion.scalar_loops import roll, with_recurrences
 from jitml.fusion.schedule.primitives.statements import with_schedule
 from jitml.ir import ops
 from jitml.ir.dims import Sym, as_size
@@ -124,7 +124,7 @@ def rolled_program(graph: Graph, target: Target = DEFAULT) -> KernelProgram:
 
     reads, writes = [buffers[v] for v in node.inputs], [buffers[v] for v in node.outputs]
     kernel = roll("k", node, reads, writes, numbers, new_constant, target)
-    kernel = on_cores(with_schedule(kernel, Schedule((SCHEDULER.scalars(kernel, target),)), target, "k"))
+    kernel = with_recurrences(with_schedule(kernel, Schedule((SCHEDULER.scalars(kernel, target),)), target, "k"))
     inputs = tuple(names[v] for v in graph.inputs)
     known = {b.name: b for v, b in buffers.items() if v not in numbers}
     known |= {names[v]: Buffer(names[v], v.dtype, v.shape) for v in graph.inputs}

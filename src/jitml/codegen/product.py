@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from jitml.fusion.lower.nests import nested
-from jitml.ir.types import I64, DType
+from jitml.ir.types import I64
 from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, Kernel, Let, Load, Loop, Stmt, Store, Update, Var
 from jitml.kernels.program import Call
 from jitml.records import dataclass, replace
@@ -110,7 +110,7 @@ class Product:
         factors = (Load(p.x.buffer.name, p.x.at(b, i, k), dtype), Load(p.y.buffer.name, p.y.at(b, k, j), dtype))
         element = (
             Cell("s", Const(-0.0 if p.k else 0.0, dtype)),
-            Loop("k", Const(0), Const(p.k), 1, "serial", (_plus("s", factors, dtype),)),
+            Loop("k", Const(0), Const(p.k), 1, "serial", (Update("s", Apply("mul", factors, dtype), "add"),)),
             Store(p.z.buffer.name, p.z.at(b, i, j), Var("s", dtype), "add" if p.adds else None),
         )
         nest = nested({**{v.name: Const(n) for v, n in zip(b, p.batch)}, "i": Const(p.m), "j": Const(p.n)}, element)
@@ -121,10 +121,6 @@ class Product:
             starts = tuple(Let(f"start{place}", Load(p.values, (Const(place),), I64)) for place in places)
             params[p.values] = buffers[p.values]
         return Kernel("product", tuple(params.values()), (*starts, *nest))
-
-
-def _plus(cell: str, factors: tuple[Expr, Expr], dtype: DType) -> Stmt:
-    return Update(cell, Apply("mul", factors, dtype), "add")
 
 
 def _flat(buffer: Buffer) -> Buffer:

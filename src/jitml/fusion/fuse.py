@@ -26,8 +26,8 @@ from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, n
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
 from jitml.fusion.prepare.readback import read_back
-from jitml.fusion.scalar_loops import NotRolled, on_cores, roll
-from jitml.fusion.schedule import SERIAL, Scheduler, proven
+from jitml.fusion.scalar_loops import NotRolled, roll, with_recurrences
+from jitml.fusion.schedule import SERIAL, Scheduler
 from jitml.fusion.schedule.primitives.statements import require_proven, with_schedule
 from jitml.fusion.write_group import GroupLoops, describe_group
 from jitml.ir import ops
@@ -321,7 +321,7 @@ class _Fusion:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False
         kernel = self.scheduled(rolled, lambda: self.scheduler.scalars(rolled, self.target))
-        self.steps.append(kernel if "block" in self.target.kinds else on_cores(kernel))
+        self.steps.append(kernel if "block" in self.target.kinds else with_recurrences(kernel))
         for buffer, value in literals:
             self.buffers.add_constant(buffer, value)
         self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))
@@ -351,7 +351,7 @@ class _Fusion:
         written = self.loops.write(g, self.path + name, self.given.get(name))
         kernel = self.add_kernel(name, written.body, written.params, updates, sources, g.ignored)
         if name in self.given:
-            proven(kernel, self.path + name, written.nests, written.schedule)
+            require_proven(kernel, self.path + name)
         self.schedules[name] = written.schedule
         self.decisions += describe_group(name, g, self.order)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from itertools import pairwise, product
 
 from jitml.fusion.grouping.buffers import Buffers
@@ -30,12 +30,11 @@ UNTOUCHED_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class WrittenGroup:
-    """The body of a group's kernel, its parameters, and the schedule of its loops, which are these."""
+    """The body of a group's kernel, its parameters, and the schedule of its loops."""
 
     body: tuple[Stmt, ...]
     params: tuple[Buffer, ...]
     schedule: Schedule
-    nests: Sequence[GroupNest]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class GroupLoops:
             write(scheduled(nest, primitives, name), nest, writer, temporary)
         assert views.buffers is not None
         params = (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
-        return WrittenGroup(writer.finish(), params, schedule, nests)
+        return WrittenGroup(writer.finish(), params, schedule)
 
     def is_empty(self, g: Group) -> bool:
         """Whether a group has nothing to compute."""

@@ -128,7 +128,8 @@ def test_a_fused_loop_over_rows_that_do_not_follow_each_other() -> None:
 def test_loops_that_are_not_proven_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     (kernel,) = jitml.jit(framed).lower(X).schedules
     reason = "parallel loop over q: j is written in one iteration and written in another"
-    monkeypatch.setattr("jitml.fusion.schedule.races", lambda kernel: iter([reason]))  # of this nest, all is proven
+    unproven = "jitml.fusion.schedule.primitives.statements.races"  # of this nest, all is proven
+    monkeypatch.setattr(unproven, lambda kernel: iter([reason]))
     with pytest.raises(ScheduleError, match=reason) as error:
         jitml.jit(framed, schedules={kernel: FUSED_IN_A_FRAME})(X)
     assert "> for q in 0:1200 parallel {" in str(error.value)
@@ -220,3 +221,9 @@ def test_loops_that_are_no_groups_have_schedules(function: Callable[[Array], Arr
 def test_schedules_of_such_loops_are_refused(text: str, reason: str) -> None:
     with pytest.raises(ScheduleError, match=f"k0_cumsum: .*{re.escape(reason)}"):
         jitml.jit(scan, schedules={"k0_cumsum": text})(X)
+
+
+def test_a_loop_of_an_op_that_is_not_proven_apart_is_marked() -> None:
+    with pytest.raises(ScheduleError) as error:
+        jitml.jit(scan, schedules={"k0_cumsum": "vector k0"})(X)
+    assert [line for line in str(error.value).splitlines() if line.startswith(">")] == ["> for k0 in 1:40 vector {"]

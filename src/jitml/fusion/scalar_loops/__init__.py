@@ -30,26 +30,10 @@ from jitml.fusion.scalar_loops.windows import assign
 from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
-from jitml.kernels.ir import (
-    Alloc,
-    Buffer,
-    Const,
-    Expr,
-    Kernel,
-    Load,
-    Loop,
-    Stmt,
-    Store,
-    While,
-    add,
-    children,
-    mul,
-    walk,
-    walk_expressions,
-)
+from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Store, add, mul, walk, walk_expressions
 from jitml.kernels.target import Target
 
-__all__ = ["NotRolled", "on_cores", "roll"]
+__all__ = ["NotRolled", "roll", "with_recurrences"]
 
 
 def roll(
@@ -108,18 +92,6 @@ def roll(
         (node.source,) if node.source else (),
     )
     return _trimmed(kernel, writes, memories)
-
-
-def on_cores(kernel: Kernel) -> Kernel:
-    """The kernel for a processor with cores: registers hand on what iterations need, and LLVM optimises."""
-    return replace(with_recurrences(kernel), optimize=any(map(_is_plain, walk(kernel.body))))
-
-
-def _is_plain(stmt: Stmt) -> bool:
-    """Whether a loop runs element by element, with no loop inside."""
-    if not isinstance(stmt, (Loop, While)) or (isinstance(stmt, Loop) and stmt.kind == "vector"):
-        return False
-    return not any(isinstance(inner, (Loop, While)) for inner in walk(children(stmt)))
 
 
 def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:

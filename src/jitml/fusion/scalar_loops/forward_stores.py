@@ -32,6 +32,7 @@ from jitml.kernels.ir import (
     Var,
     While,
     affine,
+    children,
     less,
     sub,
     walk,
@@ -42,8 +43,19 @@ MOST = 64  # accesses of one buffer in a loop: among more, there are no register
 
 
 def with_recurrences(kernel: Kernel) -> Kernel:
-    """The kernel with cells for what iterations of its innermost loops store for the next one; it is stored as before."""
-    return replace(kernel, body=_Recurrences(kernel).body(kernel.body, ()))
+    """The kernel with cells for what iterations of its innermost loops store for the next one; it is stored as before.
+
+    What else can be gained of its loops LLVM's optimiser gains, where they run element by element.
+    """
+    is_plain = any(map(_is_plain, walk(kernel.body)))
+    return replace(kernel, body=_Recurrences(kernel).body(kernel.body, ()), optimize=is_plain)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether a loop runs element by element, with no loop inside."""
+    if not isinstance(stmt, (Loop, While)) or (isinstance(stmt, Loop) and stmt.kind == "vector"):
+        return False
+    return not any(isinstance(inner, (Loop, While)) for inner in walk(children(stmt)))
 
 
 class _Recurrences:

@@ -16,15 +16,14 @@ from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.primitives import apply
 from jitml.fusion.schedule.primitives.kinds import require_kind
 from jitml.fusion.schedule.text import show_tree
-from jitml.fusion.schedule.tree import LoopTree, Misfit, TreeLoop, loops
+from jitml.fusion.schedule.tree import LoopTree, Misfit, TreeLoop
 from jitml.fusion.schedule.write import write
-from jitml.kernels.analysis.races import races
 from jitml.kernels.ir import Kernel
 from jitml.kernels.schedule import Primitive, Schedule, introduced, show_primitive
 from jitml.kernels.target import Target
 from jitml.records import dataclass
 
-__all__ = ["SERIAL", "GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "fitting", "proven", "scheduled", "write"]
+__all__ = ["SERIAL", "GroupNest", "LoopTree", "Scheduler", "all_scalars", "canonical", "fitting", "scheduled", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +83,3 @@ def fitting(given: Schedule, nests: Sequence[GroupNest], kernel: str) -> Schedul
 
 
 _GENERATED = re.compile(r"(t|row|tile|sums)\d+|for|in|point|bind|cell|scratch|recall|store|end|most|grain|jam")
-
-
-def proven(kernel: Kernel, name: str, nests: Sequence[GroupNest], schedule: Schedule) -> None:
-    """
-    Args:
-        name: what the user calls the kernel.
-
-    Raises:
-        ScheduleError: the loops that a schedule of the user's has made of a kernel run into each other.
-    """
-    for reason in races(kernel):
-        for nest, primitives in zip(nests, schedule.boxes):
-            tree = scheduled(nest, primitives, name)
-            marked = [loop for loop in loops(tree.body) if reason.startswith(f"{loop.kind} loop over {loop.index}:")]
-            if marked:
-                raise refusal(name, reason, tree, marked[0])

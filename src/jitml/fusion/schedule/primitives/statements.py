@@ -5,6 +5,7 @@ They have no tree, and nothing is moved in them. So there are fewer primitives f
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import count
@@ -59,11 +60,15 @@ def require_proven(kernel: Kernel, called: str) -> None:
         ScheduleError: the loops that a schedule of the user's has made run into each other.
     """
     for reason in races(kernel):
-        raise _refusal(kernel, reason, called)
+        kind, _, _, index, *_ = reason.split(" ")
+        raise _refusal(kernel, reason, called, f"for {index.rstrip(':')} in [^\n]* {kind} ")
 
 
-def _refusal(kernel: Kernel, reason: str, called: str) -> ScheduleError:
-    return ScheduleError(f"schedule of {called}: {reason}", remedy=f"Its loops:\n{show(kernel)}")
+def _refusal(kernel: Kernel, reason: str, called: str, head: str = "") -> ScheduleError:
+    """A schedule's error, with the loops as they are, and a mark at those with such a head."""
+    text = show(kernel)
+    shown = re.sub(f"^ (?= *{head})", ">", text, flags=re.MULTILINE) if head else text
+    return ScheduleError(f"schedule of {called}: {reason}", remedy=f"Its loops:\n{shown}")
 
 
 def _changed(body: tuple[Stmt, ...], p: Primitive) -> tuple[Stmt, ...]:
