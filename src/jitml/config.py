@@ -135,12 +135,12 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def _some_to_keep() -> int:
-    return min(_quarter_of_memory() // 8, 256 << 20)
+def _some_to_keep(quarter: int | None = None) -> int:
+    return min((_quarter_of_memory() if quarter is None else quarter) // 8, 256 << 20)
 
 
-def _some_to_copy() -> int:
-    return min(_quarter_of_memory() // 4, 1 << 30)
+def _some_to_copy(quarter: int | None = None) -> int:
+    return min((_quarter_of_memory() if quarter is None else quarter) // 4, 1 << 30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +184,7 @@ def read(environment: Mapping[str, str]) -> Config:
     """
     if unknown := sorted(name for name in environment if name.startswith("JITML_") and name not in NAMES):
         warn(f"jitml has no variable {', '.join(unknown)}; there are {', '.join(NAMES)}", stacklevel=2)
+    quarter = _quarter_of_memory()
     return Config(
         num_threads=_threads(environment.get("JITML_NUM_THREADS", "")),
         dump=_several("JITML_DUMP", "stage", STAGES, environment),
@@ -197,10 +198,10 @@ def read(environment: Mapping[str, str]) -> Config:
         max_unroll=_count("JITML_MAX_UNROLL", "iterations", environment, 1000),
         trace_seconds=_count("JITML_TRACE_SECONDS", "seconds", environment, 3),
         max_paths=_count("JITML_MAX_PATHS", "programs", environment, 16),
-        saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment, _quarter_of_memory()),
-        kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment, _some_to_keep(), least=0),
+        saved_bytes=_count("JITML_SAVED_BYTES", "bytes", environment, quarter),
+        kept_bytes=_count("JITML_KEPT_BYTES", "bytes", environment, _some_to_keep(quarter), least=0),
         verify=_verify(environment.get("JITML_VERIFY", "")),
-        verify_bytes=_count("JITML_VERIFY_BYTES", "bytes", environment, _some_to_copy(), least=0),
+        verify_bytes=_count("JITML_VERIFY_BYTES", "bytes", environment, _some_to_copy(quarter), least=0),
         verify_seconds=_count("JITML_VERIFY_SECONDS", "seconds", environment, 5),
         trial=_switch("JITML_TRIAL", environment, usual=True),
         cpu=environment.get("JITML_CPU") or None,

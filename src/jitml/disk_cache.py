@@ -8,7 +8,6 @@ have written it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -20,11 +19,16 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+try:
+    from _blake2 import blake2b  # as `random` has its own: hashlib brings OpenSSL, which takes 3 ms of each first call
+except ImportError:
+    from hashlib import blake2b
+
 from jitml.config import CONFIG
 from jitml.diagnostics import log
 
 IMPORTED = time.time_ns()  # what has changed since then may be other than what runs
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = 32  # bytes
 _NAME = re.compile(r"(?:([a-z]+)-)?[0-9a-f]{64}")  # of a file that is ours: nothing else is counted, or removed
 _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]+")
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -77,7 +81,7 @@ class DiskCache:
         >>> DiskCache.key("object", ["a", "bc"]) == DiskCache.key("object", ["ab", "c"])
         False
         """
-        digest = hashlib.sha256()
+        digest = blake2b(digest_size=_DIGEST)
         for part in parts:
             data = part if isinstance(part, bytes) else part.encode()
             digest.update(len(data).to_bytes(8, "little") + data)
@@ -190,14 +194,16 @@ _WHERE_HOMES_ARE = ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME")
 _in_folder = cache(DiskCache)
 
 
-def stamps(folder: str, inner: tuple[str, ...] | None = None) -> Iterator[tuple[str, int, int, int]]:
+def stamps(folder: str, inner: tuple[str, ...] | None = None) -> list[tuple[str, int, int, int]]:
     """Size and times of each source file in a folder, and in the folders in it, of which `inner` names those that count."""
+    found = []
     with os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.name.endswith(".py"):
-                yield entry.name, *stamp(entry.stat())
-            elif entry.is_dir() and (inner is None or entry.name in inner) and entry.name != "__pycache__":
-                yield from stamps(entry.path)
+        for name, entry in sorted((entry.name, entry) for entry in entries):
+            if name.endswith(".py"):
+                found.append((name, *stamp(entry.stat())))
+            elif name != "__pycache__" and (inner is None or name in inner) and entry.is_dir():
+                found += stamps(entry.path)
+    return found
 
 
 def stamp(status: os.stat_result) -> tuple[int, int, int]:
@@ -206,7 +212,7 @@ def stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def _digest(name: str, data: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + b"\0" + data).digest()
+    return blake2b(name.encode() + b"\0" + data, digest_size=_DIGEST).digest()
 
 
 def _content(path: str) -> bytes | None:
