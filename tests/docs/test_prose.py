@@ -12,7 +12,6 @@ from tools.pages import name_of, pages
 MOST = 30  # words of a sentence
 # Pages for those who know the rest: they may say more at once. To be lowered, never raised.
 IN_DEPTH = {
-    **{f"docs/{name}.md": 40 for name in ("control-flow", "derivatives", "errors", "gpu", "mutation")},
     "docs/architecture.md": 60,
 }
 WRITTEN_BY_CODE = ("docs/supported.md", "docs/understood.md", "docs/accuracy.md", "docs/reference/settings.md")
