@@ -91,10 +91,11 @@ class Ranges(Atoms):
         """A name of which nothing is known but perhaps bounds: a cell."""
         lower = () if least is None else (least,)
         upper = () if most is None else (most,)
-        for table in (self.values_of, self.implied):
-            for n in [n for n, value in table.items() if n == name or name in variables_of(value)]:
-                del table[n]
-        self.claims = frozenset(claim for claim in self.claims if name not in variables_of(claim))
+        if name in self.names or name in self.values_of:  # else nothing mentions it yet
+            for table in (self.values_of, self.implied):
+                for n in [n for n, value in table.items() if n == name or name in variables_of(value)]:
+                    del table[n]
+            self.claims = frozenset(claim for claim in self.claims if name not in variables_of(claim))
         atom = self.atom((name, len(self.age)), lower, upper)
         self.words[atom] = word
         self.names[name] = {atom: 1, None: 0}
