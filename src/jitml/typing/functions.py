@@ -6,9 +6,11 @@ this file; `import jitml` does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, SupportsComplex, SupportsFloat, TypeVar, TypeVarTuple, overload
+
+from numpy import ufunc
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")  # those after the first
@@ -58,6 +60,33 @@ class FunctionObject(Protocol[P, R_co]):
     def __get__(self, instance: object, owner: Any = None, /) -> Self: ...
     def __get__(self, instance: Any, owner: Any = None, /) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+
+class JacobianTransform(Protocol):
+    """What `jacfwd`, `jacrev`, `jacobian` and `hessian` are."""
+
+    __name__: str
+
+    @overload
+    def __call__(
+        self,
+        f: ufunc,
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[..., Any]: ...
+    @overload
+    def __call__(
+        self,
+        f: Callable[P, Any],
+        argnums: int | Sequence[int] | None = None,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        *,
+        argnames: str | Sequence[str] | None = None,
+    ) -> FunctionObject[P, Any]: ...
 
 
 class BoundFunction(Protocol[P, R_co]):

@@ -37,9 +37,12 @@ from jitml.trace.values.boxing import fresh, scalar
 from jitml.trace.values.kinds import rebuilt
 
 if TYPE_CHECKING:
-    from numpy import ufunc
+    from jitml.typing.functions import JacobianTransform, OneNumber, T, Ts
 
-    from jitml.typing.functions import FunctionObject, OneNumber, P, T, Ts
+    def _jacobian_entry(transform: Function) -> JacobianTransform: ...
+
+else:
+    _jacobian_entry = entry
 
 # One block of a Jacobian: of which result's leaf, by which argument's leaf; None where there is none.
 Block = Value | None
@@ -47,29 +50,7 @@ _Seen = FunctionPoint | Seen
 Blocks = Callable[[LinearSplit, Sequence[Value], FunctionPoint], list[list[Block]]]
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def jacfwd(
-        f: ufunc,
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[..., Any]: ...
-    @overload
-    def jacfwd(
-        f: Callable[P, Any],
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[P, Any]: ...
-
-
-@entry
+@_jacobian_entry
 def jacfwd(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -95,29 +76,7 @@ def jacfwd(
     return _jacobian("jacfwd", f, choice, has_aux, domain, lambda point: _columns, again=again)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def jacrev(
-        f: ufunc,
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[..., Any]: ...
-    @overload
-    def jacrev(
-        f: Callable[P, Any],
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[P, Any]: ...
-
-
-@entry
+@_jacobian_entry
 def jacrev(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -138,29 +97,7 @@ def jacrev(
     return _jacobian("jacrev", f, choice, has_aux, domain, lambda point: _rows, all_at_once=False, again=again)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def jacobian(
-        f: ufunc,
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[..., Any]: ...
-    @overload
-    def jacobian(
-        f: Callable[P, Any],
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[P, Any]: ...
-
-
-@entry
+@_jacobian_entry
 def jacobian(
     f: Function,
     argnums: int | Sequence[int] | None = None,
@@ -196,29 +133,7 @@ def jacobian(
     return _jacobian("jacobian", f, choice, has_aux, domain, cheaper, again=again)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def hessian(
-        f: ufunc,
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[..., Any]: ...
-    @overload
-    def hessian(
-        f: Callable[P, Any],
-        argnums: int | Sequence[int] | None = None,
-        has_aux: bool = False,
-        holomorphic: bool = False,
-        *,
-        argnames: str | Sequence[str] | None = None,
-    ) -> FunctionObject[P, Any]: ...
-
-
-@entry
+@_jacobian_entry
 def hessian(
     f: Function,
     argnums: int | Sequence[int] | None = None,
