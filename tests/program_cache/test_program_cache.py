@@ -55,7 +55,7 @@ for f in (elements, in_place, stepped, picked, filtered, drawn, divided, product
             warnings.simplefilter("always")
             results = jitted(np.arange(float(n)), np.linspace(0, 5, n))
         for r in results if isinstance(results, tuple) else (results,):
-            found.append(np.asarray(r).tobytes().hex())
+            found += [np.asarray(r).tobytes().hex(), r.dtype is np.dtype(r.dtype.str)]
         found += [str(w.message) for w in heard]
 try:
     picked = jitml.jit(picked)

@@ -95,4 +95,4 @@ def memory_of(x: Any) -> Array:
 
 
 def native_copy(array: Array) -> Array:
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)
+    return np.array(array, dtype=np.dtype(array.dtype.type), order="C", subok=False)

@@ -40,6 +40,7 @@ def is_one(x: Any, y: Any) -> bool:
     if TracedArray not in (type(x), type(y)):
         require_settled(x)
         require_settled(y)
+        _require_no_tuples(x, y)
         return _are_one_outside(x, y)
     x, y = (lift(a) if type(a) is np.ndarray else a for a in (x, y))
     if type(x) is type(y) is TracedArray and x.dtype == y.dtype and x.ndim == y.ndim and x is not y:
@@ -80,6 +81,12 @@ def _is_it_or_equal(x: Any, y: Any) -> bool:
 
 def _is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def _require_no_tuples(x: Any, y: Any) -> None:
+    """Tuples are taken apart and made anew: of two that may be equal, nothing is known."""
+    if isinstance(x, tuple) and type(x) is type(y) and len(x) == len(y):
+        unsupported("whether two tuples are one object, only Python knows", "Compare tuples with ==.")
 
 
 def _are_one_outside(x: Any, y: Any) -> bool:

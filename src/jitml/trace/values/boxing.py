@@ -136,7 +136,7 @@ def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> T
         size = root.open_size(place, host.compute(extent, (slot, HostConst(axis))), array.shape[axis])
         shape = (*shape[:axis], size, *shape[axis + 1 :])
     entry = slot
-    aval = Aval(shape, array.dtype.newbyteorder("="))
+    aval = Aval(shape, np.dtype(array.dtype.type))
     is_dense = array.flags.c_contiguous
     layout = c_strides(shape) if opened and is_dense else in_elements(array.strides, array.itemsize)
     if not is_native(array) or (opened and not is_dense):

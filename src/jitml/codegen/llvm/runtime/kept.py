@@ -5,9 +5,12 @@ A kept program names its objects by where they are on disk, since programs share
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from jitml.codegen.llvm.runtime.cpu import host_caches, host_cpu
 from jitml.codegen.llvm.runtime.executable import NativeCode, NativeExecutable
@@ -28,7 +31,16 @@ def made_for() -> str:
 
 def kept_bytes(interface: ProgramInterface, native: NativeCode, keys: Sequence[str], needs: RunNeeds) -> bytes:
     """A program as bytes; `keys` are those of its objects."""
-    return pickle.dumps((interface, native, tuple(keys), needs), protocol=5)
+    written = io.BytesIO()
+    _Pickler(written, protocol=5).dump((interface, native, tuple(keys), needs))
+    return written.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    """One whose dtypes are NumPy's own when they are read again: others are equal to those, and slower."""
+
+    def reducer_override(self, x: Any) -> Any:
+        return (np.dtype, (x.str,)) if isinstance(x, np.dtype) and x.isbuiltin == 1 else NotImplemented
 
 
 def load(data: bytes, planned: Callable[[], Program]) -> NativeExecutable | None:
