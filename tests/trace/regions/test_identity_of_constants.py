@@ -40,7 +40,7 @@ def _place(items, t):
         (_are_one, (_PAIR, (1.0, float("2")))),
         (_are_one, (_PAIR, (1.0,))),
         (_are_one, (_PAIR, [1.0, 2.0])),
-        (_place, ([tuple([1.0, 2.0]), _PAIR], _PAIR)),
+        (_place, ([(1.0, float("2")), _PAIR], _PAIR)),
         (_place, ([[1.0, 2.0], (1.0,)], _PAIR)),
     ],
 )
