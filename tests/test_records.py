@@ -19,6 +19,10 @@ Classes = dict[str, Any]
 
 def classes(dataclass: Any) -> Classes:
     """One of each kind that we have, by either decorator."""
+    return classes_with_written_methods(dataclass) | classes_with_own_methods(dataclass)
+
+
+def classes_with_written_methods(dataclass: Any) -> Classes:
 
     @dataclass
     class Plain:
@@ -62,6 +66,15 @@ def classes(dataclass: Any) -> Classes:
         def __post_init__(self) -> None:
             self.late = self.x + self.total
 
+    class Child(Frozen):
+        """Not a dataclass itself."""
+
+    return {name: kind for name, kind in locals().items() if isinstance(kind, type)}
+
+
+def classes_with_own_methods(dataclass: Any) -> Classes:
+    """Which the decorator leaves as they are; and one with nothing in it."""
+
     @dataclass(frozen=True)
     class Own:
         x: int
@@ -92,9 +105,6 @@ def classes(dataclass: Any) -> Classes:
     @dataclass(frozen=True)
     class Nothing:
         pass
-
-    class Child(Frozen):
-        """Not a dataclass itself."""
 
     return {name: kind for name, kind in locals().items() if isinstance(kind, type)}
 

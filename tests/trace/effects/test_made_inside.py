@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.trace.effects.inside_programs import PROGRAMS
+from tests.trace.effects import inside_classes, inside_containers, inside_programs
 
 import jitml
 
 Array = np.ndarray[Any, Any]
 
+PROGRAMS: list[Callable[[Array], Any]] = [*inside_programs.PROGRAMS, *inside_containers.PROGRAMS, *inside_classes.PROGRAMS]
 
 OF_SCIPY = {"sobol", "halton", "sobol_forwards_in_branch"}  # whose objects are breaks
 MAKE_CLASSES = {
