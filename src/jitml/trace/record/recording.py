@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,7 +46,7 @@ _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-
 _LIBRARIES = (
     _JITML,
     *(os.path.join(os.path.abspath(folder), "") for module in (np, optree) for folder in module.__path__),  # wherever they are
-    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    os.path.join(os.path.dirname(os.__file__), ""),  # the standard library, without `sysconfig`, which takes 1 ms
 )
 _LIKE_THE_USERS = (_JITML + "control.py", os.path.join(_JITML, "trace", "effects", "queue_methods.py"))
 _KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}

@@ -20,7 +20,6 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -48,10 +47,19 @@ FLAGS, HANDLER, OWNDATA, TRACE_DOMAIN = 64, 88, 0x4, 389047
 CARRAY = 0x501  # contiguous, aligned, writeable
 
 
+def _is_free_threaded() -> bool:
+    """Whether this Python is built to run without its lock; objects are laid out otherwise then."""
+    if not hasattr(sys, "_is_gil_enabled"):  # before 3.13
+        return False
+    import sysconfig  # takes a millisecond
+
+    return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
 @cache
 def native_calls() -> bool:
     """Whether arrays can be read in place; if not, `Executable` goes through `ndarray.ctypes` instead."""
-    if platform.python_implementation() != "CPython" or sys.maxsize != 2**63 - 1 or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if platform.python_implementation() != "CPython" or sys.maxsize != 2**63 - 1 or _is_free_threaded():
         return False
     table = numpy_api()
     if table is None or table[2] != id(np.ndarray):
