@@ -6,7 +6,7 @@ iterations do not meet, and whose work is worth waking a thread for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from jitml.fusion.scalar_loops.forward_stores import with_recurrences
 from jitml.fusion.schedule.primitives.statements import loop_names, with_schedule
@@ -46,9 +46,9 @@ VECTOR_NS = 0.1
 def schedule_scalars(kernel: Kernel, target: Target) -> tuple[Primitive, ...]:
     known = accesses(kernel)
     names = loop_names(known)
-    lanes = tuple(Vector(names[path]) for path in _lanes(kernel, known))
-    in_lanes = with_schedule(kernel, Schedule((lanes,)), target, kernel.name)
-    return (*lanes, *(Parallel(names[path], grain) for path, grain in _shared(in_lanes, known, target).items()))
+    lanes = [names[path] for path in _lanes(kernel, known)]
+    shared = _shared(kernel, known, lanes, target)
+    return (*map(Vector, lanes), *(Parallel(names[path], grain) for path, grain in shared.items()))
 
 
 # ---------------------------------------------------------------------------------------------------------- vectors
@@ -98,23 +98,30 @@ def _step(buffer: Buffer, at: Sequence[Expr], index: str) -> int | None:
 # ---------------------------------------------------------------------------------------------------------- threads
 
 
-def _shared(kernel: Kernel, known: Accesses, target: Target) -> dict[Path, int]:
-    """Loops of the kernel that threads share, and the iterations that one takes at once."""
+def _shared(kernel: Kernel, known: Accesses, lanes: Sequence[str], target: Target) -> dict[Path, int]:
+    """Loops of the kernel that threads share, and the iterations that one takes at once.
+
+    Args:
+        lanes: the indices of loops that are vectors; here each loop has an index of its own.
+    """
     outermost: list[Path] = []
     for path in known.loops:
         if not outermost or path[: len(outermost[-1])] != outermost[-1]:
             outermost.append(path)
-    there = {path: loop for path in outermost if isinstance(loop := known.loops[path], Loop)}
-    free = {p: there[p] for p in _worth_sharing(kernel, there, target) if not any(loop_races(there[p], p, known))}
-    times = _worth_sharing(with_recurrences(kernel), free, target) if free else {}
-    return {path: max(1, round(target.cost.grain_ns / time)) for path, time in times.items()}
+    there = {p: loop for p in outermost if isinstance(loop := known.loops[p], Loop) and loop.index not in lanes}
+    worth = [p for p, loop in there.items() if _pays_threads(loop, _body_ns(loop, lanes), target)]
+    free = [p for p in worth if not any(loop_races(there[p], p, known))]
+    if not free:
+        return {}
+    in_order = with_recurrences(with_schedule(kernel, Schedule((tuple(map(Vector, lanes)),)), target, kernel.name))
+    loops = {s.index: s for s in walk(in_order.body) if isinstance(s, Loop)}
+    times = {p: _body_ns(loops[there[p].index], lanes) for p in free}
+    return {p: max(1, round(target.cost.grain_ns / ns)) for p, ns in times.items() if _pays_threads(there[p], ns, target)}
 
 
-def _worth_sharing(kernel: Kernel, among: Mapping[Path, Loop], target: Target) -> dict[Path, float]:
-    """The loops that are worth waking a thread for, and the time of one iteration."""
-    loops = {s.index: s for s in walk(kernel.body) if isinstance(s, Loop)}
-    times = {path: _body_ns(loops[loop.index]) for path, loop in among.items() if loops[loop.index].kind != "vector"}
-    return {path: ns for path, ns in times.items() if ns * _trips(among[path]) >= 2 * target.cost.parallel_ns}
+def _pays_threads(loop: Loop, ns: float, target: Target) -> bool:
+    """Whether a loop is worth waking a thread for, if an iteration takes so long."""
+    return ns * _trips(loop) >= 2 * target.cost.parallel_ns
 
 
 def _trips(loop: Loop) -> int:
@@ -122,12 +129,12 @@ def _trips(loop: Loop) -> int:
     return USUAL_TRIPS if (known := known_trips(loop)) is None else known
 
 
-def _body_ns(loop: Loop) -> float:
+def _body_ns(loop: Loop, lanes: Container[str]) -> float:
     """A guess at the time of one iteration."""
-    return sum(_ns(stmt, VECTOR_NS if loop.kind == "vector" else ELEMENT_NS) for stmt in loop.body)
+    return sum(_ns(stmt, VECTOR_NS if loop.index in lanes else ELEMENT_NS, lanes) for stmt in loop.body)
 
 
-def _ns(stmt: Stmt, unit: float) -> float:
+def _ns(stmt: Stmt, unit: float, lanes: Container[str]) -> float:
     own = isinstance(stmt, Store) + sum(
         isinstance(e, Load) or (isinstance(e, Apply) and WORK.get(e.fn, 1.0))
         for expr in expressions(stmt)
@@ -135,7 +142,7 @@ def _ns(stmt: Stmt, unit: float) -> float:
     )
     match stmt:
         case Loop():
-            return unit + _trips(stmt) * _body_ns(stmt)
+            return unit + _trips(stmt) * _body_ns(stmt, lanes)
         case While():
-            return USUAL_TRIPS * (unit * own + sum(_ns(inner, unit) for inner in children(stmt)))
-    return unit * own + sum(_ns(inner, unit) for inner in children(stmt))
+            return USUAL_TRIPS * (unit * own + sum(_ns(inner, unit, lanes) for inner in children(stmt)))
+    return unit * own + sum(_ns(inner, unit, lanes) for inner in children(stmt))

@@ -77,8 +77,8 @@ def _changed(body: tuple[Stmt, ...], p: Primitive) -> tuple[Stmt, ...]:
         raise Misfit(f"these loops hold statements, in their order; what changes them is {keywords}")
     index, _, place = p.loop.partition(".")
     there = [s.index for s in walk(body) if isinstance(s, Loop)]
-    if introduced(p) in {*there, *(s.name for s in walk(body) if isinstance(s, (Let, Cell, Draw)))}:
-        raise Misfit(f"the name {introduced(p)} is taken")
+    if (new := introduced(p)) and new in {*there, *(s.name for s in walk(body) if isinstance(s, (Let, Cell, Draw)))}:
+        raise Misfit(f"the name {new} is taken")
     if index not in there or int(place or 0) >= there.count(index):
         raise Misfit(f"no loop is called {p.loop}; the loops are {', '.join(dict.fromkeys(there)) or 'none'}")
     numbers = count()
