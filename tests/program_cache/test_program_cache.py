@@ -109,7 +109,6 @@ def test_a_second_process_compiles_nothing(script: Path, tmp_path: Path) -> None
     folder = tmp_path / "cache"
     imported, found = run(script, folder)
     assert imported == COMPILED and len(programs(folder)) >= 10
-    assert run(script, folder) == ("[]", found)
     os.utime(script)  # the file's time is nothing to it
     assert run(script, folder) == ("[]", found)
     assert run(script, folder, JITML_CACHE_BYTES="0") == (COMPILED, found)

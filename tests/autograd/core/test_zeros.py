@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitml import jit, vjp
+from jitml import vjp
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
+from jitml.trace.trace import trace
 from support.effort import drawn
 from support.function_table import ROWS, words
 
@@ -32,7 +33,7 @@ def graphs(graph: Graph) -> Iterator[Graph]:
 
 def users_of_zeros(program: Any, *args: Any) -> Counter[str]:
     users: Counter[str] = Counter()
-    for graph in graphs(run_passes(jit(program).lower(*args).traced)):
+    for graph in graphs(run_passes(trace(program, args, {}).graph)):
         fulls = [node for node in graph.nodes if node.op.name == "full" and node.output.capacity > 1]
         zeros = {node.output for node in fulls if node.output.dtype.kind in "fc" and node.params["value"] == 0}
         users.update(node.op.name for node in graph.nodes for v in node.inputs if v in zeros)
