@@ -103,6 +103,7 @@ def test_examples_need_nothing_but_public_names(name: str) -> None:
 WARM = """
 import sys
 import numpy as np
+before = set(sys.modules)
 import jitml
 @jitml.jit
 def f(x, y):
@@ -110,7 +111,6 @@ def f(x, y):
     for _ in range(3):
         z = z + np.sin(z) * 0.5
     return np.where(z > 0, z, -z).sum(axis=0) + np.sqrt(x[0])
-before = set(sys.modules)
 x = np.linspace(0, 1, 12000).reshape(300, 40)
 f(x, x + 1)
 assert len(f.variants) == 1
