@@ -106,15 +106,12 @@ class _Binder:
         last = self.known.last[path]
         return inf if last is None else last + 1
 
-    def sums(self, loop: Loop) -> bool:
-        """Whether iterations are combined in a cell from outside."""
+    def sums(self, loop: Loop) -> list[Update]:
+        """What combines iterations in a cell from outside."""
         own = {s.name for s in walk(loop.body) if isinstance(s, Cell)}
-        return any(isinstance(s, Update) and s.cell not in own for s in walk(loop.body))
+        return [s for s in walk(loop.body) if isinstance(s, Update) and s.cell not in own]
 
     def is_free(self, loop: Loop, path: Path) -> bool:
         """Whether iterations may run in any order."""
-        if any(loop_races(loop, path, self.known)):
-            return False
-        own = {s.name for s in walk(loop.body) if isinstance(s, Cell)}
-        outer = [s for s in walk(loop.body) if isinstance(s, Update) and s.cell not in own]
-        return not any(is_ordered(s.combine, self.types[s.cell]) for s in outer)
+        in_order = any(loop_races(loop, path, self.known))
+        return not in_order and not any(is_ordered(s.combine, self.types[s.cell]) for s in self.sums(loop))

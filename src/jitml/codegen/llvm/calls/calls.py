@@ -81,11 +81,7 @@ def zeros_kernel(call: Call, program: KernelProgram) -> Kernel:
 
 
 def _nest(target: Buffer, extents: Sequence[Expr], value: Callable[[tuple[Expr, ...]], Expr]) -> tuple[Stmt, ...]:
-    """A nest that fills a buffer in the order of its memory.
-
-    Args:
-        value: an index -> what is to be there.
-    """
+    """A nest that fills a buffer, in the order of its memory, with what `value` gives for an index."""
     order = sorted(range(len(target.shape)), key=lambda axis: -abs(target.element_strides[axis]))
     at = tuple(Var(f"i{axis}") for axis in range(len(target.shape)))
     return nested({at[axis].name: extents[axis] for axis in order}, (Store(target.name, at, value(at)),))

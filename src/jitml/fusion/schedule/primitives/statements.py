@@ -66,9 +66,8 @@ def require_proven(kernel: Kernel, called: str) -> None:
 
 def _refusal(kernel: Kernel, reason: str, called: str, head: str = "") -> ScheduleError:
     """A schedule's error, with the loops as they are, and a mark at those with such a head."""
-    text = show(kernel)
-    shown = re.sub(f"^ (?= *{head})", ">", text, flags=re.MULTILINE) if head else text
-    return ScheduleError(f"schedule of {called}: {reason}", remedy=f"Its loops:\n{shown}")
+    text = re.sub(f"^ (?= *{head})", ">", show(kernel), flags=re.MULTILINE) if head else show(kernel)
+    return ScheduleError(f"schedule of {called}: {reason}", remedy=f"Its loops:\n{text}")
 
 
 def _changed(body: tuple[Stmt, ...], p: Primitive) -> tuple[Stmt, ...]:
