@@ -17,6 +17,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from enum import Enum
 from types import (
     MappingProxyType,
 )
@@ -117,7 +118,12 @@ def own_parts(trace: Trace, box: list[Any], things: Iterable[Any], *, may_be_new
         may_be_new: it is what a call has given, and its own as well if nobody else holds it.
     """
     home = home_of(type(box[0])).partition(".")[0]
-    if home in ("builtins", "numpy", "jitml") or id(box[0]) in trace.outside.places or id(box[0]) in trace.outside.own:
+    if (
+        isinstance(box[0], Enum)
+        or home in ("builtins", "numpy", "jitml")
+        or id(box[0]) in trace.outside.places
+        or id(box[0]) in trace.outside.own
+    ):
         return
     if (may_be_new and references(box) <= ALONE) or any(x is box[0] for x in reachable_from(things)):
         trace.outside.own[id(box[0])] = box[0]

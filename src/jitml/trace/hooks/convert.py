@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from enum import Enum
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -201,7 +202,8 @@ def _convert_class(cls: type) -> Callable[..., Any]:
         trace = active_trace().root
         require_class(trace, cls)
         instance: Any = object.__new__(cls) if by_us else as_written(cls, args, kwargs)
-        trace.outside.own[id(instance)] = instance
+        if not isinstance(instance, Enum):  # a class keeps its members: each is one object
+            trace.outside.own[id(instance)] = instance
         if by_us:
             made(instance)
             generated_methods.keep_generated(cls)

@@ -13,6 +13,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -251,8 +252,9 @@ class OutsideCalls(Sighted):
 
 
 def own(trace: Trace, x: Any) -> Any:
-    """What is new in each call."""
-    trace.outside.own[id(x)] = x
+    """What is new in each call; members of an enumeration, which its class keeps, are not."""
+    if not isinstance(x, Enum):
+        trace.outside.own[id(x)] = x
     return x
 
 
