@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @cache
 def llvm_binding() -> Any:
-    """llvmlite's binding, with all targets ready; imported at the first compilation, for it takes 30 ms."""
+    """llvmlite's binding, with this machine as its target; imported at the first compilation, for it takes 30 ms."""
     import llvmlite.binding as llvm
 
     _share_lock(llvm.ffi.lib)
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     return llvm
 
 
@@ -128,6 +128,8 @@ def host_caches() -> Caches:
 def target_machine(cpu: Cpu, opt: int) -> llvm.TargetMachine:
     """LLVM's target machine; kept, because the first code made with one costs 2 ms of tables."""
     binding = llvm_binding()
+    binding.initialize_all_targets()  # programs from the disk are for this machine, and do without
+    binding.initialize_all_asmprinters()
     return binding.Target.from_triple(cpu.triple).create_target_machine(cpu=cpu.cpu, features=cpu.features, opt=opt, jit=True)
 
 
