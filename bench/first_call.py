@@ -1,6 +1,6 @@
 """How long does the first call of a process take?
 
-    python bench/first_call.py [--rounds 15] [--before DIR] [--no-record]
+    python bench/first_call.py [--rounds 15] [--before DIR] [--note TEXT] [--no-record]
 
 In fresh processes, from behind `import numpy` to the result: `import jitml`, the decorator, tracing, compilation or the program
 from the disk, a checked answer. With an empty cache, and with what earlier processes have left. `--before` is another checkout's
@@ -97,6 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--before", type=Path)
+    parser.add_argument("--note", default="", help="what is said below the table")
     parser.add_argument("--no-record", action="store_true", help="print only")
     given = parser.parse_args()
     sources = ({"before": given.before.resolve()} if given.before else {}) | {"jitml": HERE}
@@ -108,7 +109,7 @@ def main() -> None:
             shown = [f"{duration(cost.wall)}, {duration(cost.processor)}" for cost in costs]
             rows.append([f"{title}, {kind} cache", *shown, duration(limit), "yes" if costs[-1].wall <= limit else "no"])
     head = ["first call: wall, processor", *sources, "limit", "within it"]
-    body_text = table(head, rows)
+    body_text = table(head, rows) + (f"\n{given.note}\n" if given.note else "")
     if given.no_record:
         print(body_text)
     else:
