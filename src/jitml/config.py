@@ -38,7 +38,8 @@ JITML_TRIAL         `0`: what can be compiled is, at its first call, and stays, 
 JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), `cuda` (an NVIDIA GPU: arrays are copied
                     there and back at each call), or `interpreter` (Python and NumPy: slow; it tells what is wrong before
                     machine code is made). The last two hear of no floating-point errors.
-JITML_CACHE_DIR     folder in which compiled programs and GPU code are kept for later processes; several may use it at once.
+JITML_CACHE_DIR     folder in which compiled programs, rewritten functions and GPU code are kept for later processes;
+                    several may use it at once.
                     Default: `jitml` in the user's folder for caches (`$XDG_CACHE_HOME`, `~/.cache`; on macOS
                     `~/Library/Caches`, on Windows `%LOCALAPPDATA%`). A folder that cannot be written keeps nothing.
 JITML_CACHE_BYTES   bytes that it may have; what has not been used longest is removed. Default: 268435456; `0` keeps nothing.
