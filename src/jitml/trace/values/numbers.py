@@ -200,7 +200,7 @@ class TracedNumber(NumberStandIn):
         return complex(self.known(is_taken=True))
 
     def __hash__(self) -> int:
-        return hash_of(self.known())
+        return hash(self.known()) if self.slot is None else hash_of(self.known())  # what is computed is an object of its own
 
     def __format__(self, spec: str) -> str:
         return format(self.known(), spec)

@@ -261,7 +261,7 @@ def _types(x: Any) -> list[type | None]:
 
 
 def hash_of(known: Any) -> int:
-    """The hash of a traced number.
+    """The hash of a number from outside.
 
     Raises:
         UnsupportedError: NaN, which dicts and sets find if it is that very object.

@@ -33,7 +33,6 @@ from jitml.trace.storage.strides import Ints, is_contiguous
 from jitml.trace.symbolic.broadcasting import insist_at_least, is_single
 from jitml.trace.symbolic.constants import constant_of
 from jitml.trace.values.numbers import TracedNumber, of_size
-from jitml.trace.values.python_arithmetic import hash_of
 from jitml.trace.values.registry import call, call_for_each_type, divided
 from jitml.trace.values.type_unions import (
     NumberStandIn,
@@ -364,7 +363,7 @@ class TracedScalar(Tracer, NumberStandIn):
         return super().__index__()
 
     def __hash__(self) -> int:
-        return hash_of(self.known())
+        return hash(self.known())
 
     def known(self) -> Any:
         """The scalar itself, from now on assumed: whoever has seen its hash has to see the same one again."""
