@@ -28,7 +28,7 @@ FRAME = 0.02  # seconds that it takes to write the frame of a function in sectio
 SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
 _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
-_TIMING = 4e-4  # a hundred times the seconds that it takes to time a call
+_TIMING = 2e-3  # a hundred times the seconds that it takes to time a call, whose code is in no cache
 _STRIDE = 400  # calls at the most after one that is timed
 FEW = 50  # turns after which it is known to be small
 
