@@ -56,7 +56,7 @@ class HotCallees:
             if not _is_compiled(function):
                 return function
             known = self._known[function] = _HotCallee(function, self._compile)
-        return known.now()
+        return known.next_call()
 
     def timed(self, names: Collection[str]) -> list[_HotCallee]:
         """Those of these names that may become hot."""
@@ -117,7 +117,7 @@ class _HotCallee:
         self._untimed = 0
         return True
 
-    def now(self) -> Callable[..., Any]:
+    def next_call(self) -> Callable[..., Any]:
         """What the next call is to be of."""
         if self._untimed:
             self._untimed -= 1
