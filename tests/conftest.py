@@ -49,10 +49,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Tests collect garbage thousands of times: the collector need not come by all that was there before the first one.
+    """By Python's thresholds the collector comes for each 700 objects of a compilation: for a tenth of the suite's time."""
+    _settle()
+    gc.set_threshold(50_000, 20, 20)
 
-    Nor need it come for each 700 objects of a compilation that lives: at Python's thresholds it has a tenth of the suite's time.
-    """
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What a file of tests leaves lives on: compiled programs, syntax trees. Hundreds of tests collect garbage beside it."""
+    if nextitem is None or nextitem.path != item.path:
+        _settle()
+
+
+def _settle() -> None:
+    """Have the collector not come by what is there now any more."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
