@@ -1,51 +1,55 @@
 """The environment variables of jitml: this file is their manual. Each is read once, when jitml is imported.
 
-JITML_NUM_THREADS   threads a compiled program may use; default: the cores this process may run on.
-                    `jit(threads=...)` wins over it. More than 256, and than four for each core, are taken for as many.
-JITML_DUMP          stages printed to stderr as programs are compiled: a comma-separated list of `graph`, `schedules`,
-                    `kernels`, `memory`, `llvm`, `asm` (of the interpreter `python`, of a GPU `cuda`, `ptx`, `sass`), or `all`.
-                    Default: none.
-JITML_LOG           what is told on stderr, as it happens: a comma-separated list of `compile`, `recompile`, `refuse`, `cache`, or
-                    `all` (docs/debugging.md). Where a program has handlers of its own for `logging`, they get it. Default: none.
-JITML_PROGRESS      `0`: do not say on a terminal, or in a notebook, that a compilation takes longer than a second.
-JITML_CHECK         `1`: verify each layer's data after each stage (slower to compile; always on in jitml's tests).
-JITML_MAX_UNROLL    iterations of a loop that may be traced one by one where it cannot stay a loop. Default: 1000.
-JITML_TRACE_SECONDS seconds (of the processor) that loops over Python numbers and containers, and calls, may take which are run
-                    while a function is traced. Default: 3.
-JITML_MAX_PATHS     programs that may be compiled for the same kind of arguments where branches cannot be merged, each for
-                    other outcomes of their conditions, or where a host call is spared by one for each size. Default: 16.
-JITML_SAVED_BYTES   bytes that the loops of a derivative may save whose limit is not known. At first 64 MiB are reserved, then
-                    four times as many for a loop that runs out of them, and so on. Default: a quarter of the memory that
-                    this process may have: the machine's, or less, by a control group or `ulimit -v`.
-JITML_KEPT_BYTES    bytes of large results that nobody holds any more, kept for new ones: the system takes longer to hand out
-                    memory than a kernel to fill it. Default: a thirty-second of that memory, at most 256 MiB; `0`
-                    gives all of it back at once.
-JITML_STRICT        `1`: what cannot be captured as a whole is refused, at the first statement that breaks, and no part of it
-                    runs as Python: `jit(strict=True)` for all functions, and for transforms.
+JITML_NUM_THREADS   the most threads that a compiled program may use. Default: the cores that this process may run on.
+                    `jit(threads=...)` wins over it. The limit is 256, or four for each core if that is more.
+JITML_DUMP          stages that are printed to stderr as programs are compiled: a comma-separated list of `graph`,
+                    `schedules`, `kernels`, `memory`, `llvm`, `asm`, or `all`. The interpreter also has `python`, a GPU
+                    `cuda`, `ptx`, `sass`. Default: none.
+JITML_LOG           events that are told on stderr as they happen: a comma-separated list of `compile`, `recompile`,
+                    `refuse`, `cache`, or `all` (docs/debugging.md). If the program has handlers of its own for `logging`,
+                    they get the events instead. Default: none.
+JITML_PROGRESS      `0`: do not show, on a terminal or in a notebook, that a compilation takes longer than a second.
+JITML_CHECK         `1`: the compiler checks its own work after each stage. That makes it slower. The tests of jitml do so.
+JITML_MAX_UNROLL    the most iterations of a loop that are written out one by one, if it cannot stay a loop. Default: 1000.
+JITML_TRACE_SECONDS the most seconds of the processor that loops and calls may take which run while a function is traced:
+                    those over Python numbers and containers. Default: 3.
+JITML_MAX_PATHS     the most programs for one kind of arguments. If branches cannot be merged, each way through them needs a
+                    program. So does each size, where that saves a host call. Default: 16.
+JITML_SAVED_BYTES   the most bytes that the loops of a derivative may save, if it is not known beforehand how often they run.
+                    At first 64 MiB are reserved. A loop that runs out of them gets four times as many, and so on. Default: a
+                    quarter of the memory that this process may have: of the machine's, or of a limit by a control group or
+                    `ulimit -v`.
+JITML_KEPT_BYTES    the most bytes that are kept for new results when nobody holds an earlier large result any more. The
+                    system takes longer to hand out memory than a kernel to fill it. Default: a thirty-second of the memory
+                    that this process may have, at most 256 MiB; `0` gives all of it back at once.
+JITML_STRICT        `1`: what cannot be compiled is refused by an error, at the first statement, and nothing runs as Python.
+                    It is `jit(strict=True)` for all functions, and for transforms.
 JITML_DISABLE       `1`: jitted functions run as plain Python, as under `jitml.disable()` (docs/debugging.md).
-JITML_TRACEBACK     whose frames the traceback of an error shows: `short`, those of your code (the default), or `full`, those
-                    of jitml, too (docs/debugging.md).
-JITML_DEBUG_NANS    `1`: transforms run op by op and raise at the first NaN, as under `jitml.debug_nans()`.
-JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each compiled variant; the
-                    default), `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it.
-JITML_VERIFY_BYTES  bytes that may be copied for it, of what a call can reach; a call that reaches more is not checked. Default:
-                    a sixteenth of the memory that this process may have, at most 1 GiB.
-JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is stopped,
-                    and the answer counts as not checked. Default: 5. Where each n-th answer is checked, there is no limit.
-JITML_TRIAL         `0`: what can be compiled is, at its first call, and stays, however fast it is; else functions run as Python
-                    until a compilation is paid for, and what has been compiled is timed against plain Python, and the
-                    slower one is dropped (docs/sections.md). For tests and benchmarks.
+JITML_TRACEBACK     whose functions the traceback of an error shows: `short`, those of your code (the default), or `full`,
+                    those of jitml, too (docs/debugging.md).
+JITML_DEBUG_NANS    `1`: transforms run operation by operation and raise at the first NaN, as under `jitml.debug_nans()`.
+JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each variant; the default),
+                    `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it (docs/verification.md).
+JITML_VERIFY_BYTES  the most bytes that may be copied for a comparison. A call that can reach more, by its arguments and
+                    globals, is not checked. Default: a sixteenth of the memory that this process may have, at most 1 GiB.
+JITML_VERIFY_SECONDS seconds that the plain function may take when a first answer is checked. If it takes longer, it is
+                    stopped, and the answer counts as not checked. Default: 5. There is no limit if each n-th answer is
+                    checked.
+JITML_TRIAL         `0`: what can be compiled is compiled at its first call, and stays so, however fast it is. Otherwise
+                    functions run as Python until compiling pays. Then the compiled code is timed against plain Python, and
+                    the slower one is dropped (docs/sections.md). `0` is for tests and benchmarks.
 JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), `cuda` (an NVIDIA GPU: arrays are copied
-                    there and back at each call), or `interpreter` (Python and NumPy: slow; it tells what is wrong before
-                    machine code is made). The last two hear of no floating-point errors.
-JITML_CACHE_DIR     folder in which compiled programs, rewritten functions and GPU code are kept for later processes;
-                    several may use it at once.
-                    Default: `jitml` in the user's folder for caches (`$XDG_CACHE_HOME`, `~/.cache`; on macOS
-                    `~/Library/Caches`, on Windows `%LOCALAPPDATA%`). A folder that cannot be written keeps nothing.
-JITML_CACHE_BYTES   bytes that it may have; what has not been used longest is removed. Default: 268435456; `0` keeps nothing.
-JITML_CPU           compile for this LLVM CPU name (`x86-64-v3`, `znver4`) in place of the one found, with the features
-                    that its name implies. For tests and for reproducing another machine's code: code for a CPU that
-                    has more than this one dies with SIGILL.
+                    there and back at each call), or `interpreter` (Python and NumPy: slow; for finding faults of the
+                    compiler). The last two do not notice floating-point errors.
+JITML_CACHE_DIR     the folder that keeps compiled programs, rewritten functions and GPU code for later processes. Several
+                    processes may use it at once. Default: `jitml` in the user's folder for caches (`$XDG_CACHE_HOME`,
+                    `~/.cache`; on macOS `~/Library/Caches`, on Windows `%LOCALAPPDATA%`). If it cannot be written, nothing
+                    is kept.
+JITML_CACHE_BYTES   the most bytes in that folder. What has not been used for longest is removed. Default: 268435456; `0`
+                    keeps nothing.
+JITML_CPU           the name of a processor to compile for, as LLVM calls it: `x86-64-v3`, `znver4`. Default: the one that is
+                    found. It is for tests, and for making the code of another machine. Code for a processor that has more
+                    instructions than this one ends the process by SIGILL.
 """
 
 from __future__ import annotations

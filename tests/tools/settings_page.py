@@ -11,13 +11,14 @@ HEAD = """\
 
 Written by `make docs` from `src/jitml/config.py`; not by hand.
 
-Settings are environment variables. Each is read once, when jitml is imported:
+Settings are environment variables. jitml reads each once, when it is imported. So set them before you start Python:
 
 ```sh
 JITML_NUM_THREADS=4 python simulate.py
 ```
 
-`python -m jitml info` shows what jitml has read, and what it has found of the machine.
+`python -m jitml info` shows what jitml has read, and what it has found of the machine. Bytes are written as a number:
+`JITML_KEPT_BYTES=0`.
 
 | variable | what it does |
 | --- | --- |

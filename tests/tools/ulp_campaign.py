@@ -25,23 +25,31 @@ HEAD = """# Accuracy
 
 *Written by `tests/tools/ulp_campaign.py`; do not edit.*
 
-Transcendental functions are inline polynomials, so that they vectorise and fuse. The table gives the bound in units in the last
-place that the tests hold, the largest error found, and where. An error of 0.5 is a correctly rounded result.
+How far is `np.exp` of compiled code from the exact value? Functions such as `exp` and `sin` are polynomials here, which run
+in vectors and become part of larger loops. The unit of the table is the *ulp*, the distance from a float to the next one. An
+error of 0.5 ulp is a correctly rounded result. For each function the table has the bound that the tests hold, the largest
+error found, and where.
 
-Everything else is exact, that is NumPy's own bits: `+ - * /`, `sqrt`, rounding, comparisons, conversions, `floor_divide`,
-`remainder`, `fmod`, `maximum`, `minimum`, `fmax`, `fmin`, `sign`, `copysign`, and all integer and bool functions. (The one
-exception: the sign of the maximum or minimum of `0.0` and `-0.0`, which NumPy itself does not fix.) Float16 is computed in
+The following give NumPy's own bits: `+ - * /`, `sqrt`, rounding, comparisons, conversions, `floor_divide`,
+`remainder`, `fmod`, `maximum`, `minimum`, `fmax`, `fmin`, `sign`, `copysign`, and all integer and bool functions. There is one
+exception: the sign of the maximum or minimum of `0.0` and `-0.0`, which NumPy itself does not fix. Float16 is computed in
 float32 and rounded once.
 
-For all functions: nan gives nan (but `pow(1, nan)`, `pow(nan, 0)` are 1 and `hypot(inf, nan)` is inf), infinities, signed zeros
-and domain errors give NumPy's values, subnormal arguments and results are full-precision, and overflow begins where the exact
-result rounds to infinity. The results do not depend on how many lanes the processor has. Arguments of `sin`, `cos` and `tan`
-beyond 1e9 (float64) or 1e5 (float32) are handed to the C library, lane by lane.
+What holds for all functions of the table:
 
-On processors without fused multiply-add, bounds are up to 1 ulp larger, and circular functions go to the C library from 1e6 on.
+* nan gives nan. Only `pow(1, nan)` and `pow(nan, 0)` are 1, and `hypot(inf, nan)` is inf.
+* Infinities, signed zeros and arguments outside of the domain give NumPy's values.
+* Subnormal numbers (the smallest ones) have full precision, as arguments and as results.
+* A result overflows where the exact result rounds to infinity.
+* The results do not depend on the vector width of the processor.
+* `sin`, `cos` and `tan` of arguments beyond 1e9 (float64) or 1e5 (float32) are computed by the C library, one by one.
 
-Reference: mpmath at 160 bits for float64, float64 for float32. Points: {n:,} (float64) and {n32:,} (float32) per range, ranges
-chosen around the edges of each method (zeros, folds of the argument reduction, overflow, underflow, subnormals, huge arguments).
+Some processors have no fused multiply-add. There, bounds are up to 1 ulp larger, and `sin`, `cos` and `tan` go to the C
+library from 1e6 on.
+
+The exact values come from mpmath at 160 bits for float64, and from float64 for float32. Each range has {n:,} (float64) and
+{n32:,} (float32) points. The ranges lie around the edges of each method: zeros, folds of the argument reduction, overflow,
+underflow, subnormals, huge arguments.
 
 | function | float64 bound | worst found | at | float32 bound | worst found | at |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -17,10 +17,13 @@ from jitml.trace.values.registry import FUNCTIONS, REGISTRY, full_name
 
 _HEAD = """# NumPy functions in jitted code
 
-Written by `make docs` from the registry; not by hand. `jitml.numpy` has the same functions under the same names. Array
-methods follow their functions: `x.sum()` is `np.sum(x)`. What is not listed here, of NumPy and SciPy, is a *host call*: the
-compiled program calls the function itself at that point (`jit(host_calls="error")` forbids it). So is a compiled function that is
-called in a way that is not compiled. On Python numbers, shapes and dtypes alone all of them work while tracing.
+Written by `make docs` from the registry; not by hand. The functions of this list are compiled. `jitml.numpy` has them under
+the same names. Array methods follow their functions: `x.sum()` is `np.sum(x)`.
+
+All other functions of NumPy and SciPy work, too, but for those that are refused (at the end). The compiled program
+calls the function itself at that point. That is a *host call*; `jit(host_calls="error")` forbids it. A function of this
+list is a host call, too, if its arguments are of a kind that is not compiled. On Python numbers, shapes and dtypes
+alone any function works: it runs once, while the jitted function is traced.
 """
 _OPERATORS: dict[Any, str] = {operator.contains: "in", operator.is_: "is", operator.is_not: "is not"}
 _REFUSED = (
@@ -45,13 +48,22 @@ def table() -> str:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")
     lines += [
         "",
-        "Every supported ufunc of two operands has `.outer` too, and of floats `.reduce`, `.accumulate`, `.reduceat` and `.at`.",
+        "Each ufunc of two operands in this list has `.outer`, too. For floats it also has `.reduce`, `.accumulate`,",
+        "`.reduceat` and `.at`.",
     ]
     lines += ["`x[i]` and `x[i] = v` are in *indexing*."]
     missing = [f for f in array_functions() if f not in FUNCTIONS]
     refused = [f for f in missing if f.__name__ in _REFUSED]
     lines += ["", "## Host calls", "", _listed(f for f in missing if f not in refused)]
-    lines += ["", "## Refused", "", "They return texts or types, take dates, or write files.", "", _listed(refused), ""]
+    lines += [
+        "",
+        "## Refused",
+        "",
+        "These return texts or types, take dates, or write files. Without `jit(strict=True)` they run as Python.",
+        "",
+        _listed(refused),
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -7,15 +7,21 @@ from jitml.trace.environment.understood import TABLE, Way
 
 _HEAD = """# What is understood of values from outside
 
-Written by `make docs` from `trace/environment/understood.py`; not by hand. A jitted function gets values from outside:
-arguments, globals, what it closes over, attributes, items, defaults, keys. By its type, each belongs to the first row that covers
-it, whatever its role. What nobody has listed is in the last row: it is taken at run time, from the object of that call, or the
-function is refused with the line.
+Written by `make docs` from `trace/environment/understood.py`; not by hand.
+
+This page is for people who change jitml. A jitted function gets values from outside: arguments, globals, variables of
+functions around it, attributes, items, defaults, keys. The table says what is done with each, by its type. The first
+row that covers the type counts. It does not matter how the value comes in. A type that nobody has listed is in the last
+row. There, the value is taken from the object of each call, or the function is refused with the line.
+
+The columns say: what is compared at each call (*guarded*), how it is read, what becomes of changes, of copies, of calls
+of library code that get it, and of returning it.
 """
 _PLACES_HEAD = """
 ## Where a value becomes a constant, or something happens while tracing
 
-A test finds every file that holds a constant, guards one, or calls something while tracing, and looks for it here.
+A value may become a constant of the program. That is right only as long as a guard compares it. So a test finds every file
+that makes a constant, guards one, or calls something while tracing. It must be in this table.
 
 | file | what it does | row |
 | --- | --- | --- |"""
