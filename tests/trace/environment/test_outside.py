@@ -171,6 +171,28 @@ def test_an_item_of_a_kind_of_dict_changes(make: Any, use: Callable[[Any], float
     check(lambda x: x + use(table), lambda: table.update(a=8.0))
 
 
+def test_a_key_that_has_gone_is_not_put_back_by_looking_for_it() -> None:
+    table = defaultdict(float, a=1.0)
+    compiled = jitml.jit(lambda x: x + sum(table.values()))
+    for key in "ab":
+        table.clear()
+        table[key] = 2.0
+        np.testing.assert_array_equal(compiled(X), X + 2)
+        assert list(table) == [key]
+
+
+def test_a_key_that_has_gone_from_an_argument_is_not_put_back() -> None:
+    def changed(d: dict[str, float], x: Any) -> Any:
+        d["z"] = 3.0
+        return x + sum(d.values())
+
+    compiled = jitml.jit(changed)
+    for key in "ab":
+        given = defaultdict(float, {key: 2.0})
+        np.testing.assert_array_equal(compiled(given, X), X + 5)
+        assert list(given) == [key, "z"]
+
+
 def test_an_item_of_a_deque_changes() -> None:
     recent = deque([1.0])
     check(lambda x: x + recent[0] + sum(recent), lambda: recent.append(recent.pop() + 5))

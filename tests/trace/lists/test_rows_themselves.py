@@ -64,6 +64,22 @@ def written(x: Any, y: Any) -> Any:
     return rows, found
 
 
+def read_twice(x: Any, y: Any) -> Any:
+    rows = [y * i for i in range(len(x))]
+    return rows[0] is rows[0], rows[0] is rows[1], rows[-1] is rows[len(x) - 1], rows[:][1] is rows[1], rows[0] is rows[0][:]
+
+
+def one_often(x: Any, y: Any) -> Any:
+    rows = [y for _ in range(len(x))]
+    return rows[0] is y, rows[0] is rows[1], [row is y for row in rows]
+
+
+def among(x: Any, y: Any) -> Any:
+    rows = [y * i for i in range(len(x))]
+    chosen = rows[1]
+    return [row for row in rows if row is not chosen], [row is rows[2] for row in rows]
+
+
 def in_both(x: Any, y: Any) -> Any:
     rows = [y.copy() for _ in range(len(x))]
     return rows, rows, [rows[1], rows[1]]
@@ -89,3 +105,11 @@ def test_it_is_the_item(f: Callable[..., Any]) -> None:
         got, expected = fast(x, np.ones(3)), f(x, np.ones(3))
         assert ids(got) == ids(expected)
         assert repr(got) == repr(expected)
+
+
+@pytest.mark.parametrize("f", [read_twice, one_often, among])
+def test_an_item_is_itself_in_a_list_of_any_length(f: Callable[..., Any]) -> None:
+    fast = jitml.jit(f, verify="never")
+    for length in (3, 5, 4):
+        x, y = np.arange(length), np.ones(3)
+        assert repr(fast(x, y)) == repr(f(x, y))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -52,7 +54,19 @@ def _element(x):
     return y is y, y is x[0], x[0] is x[0], y in [y], [y] == [y]
 
 
+def _held(v, l):
+    return l.count(v), l == [v], l != [1.0, v], [1.0, v] == l, (v,) == (l[0],), {1: v} == {1: l[0]}, [l[0], 1] < [v, 2]
+
+
+def _place(v, l):
+    rest = [*l, v]
+    rest.remove(v)
+    return l.index(v), tuple(l).index(v), (*l, v).index(v, 1), rest
+
+
 _CALLS = [
+    (_held, [(np.nan, [np.nan]), (_OTHER, [np.nan]), (1.0, [1.0]), (2.0, [1.0, 2.0]), (np.nan, [1.0, np.nan])]),
+    (_place, [(np.nan, [2.0, np.nan]), (np.nan, [np.nan]), (2.0, [np.nan, 2.0]), (2, [1, 2])]),
     (_is_nan, [(np.nan,), (_OTHER,), (1.0,), (None,), (np.nan,)]),
     (_is_among, [(np.nan,), (_OTHER,), (1.0,), (2.0,)]),
     (_are_one, [(np.nan, np.nan), (np.nan, _OTHER), (2.5, 2.5), (np.nan, 1.0), (1, True)]),
@@ -74,6 +88,16 @@ def test_whether_an_argument_is_the_nan_of_numpy_is_compiled():
     jitted = jitml.jit(_is_nan, strict=True, verify="never")
     assert jitted(np.nan) == (True, False)
     assert jitted(_OTHER) == (False, True)
+
+
+@pytest.mark.parametrize(("v", "l"), [(_OTHER, [np.nan]), (3.0, [1.0, 2.0])])
+@pytest.mark.parametrize("name", ["index", "remove"])
+def test_what_is_not_in_a_list_raises_as_in_python(name, v, l):
+    expression = f"l.{name}(v)"
+    with pytest.raises(ValueError) as expected:
+        function_of("v, l", expression)(v, [*l])
+    with pytest.raises(ValueError, match=re.escape(str(expected.value))):
+        jitml.jit(function_of("v, l", expression), strict=True, verify="never")(v, [*l])
 
 
 @pytest.mark.filterwarnings("ignore:.is. with .int. literal:SyntaxWarning")

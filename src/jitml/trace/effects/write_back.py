@@ -24,7 +24,7 @@ from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
 from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
-from jitml.trace.record.containers import kind_of_container
+from jitml.trace.record.containers import kind_of_container, to_load
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.parts import CallPart
@@ -109,7 +109,7 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
             require_unset(trace, find(), key)
             object.__delattr__(copied, key)
     for key, other in there:
-        function, text = getattr if is_record(original) else getitem, _name_of_item(original, name, key)
+        function, text = getattr if is_record(original) else to_load(original), _name_of_item(original, name, key)
         part = partial(_part, trace, find, function, key, text)
         if key not in given:  # an attribute that is none of a dataclass's fields
             object.__setattr__(copied, key, observe(trace, other, part(), text))

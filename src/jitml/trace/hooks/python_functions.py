@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from jitml.trace.hooks.assignments import Assignments
 from jitml.trace.hooks.models.model import BINARY, COMPARE
 from jitml.trace.hooks.models.user_methods import EQUALITY, ORDER, PLAIN, named, static, users_method
 from jitml.trace.record.recording import home_of
+from jitml.trace.regions.identity import are_taken_for_equal, place_of_equal
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call
 
@@ -119,6 +121,32 @@ class PythonFunctions(Assignments):
             self.unseen(*args)  # which may be mappings
             args = tuple(looked_at(self.hashed(x), self.hashed) for x in args)
         return args
+
+
+def finding(function: Any) -> Any:
+    """What is called for `l.index` and its like: C would find NaN by the identity of tracers, which are not what Python finds."""
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    return functools.partial(_FINDING[name], owner) if type(owner) in (list, tuple, deque) and name in _FINDING else function
+
+
+def _count(held: Any, x: Any, /) -> int:
+    return sum(are_taken_for_equal(y, x) for y in held)
+
+
+def _index(held: Any, x: Any, start: Any = 0, stop: Any = sys.maxsize, /) -> int:
+    places = range(*slice(start, stop).indices(len(held)))
+    place = place_of_equal((held[n] for n in places), x)
+    return int(type(held)().index(x)) if place is None else places[place]  # which raises as Python does
+
+
+def _remove(held: Any, x: Any, /) -> None:
+    if (place := place_of_equal(held, x)) is None:
+        type(held)().remove(x)
+    else:
+        del held[place]
+
+
+_FINDING: dict[str, Callable[..., Any]] = {"count": _count, "index": _index, "remove": _remove}
 
 
 def looked_at(x: Any, look: Callable[[Any], object]) -> Any:

@@ -33,7 +33,7 @@ from jitml.trace.environment.unseen_reads import guard_librarys, require_constan
 from jitml.trace.hooks.impure import COMPARED, MUTATORS, is_one_of
 from jitml.trace.hooks.models.user_methods import parts_of, users_method
 from jitml.trace.hooks.profiling import Sighted
-from jitml.trace.hooks.python_functions import SPECIAL, asked_by, looked_at
+from jitml.trace.hooks.python_functions import SPECIAL, asked_by, finding, looked_at
 from jitml.trace.host_calls.array_ownership import own_arrays, with_lifted_items
 from jitml.trace.record.containers import contents, differ, refill
 from jitml.trace.record.object_state import CONTAINERS
@@ -134,7 +134,7 @@ class OutsideCalls(Sighted):
         if (getattr(function, "__module__", None) or "").startswith("numpy"):
             return self._calling_library(function, *arguments, **named)
         try:
-            box = [as_written(function, arguments, named)]
+            box = [as_written(finding(function), arguments, named)]
         except TypeError as error:
             _refuse_memory(error, (arguments, named))
             raise

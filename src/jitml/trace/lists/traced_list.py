@@ -221,8 +221,9 @@ class TracedList(Sequence[Any]):
         for kind, column, flags in zip(self.kinds, self.columns, self.flags):
             is_single = kind.form == "array" and column.ndim == 1  # an array of no dimensions, and no scalar
             row = call(operator.getitem, column, (index, ...) if is_single else index)
-            if kind.form == "array" and self.listed is not None:
-                column.storage.listed = self.listed
+            if kind.form == "array":
+                column.storage.rows_of = Decider(self.site)
+                column.storage.listed = self.listed or column.storage.listed
             leaves.append(row if kind.form == "array" else kind.show(read(row)))
             if flags:
                 cases = {which: read(call(operator.getitem, flag, index)) for which, flag in flags.items()}

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from operator import getitem
 from typing import Any
 
+_NOTHING = object()
+
 
 def kind_of_container(x: Any) -> Any:
     """The library's class of a container, whose methods do not see what those of a class made of it would do."""
@@ -15,8 +17,18 @@ def kind_of_container(x: Any) -> Any:
 
 def to_load(x: Any) -> Callable[[Any, Any], Any]:
     """What loads an item of a container as the library's class does, whatever its own class says."""
+    if hasattr(type(x), "__missing__"):
+        return held_at
     kind = kind_of_container(x)
     return getitem if type(x).__getitem__ is kind.__getitem__ else kind.__getitem__
+
+
+def held_at(x: dict[Any, Any], key: Any) -> Any:
+    """The value of a key that a dict has: a guard must not put in a missing one, as looking it up in a defaultdict does."""
+    value = dict.get(x, key, _NOTHING)
+    if value is _NOTHING:
+        raise KeyError(key)
+    return value
 
 
 def to_list(x: Any) -> Callable[[Any], tuple[Any, ...]]:

@@ -9,6 +9,7 @@ array of before: whether that is another one, only the compiled program knows.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -71,6 +72,25 @@ def is_found(x: Any, y: Any) -> Any:
     return is_one(x, y) if _is_nan(x) or _is_nan(y) else x == y
 
 
+def are_taken_for_equal(x: Any, y: Any) -> bool:
+    """Whether a container takes two things that it may hold for equal: if they are one object, or `==` says so."""
+    if x is y:
+        return True
+    kind = type(x)
+    if kind is not type(y) or kind not in (list, tuple, dict):
+        return bool(is_found(x, y))
+    if len(x) != len(y):
+        return False
+    if kind is dict:
+        return all(key in y and are_taken_for_equal(value, y[key]) for key, value in x.items())
+    return all(map(are_taken_for_equal, x, y))
+
+
+def place_of_equal(held: Iterable[Any], x: Any) -> int | None:
+    """Where a container finds x first: at which of what it holds."""
+    return next((n for n, y in enumerate(held) if are_taken_for_equal(y, x)), None)
+
+
 def _is_nan(x: Any) -> bool:
     return not isinstance(x, NumberStandIn) and bool(x != x)
 
@@ -126,9 +146,12 @@ def require_known(x: TracedArray, y: TracedArray) -> None:
     for region in reversed(trace.call[OpenRegions]):
         if region.may_be_one(x, y):
             region.demote(error, Mode.PLAIN)
+    for decider in (x.storage.rows_of, y.storage.rows_of):
+        if decider is not None:
+            decider.refuse("whether an item of a list that a loop has filled is another array, only Python knows", _REMEDY)
     rival = next((rival for rival in x.storage.rivals if rival.storage() is y.storage), None)
     if rival is not None:
         rival.decider.refuse(text, _REMEDY)
 
 
-__all__ = ["is_found", "is_one", "require_known"]
+__all__ = ["are_taken_for_equal", "is_found", "is_one", "place_of_equal", "require_known"]

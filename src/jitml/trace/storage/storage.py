@@ -82,7 +82,7 @@ class Storage:
 
     __slots__ = (
         "__weakref__", "appended", "cases", "draws", "entry", "listed", "loads", "mutated", "of_object", "outdated",
-        "rewritten", "rivals", "serial", "slot", "strides", "trace", "value", "whole", "writes",
+        "rewritten", "rivals", "rows_of", "serial", "slot", "strides", "trace", "value", "whole", "writes",
     )  # fmt: skip
     count = itertools.count()
 
@@ -98,6 +98,7 @@ class Storage:
         self.appended = 0  # how often a loop's body appends it to lists
         self.listed: Decider | None = None  # the loop that has left a copy in a list, where NumPy's has the array itself
         self.outdated: Decider | None = None  # the same, where the body then writes into rows of that list
+        self.rows_of: Decider | None = None  # the loop whose list holds parts of it: read twice, one item is two of them
         self.rewritten: Callable[[], None] | None = None  # whom to tell before a view is written through
         self.serial = next(Storage.count)
         self.rivals: list[Rival] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from programs.drawn.scope import INEXACT
 from programs.drawn.things.thing import Thing
 
 CLOSURES = """
@@ -121,7 +122,11 @@ FUNCTIONS = (
     ),
     Thing("getter", ("operator.itemgetter($k % 3)",), ("$o([4, 5, 6])", "$o($x)"), (), (), "import operator\n"),
     Thing(
-        "ufunc", ("(np.add if $k % 2 else np.subtract)", "(np.maximum, np.minimum)[$k % 2]"), ("$o($x, $n)", "$o.reduce($x)"), ()
+        "ufunc",
+        ("(np.add if $k % 2 else np.subtract)", "(np.maximum, np.minimum)[$k % 2]"),
+        ("$o($x, $n)", "$o.reduce($x)"),
+        (),
+        level=INEXACT,
     ),
     Thing(
         "dtype",

@@ -32,8 +32,9 @@ from jitml.trace.values.kinds import is_decided
 from jitml.trace.values.registry import call
 
 if TYPE_CHECKING:
-    from jitml.trace.regions import select
+    from jitml.trace.regions import identity, select
 else:
+    identity = late("jitml.trace.regions.identity")
     select = late("jitml.trace.regions.select")
 
 
@@ -266,6 +267,8 @@ class ModelHooks(Asking):
         if not any(users_method(which, method) for which in (kind, other) for method in names):
             if may_look(kind, forward) or may_look(other, backward):
                 self.unseen_inside(x, y, methods=EQUALITY if name in ("eq", "ne") else ORDER)
+            if kind is other and kind in (list, tuple, dict):
+                return self._compare_held(name, x, y)
             return self.made_of([function(x, y)], x, y)
         attempts = [(x, forward, y), (y, backward, x)]
         if other is not kind and issubclass(other, kind):
@@ -277,6 +280,17 @@ class ModelHooks(Asking):
         if name in ("eq", "ne"):
             return (x is y) == (name == "eq")
         raise TypeError(f"'{symbol}' not supported between instances of '{named(x)}' and '{named(y)}'")
+
+    def _compare_held(self, name: str, x: Any, y: Any) -> Any:
+        """The same of two containers: what they hold is compared by identity first, which finds NaN."""
+        if name in ("eq", "ne"):
+            return identity.are_taken_for_equal(x, y) == (name == "eq")
+        if type(x) is not dict:
+            for one, other in zip(x, y):
+                if not identity.are_taken_for_equal(one, other):
+                    return self.compare(name, one, other)
+            x, y = len(x), len(y)
+        return COMPARE[name][0](x, y)
 
     def _compare_records(self, name: str, method: FunctionType, x: Any, y: Any) -> Any:
         """What a method that `dataclasses` has made says of two records: they are compared field by field."""
