@@ -10,11 +10,6 @@ import pytest
 from tools.pages import name_of, pages
 
 MOST = 30  # words of a sentence
-# Pages for those who know the rest: they may say more at once. To be lowered, never raised.
-IN_DEPTH = {
-    "docs/architecture.md": 60,
-}
-WRITTEN_BY_CODE = ("docs/supported.md", "docs/understood.md", "docs/accuracy.md", "docs/reference/settings.md")
 
 
 def sentences(text: str) -> list[str]:
@@ -38,9 +33,9 @@ def too_long(text: str, most: int) -> list[str]:
     return [sentence for sentence in sentences(text) if len(sentence.split()) > most]
 
 
-@pytest.mark.parametrize("page", [page for page in pages() if name_of(page) not in WRITTEN_BY_CODE], ids=name_of)
+@pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_sentences_are_short(page: Path) -> None:
-    assert not too_long(page.read_text(), IN_DEPTH.get(name_of(page), MOST))
+    assert not too_long(page.read_text(), MOST)
 
 
 def test_a_long_one_is_found() -> None:

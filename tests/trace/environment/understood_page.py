@@ -14,8 +14,8 @@ functions around it, attributes, items, defaults, keys. The table says what is d
 row that covers the type counts. It does not matter how the value comes in. A type that nobody has listed is in the last
 row. There, the value is taken from the object of each call, or the function is refused with the line.
 
-The columns say: what is compared at each call (*guarded*), how it is read, what becomes of changes, of copies, of calls
-of library code that get it, and of returning it.
+The first column says what is compared at each call. The others say how a value is read, and what becomes of changes, of copies,
+of calls of library code that get it, and of returning it.
 """
 _PLACES_HEAD = """
 ## Where a value becomes a constant, or something happens while tracing
