@@ -125,7 +125,7 @@ class Node:
     @property
     def syms(self) -> frozenset[Sym]:
         """The Syms that its avals and parameters mention; a node that mentions one comes after the `bind` of it."""
-        found = syms_in(tuple(self.params.values()))
+        found = syms_in(tuple(self.params.values())) if self.params else []
         for v in (*self.inputs, *self.outputs):
             for n in v.aval.shape:
                 if type(n) is not int:
@@ -248,7 +248,7 @@ class GraphBuilder:
 
     def record(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Add a node (`Recorder`). Arrays and numbers beside values become constants; all-concrete calls evaluate."""
-        if args and not any(isinstance(a, Value) for a in args):
+        if args and Value not in map(type, args):
             return op.run(args, params)
         inputs = self._lift(op, args)
         try:
@@ -258,8 +258,9 @@ class GraphBuilder:
                 error.source = self.locate()
             raise
         for aval in avals if isinstance(avals, tuple) else (avals,):
-            if any(type(n) is int and n < 0 for n in aval.shape):
-                raise ValueError("negative dimensions are not allowed")  # as NumPy says it, whatever function asked for them
+            for n in aval.shape:
+                if type(n) is int and n < 0:
+                    raise ValueError("negative dimensions are not allowed")  # as NumPy says it, whatever function asked for them
         return self.emit(op, inputs, params, avals, self.locate())
 
     def emit(

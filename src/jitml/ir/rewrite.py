@@ -25,28 +25,32 @@ def sweep(graph: Graph, visit: Visit) -> Graph:
     """Go through a graph node by node; where `visit(node, producers)` gives values, they stand for the node's results.
 
     The node handed to `visit` has its inputs replaced already, and `producers` knows the nodes of the new graph. Ops
-    called inside `visit` record into the new graph, with the node's own source line. What is left as it was keeps its values.
+    called inside `visit` record into the new graph, with the node's own source line. What is left as it was keeps its values:
+    where that is all of it, the graph is the same one.
     """
-    builder = GraphBuilder()
+    builder, source = GraphBuilder(), None
+    builder.locate = lambda: source
     for value in graph.inputs:
         builder.keep_input(value)
     changed: dict[Value, Value] = {}
     producers: dict[Value, Node] = {}
+    nodes = builder.nodes
     with recording(builder):
         for node in graph.nodes:
-            seen = len(builder.nodes)
+            seen, source = len(nodes), node.source
             if changed and not changed.keys().isdisjoint(node.inputs):
                 inputs = tuple([changed.get(v, v) for v in node.inputs])
                 node = Node(node.op, inputs, node.params, node.outputs, node.source)
-            builder.locate = lambda source=node.source: source  # type: ignore[misc]  # a default is the quickest way to keep it
             results = visit(node, producers)
             if results is None:
                 builder.append(node)
             else:
                 changed.update(zip(node.outputs, results if isinstance(results, tuple) else (results,), strict=True))
-            for new in builder.nodes[seen:]:
-                for out in new.outputs:
-                    producers[out] = new
+            for n in range(seen, len(nodes)):
+                for out in nodes[n].outputs:
+                    producers[out] = nodes[n]
+    if not changed and len(nodes) == len(graph.nodes):
+        return graph
     return replace(builder.build([changed.get(v, v) for v in graph.outputs]), names=graph.names)
 
 

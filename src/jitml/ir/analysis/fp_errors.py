@@ -18,7 +18,7 @@ import numpy as np
 from jitml.errors import Source
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.types import BOOL, DType, is_complex, is_inexact, part_dtype
+from jitml.ir.types import BOOL, DType, is_inexact, part_dtype
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
 CATEGORIES = {"divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW, "invalid": INVALID}
@@ -76,13 +76,14 @@ def raised_by(node: Node) -> int:
     """The errors that a node can raise: what is not known is taken to raise all."""
     if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random", "fft", "linalg"):
         return 0
-    if any(is_complex(v.dtype) for v in node.inputs):  # several operations on the parts
+    kinds = {v.aval.dtype.kind for v in node.inputs}
+    if "c" in kinds:  # several operations on the parts
         return 0 if node.op.name in _MOVES and node.op.name not in ("abs", "sign") else ALL
     if node.op.name in _OF_INTEGERS:
         return _RAISED[node.op.name] & (
             ALL if node.op in RAISING.values() or is_inexact(node.output.dtype) else DIVIDE | OVERFLOW
         )
-    if node.op.name in _MOVES or not any(is_inexact(v.dtype) for v in (*node.inputs, *node.outputs)):
+    if node.op.name in _MOVES or not ("f" in kinds or any(is_inexact(v.dtype) for v in node.outputs)):
         return 0
     return _by_conversion(node) if node.op.name == "convert" else _RAISED.get(node.op.name, ALL)
 
@@ -106,7 +107,9 @@ def heard_of(node: Node) -> int:
 
 def is_heard(node: Node) -> bool:
     """Whether somebody may hear of errors of a node, or of those in its bodies; a bad index is one."""
-    return any(n.op.name in ("gather", "scatter") or bool(heard_of(n)) for n in node.walk() if not n.bodies)
+    if not node.bodies:
+        return node.op.name in ("gather", "scatter") or bool(heard_of(node))
+    return any(is_heard(n) for body in node.bodies.values() for n in body.nodes)
 
 
 def is_harmless(node: Node, producers: Mapping[Value, Node]) -> bool:

@@ -8,6 +8,7 @@ Limits bound the memory for arrays whose size is data (`np.zeros(mask.sum())`) a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -60,6 +61,7 @@ def _from_operands(node: Node, result: Value, limits: Callable[[Value], Limits])
     return found if found is not None and widest[0] <= found[0] and found[1] <= widest[1] else widest
 
 
+@cache
 def dtype_limits(dtype: np.dtype[Any]) -> Limits:
     """Of an integer dtype; 0 and 1 of bool."""
     if dtype.kind not in "iu":

@@ -50,10 +50,11 @@ PASSES: tuple[Pass, ...] = (
 
 
 def run_passes(graph: Graph, passes: Sequence[Pass] = PASSES, *, check: bool = False) -> Graph:
-    """Apply the passes in order, to bodies and then to the graph; with `check`, verify the graph after each."""
+    """Apply the passes in order, to bodies and then to the graph; with `check`, verify the graph after each that changes it."""
     known: dict[Node, frozenset[Sym]] = {}
+    verified: Graph | None = None
     for apply in passes:
         graph = (apply if apply is observe_errors else everywhere(apply))(graph)
-        if check:
-            verify(graph, known)
+        if check and graph is not verified:
+            verified = verify(graph, known)
     return graph

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import is_
 from typing import Any
 
 from jitml.ir import ops
@@ -18,15 +19,21 @@ _NOTHING: Mapping[Value, Any] = {}
 
 
 def everywhere(apply: Pass) -> Pass:
-    """The pass that does to every body, from the inside out, and then to the graph, what `apply` does."""
+    """The pass that does to every body, from the inside out, and then to the graph, what `apply` does.
+
+    What it leaves as it was stays the same object.
+    """
 
     def deep(graph: Graph) -> Graph:
-        if not any(node.bodies for node in graph.nodes):
+        if not any(node.op.family == "regions" for node in graph.nodes):
             return apply(graph)
-        return apply(replace(graph, nodes=tuple(inside(node) if node.bodies else node for node in graph.nodes)))
+        nodes = tuple(map(inside, graph.nodes))
+        return apply(graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes))
 
     def inside(node: Node) -> Node:
-        return replace(node, params={**node.params, **{name: deep(body) for name, body in node.bodies.items()}})
+        bodies = {name: deep(body) for name, body in node.bodies.items()}
+        is_same = all(body is node.params[name] for name, body in bodies.items())
+        return node if is_same else replace(node, params={**node.params, **bodies})
 
     return deep
 

@@ -18,6 +18,7 @@ def eliminate_dead(graph: Graph) -> Graph:
     its limits are those of the loop's index. O(nodes + edges).
     """
     live = set(graph.outputs)
+    binds = any(node.op is ops.bind for node in graph.nodes)
     sizes = {sym for v in (*graph.inputs, *graph.outputs) for sym in v.aval.syms}
     trips: set[Value] = set()
     kept: list[Node] = []
@@ -32,6 +33,7 @@ def eliminate_dead(graph: Graph) -> Graph:
             elif not trips.isdisjoint(node.outputs) and node.op in _ARITHMETIC:
                 trips.update(node.inputs)
             live.update(node.inputs)
-            sizes |= node.syms
+            if binds:
+                sizes |= node.syms
             kept.append(node)
-    return replace(graph, nodes=tuple(reversed(kept)))
+    return replace(graph, nodes=tuple(reversed(kept))) if len(kept) < len(graph.nodes) else graph

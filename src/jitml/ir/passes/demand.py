@@ -59,8 +59,9 @@ def demanded(value: Value, *demands: Demand) -> Demand:
     """What several demands of a value are together."""
     if 0 in value.shape:
         return NOTHING
-    if any(d.boxes is None for d in demands):
-        return WHOLE
+    for d in demands:
+        if d.boxes is None:
+            return WHOLE
     boxes = [box for d in demands for box in d.boxes or () if _size(box)][:_MOST_BOXES]
     if boxes and sum(map(_size, boxes)) >= prod(value.shape) and not _without([_all(value)], boxes):
         return WHOLE

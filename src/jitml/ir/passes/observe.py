@@ -52,7 +52,9 @@ class _DemandSweep:
         return self.demands.get(value, NOTHING)
 
     def ask(self, value: Value, demand: Demand) -> None:
-        self.demands[value] = demanded(value, self.of(value), demand)
+        before = self.of(value)
+        if not before.is_whole and not demand.is_nothing:
+            self.demands[value] = demanded(value, before, demand)
 
     def need(self, values: Iterable[Value]) -> None:
         for value in values:

@@ -12,8 +12,7 @@ from collections.abc import Hashable
 from fractions import Fraction
 from typing import TypeAlias
 
-import numpy as np
-
+from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.types import I64, DType
 
 Number: TypeAlias = int | Fraction  # whole ones are ints, with which Python counts ten times faster
@@ -55,8 +54,8 @@ def times(a: Sum, factor: Number) -> Sum:
 
 def within(least: int, most: int, dtype: DType) -> bool:
     """Whether an integer dtype has these numbers."""
-    info = np.iinfo(dtype.str)
-    return info.min <= least and most <= info.max
+    first, last = dtype_limits(dtype)
+    return first <= least and most <= last
 
 
 class Atoms:
@@ -67,6 +66,7 @@ class Atoms:
         self.upper: dict[Hashable, tuple[Sum, ...]] = {}
         self.age: dict[Hashable, int] = {}
         self.words: dict[Hashable, tuple[int, int]] = {}
+        self.spans: dict[Hashable, tuple[int | None, int | None]] = {}  # of atoms that have been asked for
 
     def atom(self, key: Hashable, lower: tuple[Sum, ...], upper: tuple[Sum, ...]) -> Hashable:
         self.age.setdefault(key, len(self.age))
@@ -95,6 +95,7 @@ class Atoms:
         bound = times({atom: k for atom, k in total.items() if atom != youngest}, ratio(-1, c))
         table = self.lower if c > 0 else self.upper
         table[youngest] = (*table.get(youngest, ()), bound)
+        self.spans.pop(youngest, None)
         # Between it and each bound on the other side there is room: `0 < j` and `j < i` say something of i.
         for other in (self.upper if c > 0 else self.lower).get(youngest, ()):
             self.at_least_zero(plus(other, bound, -1) if c > 0 else plus(bound, other, -1))
@@ -147,6 +148,16 @@ class Atoms:
         found = [self._most(plus(rest, dict(side), c), of_words, known) for side in choice[2:]]
         return None if None in found else max(most for most in found if most is not None)
 
+    def span(self, atom: Hashable, of_words: bool) -> tuple[int | None, int | None]:
+        """Least and greatest value of an atom, as far as they are known."""
+        known = self.spans.get(atom)
+        if known is None:
+            negated, most = self.most({atom: -1, None: 0}), self.most({atom: 1, None: 0})
+            known = self.spans[atom] = (None if negated is None else -negated, most)
+        if of_words and None in known:
+            return tuple(end if x is None else x for x, end in zip(known, self.words.get(atom, (LEAST, GREATEST))))
+        return known
+
     def youngest(self, total: Sum) -> Hashable | None:
         atoms = [atom for atom in total if atom is not None]
         return max(atoms, key=self.age.__getitem__) if atoms else None
@@ -155,5 +166,16 @@ class Atoms:
         """Whether a dtype is known to have every value of a sum."""
         if of_words and total.get(None, 0) == 0 and [c for atom, c in total.items() if atom is not None] == [1]:
             return True
+        low = high = total.get(None, 0)
+        for atom, c in total.items():
+            if atom is None:
+                continue
+            least, most = self.span(atom, of_words)
+            if least is None or most is None:
+                break
+            low, high = (low + c * least, high + c * most) if c > 0 else (low + c * most, high + c * least)
+        else:
+            if within(low, high, dtype):  # nearly always: no need to see which atoms bound each other
+                return True
         negated, most = (self.most(side, of_words=of_words) for side in (times(total, -1), total))
         return negated is not None and most is not None and within(-negated, most, dtype)

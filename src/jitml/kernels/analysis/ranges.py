@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.types import BOOL, I64, DType, is_integer
 from jitml.kernels.analysis.affine_sums import GREATEST, LEAST, Atoms, Sum, constant, plus, ratio, times, within
 from jitml.kernels.ir import (
@@ -55,13 +56,13 @@ class Ranges(Atoms):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        before = self.names, self.values_of, self.implied, self.claims, self.products, self.lower, self.upper
+        before = self.names, self.values_of, self.implied, self.claims, self.products, self.lower, self.upper, self.spans
         self.names, self.values_of, self.implied = dict(self.names), dict(self.values_of), dict(self.implied)
-        self.lower, self.upper = dict(self.lower), dict(self.upper)
+        self.lower, self.upper, self.spans = dict(self.lower), dict(self.upper), dict(self.spans)
         try:
             yield
         finally:
-            self.names, self.values_of, self.implied, self.claims, self.products, self.lower, self.upper = before
+            self.names, self.values_of, self.implied, self.claims, self.products, self.lower, self.upper, self.spans = before
 
     # -------------------------------------------------------------------------------------------------- learning
 
@@ -403,9 +404,7 @@ def _greatest(a: int | None, b: int | None) -> tuple[Sum, ...]:
 
 
 def _dtype_limits(dtype: DType) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
-    if dtype == BOOL:
-        return (constant(0),), (constant(1),)
-    if is_integer(dtype) and dtype != I64:
-        info = np.iinfo(dtype.str)
-        return (constant(int(info.min)),), (constant(int(info.max)),)
-    return (), ()
+    if dtype == I64 or not (dtype == BOOL or is_integer(dtype)):
+        return (), ()
+    least, most = dtype_limits(dtype)
+    return (constant(least),), (constant(most),)

@@ -38,6 +38,7 @@ else:
 _PARTS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}  # of functions that are told of themselves
 _ONCE = (print, input, open, exec, eval, compile, __import__)
 _MOST = 1000  # items of a list that are looked at
+_PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 
 
 def _set_profile(profile: Any) -> None:
@@ -179,12 +180,16 @@ def _is_called_at_any_time(frame: FrameType) -> bool:
 def may_run_users_code(x: Any) -> bool:
     """Whether somebody who is given this gets to call functions of the user's."""
     kind = type(x)
+    if kind in _PLAIN:
+        return False
     items: Iterable[Any] = (x,)
     if kind in (list, tuple, set, frozenset):
         items = x
     elif kind is dict:
         items = (*x, *x.values())
-    return (kind in (list, tuple, set, frozenset, dict) and len(x) > _MOST) or any(map(_may, items))
+    if kind in (list, tuple, set, frozenset, dict) and len(x) > _MOST:
+        return True
+    return not _PLAIN.issuperset(map(type, items)) and any(map(_may, items))
 
 
 def _may(x: Any) -> bool:

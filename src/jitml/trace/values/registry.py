@@ -164,7 +164,7 @@ class Registry:
 
     def register_imported(self) -> None:
         """Bring in what waits for the first trace, or for a module that has been imported by now."""
-        if not self._is_filled or not self._pending.keys().isdisjoint(sys.modules):
+        if not self._is_filled or any(name in sys.modules for name in self._pending):  # of thousands few are waited for
             uninterrupted(self._register)
 
     def look_further(self, function: Any) -> None:
