@@ -68,7 +68,7 @@ def unset(variable: ContextVar[Any], token: Token[Any]) -> None:
 
 def codes_of_handlers() -> list[Any]:
     """Code objects of what Python calls for signals."""
-    handlers = [signal.getsignal(n) for n in signal.valid_signals()]
+    handlers = [signal.getsignal(n) for n in range(1, signal.NSIG)]  # `valid_signals` makes members of an enumeration of all
     calls = [call for h in handlers if callable(h) for call in (h, vars(type(h)).get("__call__"))]  # functions, and objects
     return [getattr(call, "__code__", call) for call in calls]
 

@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 from jitml.errors import JitmlError
+from jitml.ir import ops
 from jitml.ir.analysis.verify import verify
-from jitml.ir.graph import Graph
+from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.interpret import interpret
-from jitml.ir.passes import run_passes
+from jitml.ir.passes import PASSES, run_passes
+from jitml.ir.passes.bodies import everywhere
 from jitml.ir.passes.cse import share_common
+from jitml.ir.passes.observe import observe_errors
 from jitml.ir.passes.simplify import RULES, simplify
-from jitml.ir.passes.trim import trim_regions
+from jitml.ir.passes.trim import trim_heard_regions, trim_regions
 from jitml.ir.printer import show
+from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.text.parser import parse
 
 
@@ -74,6 +78,36 @@ def test_sharing_keeps_the_nodes_that_it_does_not_share() -> None:
     shared = share_common(graph)
     assert shared.nodes[:2] == (graph.nodes[0], graph.nodes[2])
     assert len(shared.nodes) == 3
+
+
+def test_what_a_pass_has_nothing_to_do_with_is_the_same_graph() -> None:
+    """Then nobody needs to verify it. What looks at each region writes it anew."""
+    graph = parse(
+        """
+        graph(a: i64[], b: f64[4]) {
+          c: f64[4] = loop a b {carried=1} body(i: i64[], b: f64[4]) { d: f64[4] = exp b; return d }
+          e: f64[4] = sin c
+          return e
+        }
+        """
+    )
+    for apply in PASSES:
+        if apply not in (observe_errors, trim_regions, trim_heard_regions):
+            assert everywhere(apply)(graph) is graph, apply.__name__
+
+
+def test_a_node_without_results_may_give_way_to_another() -> None:
+    """The graph has as many nodes as before, of which none is replaced: it is another one all the same."""
+    graph = parse("graph(a: f64[4], b: f64[4]) { observe a; c: f64[4] = exp b; return c }")
+
+    def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+        if node.op is not ops.observe:
+            return None
+        ops.observe(graph.inputs[1])
+        return ()
+
+    after = sweep(graph, visit)
+    assert [node.inputs for node in after.nodes] == [(graph.inputs[1],)] * 2
 
 
 def test_a_while_is_trimmed_for_its_own_test() -> None:

@@ -34,7 +34,7 @@ def sweep(graph: Graph, visit: Visit) -> Graph:
         builder.keep_input(value)
     changed: dict[Value, Value] = {}
     producers: dict[Value, Node] = {}
-    nodes = builder.nodes
+    nodes, is_same = builder.nodes, True
     with recording(builder):
         for node in graph.nodes:
             seen, source = len(nodes), node.source
@@ -46,10 +46,11 @@ def sweep(graph: Graph, visit: Visit) -> Graph:
                 builder.append(node)
             else:
                 changed.update(zip(node.outputs, results if isinstance(results, tuple) else (results,), strict=True))
+            is_same = is_same and results is None and len(nodes) == seen + 1
             for n in range(seen, len(nodes)):
                 for out in nodes[n].outputs:
                     producers[out] = nodes[n]
-    if not changed and len(nodes) == len(graph.nodes):
+    if is_same:
         return graph
     return replace(builder.build([changed.get(v, v) for v in graph.outputs]), names=graph.names)
 

@@ -52,7 +52,7 @@ def times(a: Sum, factor: Number) -> Sum:
     return plus(constant(0), a, factor)
 
 
-def within(least: int, most: int, dtype: DType) -> bool:
+def within(least: Number, most: Number, dtype: DType) -> bool:
     """Whether an integer dtype has these numbers."""
     first, last = dtype_limits(dtype)
     return first <= least and most <= last
@@ -154,9 +154,10 @@ class Atoms:
         if known is None:
             negated, most = self.most({atom: -1, None: 0}), self.most({atom: 1, None: 0})
             known = self.spans[atom] = (None if negated is None else -negated, most)
-        if of_words and None in known:
-            return tuple(end if x is None else x for x, end in zip(known, self.words.get(atom, (LEAST, GREATEST))))
-        return known
+        if not of_words or None not in known:
+            return known
+        (least, most), word = known, self.words.get(atom, (LEAST, GREATEST))
+        return word[0] if least is None else least, word[1] if most is None else most
 
     def youngest(self, total: Sum) -> Hashable | None:
         atoms = [atom for atom in total if atom is not None]

@@ -28,7 +28,7 @@ RETURN, VALUE = "__jm_return__", "__jm_value__"
 _DEEPEST = 5
 
 Loop = ast.For | ast.While
-_NO_NODES = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"))  # fields that hold none of interest
+NO_NODES = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"))  # fields that hold none of interest
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -68,7 +68,7 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
                 stack.extend(d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None)
             continue
         for name in node._fields:
-            if name not in _NO_NODES:
+            if name not in NO_NODES:
                 part = getattr(node, name, None)
                 if isinstance(part, ast.AST):
                     stack.append(part)

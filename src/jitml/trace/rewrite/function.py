@@ -41,8 +41,9 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
 def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     """A factory of the rewritten function; its parameters are the function's free variables."""
     node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
-    mangle(node, found.class_name)
     node = _ClassStatements().visit(node)
+    if found.class_name:
+        mangle(node, found.class_name)
     if not isinstance(node, ast.Lambda):
         local = frozenset(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]) - frozenset(code.co_cellvars)
         appends = Appends(only_named(node, local))
