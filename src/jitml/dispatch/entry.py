@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -33,11 +33,13 @@ MISS = object()
 _NO_NUMBERS: Mapping[Any, int] = {}
 _NO_NAMES: Mapping[int, str] = {}
 Array = np.ndarray[Any, Any]
+Enter = Callable[..., Any]
+Admission = Callable[[Sequence[Any]], bool]
 Execute = Callable[..., Sequence[Array]]  # one argument per graph input: arrays, or numbers for shape (); results in true shape
 
 
-def bind(traced: Traced, execute: Execute) -> Callable[[Sequence[Any]], Any]:
-    """The function `(leaves) -> result or MISS` of one variant."""
+def bind(traced: Traced, execute: Execute) -> Enter:
+    """The function `(leaves) -> result or MISS` of one variant; see `admission` too."""
     body, names = _begun(traced)
     inputs = ", ".join(f"s{s}" for s in traced.entries)
     if written := _written(traced):
@@ -92,23 +94,8 @@ def reached(traced: Traced, leaves: Sequence[Any]) -> CallReach | None:
     return CallReach([slots[slot] for slot in traced.entries], *named)
 
 
-class Admission:
-    """Whether calls of flattened arguments are for one variant; nothing is computed."""
-
-    def __init__(self, traced: Traced) -> None:
-        self._traced = traced
-
-    def __call__(self, leaves: Sequence[Any]) -> bool:
-        return self._admits(leaves) is not MISS
-
-    @cached_property
-    def _admits(self) -> Callable[[Sequence[Any]], Any]:
-        body, names = _begun(self._traced)  # at the second call: many variants have one
-        return _made([*body, "return True"], names)
-
-
 def _begun(traced: Traced) -> tuple[list[str], dict[str, Any]]:
-    """The lines that run the host program, and the names that they refer to."""
+    """The lines that run the host program, and end where that is all that is asked; and the names that they refer to."""
     lines, names = traced.host.render("return MISS")
     arguments = sorted(traced.host.arguments, key=traced.host.arguments.__getitem__)
     body = [f"({', '.join(f's{s}' for s in arguments)},) = leaves"] if arguments else []
@@ -116,14 +103,20 @@ def _begun(traced: Traced) -> tuple[list[str], dict[str, Any]]:
         body += ["try:", *(f"    {line}" for line in lines), "except Exception as e:", "    pass_on(e)", "    return MISS"]
     else:
         body += lines
+    body.append("if only_asked: return True")
     return body, names | {"MISS": MISS, "pass_on": pass_on}
 
 
-def _made(body: Sequence[str], names: dict[str, Any]) -> Callable[[Sequence[Any]], Any]:
-    source = "def enter(leaves):\n" + "".join(f"    {line}\n" for line in body)
+def _made(body: Sequence[str], names: dict[str, Any]) -> Enter:
+    source = "def enter(leaves, only_asked=False):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
-    enter: Callable[[Sequence[Any]], Any] = names["enter"]
+    enter: Enter = names["enter"]
     return enter
+
+
+def admission(enter: Enter) -> Admission:
+    """Whether calls are for the variant that is entered so; nothing is computed."""
+    return lambda leaves: enter(leaves, only_asked=True) is not MISS
 
 
 def _written(traced: Traced) -> str:

@@ -16,7 +16,7 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 from jitml.config import CONFIG, FIRST, NEVER
-from jitml.dispatch.entry import MISS, Admission, bind, reached
+from jitml.dispatch.entry import MISS, Admission, admission, bind, reached
 from jitml.dispatch.specialize import Variant, call_of
 from jitml.dispatch.timing import Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
@@ -291,7 +291,7 @@ def have_checked(
     is_timed = is_timed and variant.traced.device is None
     if every == NEVER and not is_timed:
         return
-    admits = Admission(variant.traced)
+    admits = admission(variant.enter)
     timed = Timed(variant, variant.enter, admits, lambda: 0.0 if check is None else check.spent) if is_timed else None
     check: Verification | None = None
 
