@@ -159,6 +159,21 @@ def test_what_is_left_alone_is_no_switch_while_somebody_looks() -> None:
 
 
 @pytest.mark.usefixtures("poor")
+def test_turns_go_on_where_they_were_before_somebody_looked() -> None:
+    """A trace of another function costs the next call no engine, and no call that is timed before it is its turn."""
+    other = jitml.jit(lambda x: x)
+    turns = iter([lambda x: (x, 1), lambda x: (x, 2), lambda x: (x, 3)])
+    other.answer_in_turn(turns)
+    assert other(0) == (0, 1)
+    jitml.jit(lambda x: x + 1, strict=True)(np.ones(3))
+    assert other not in unseen()
+    assert other(0) == (0, 2)
+    assert other in unseen()
+    assert other(0) == (0, 3)
+    assert other._engine is None
+
+
+@pytest.mark.usefixtures("poor")
 def test_a_derivative_on_a_tape_goes_through_it() -> None:
     inner = jitml.jit(lambda x: np.asarray([x, float(x) ** 2]).sum())
     inner(1.0)

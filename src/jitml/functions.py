@@ -76,10 +76,11 @@ class Switch(FunctionAttributes):
 
     __call__ = _DirectCall(methodcaller("_next"))
     _next: Callable[[], Callable[..., Any]]
+    _turns: Iterator[Callable[..., Any]] | None = None  # what answers as long as nobody has to see calls
 
     def answer_by(self, function: Callable[..., Any]) -> None:
         """Have a function of ours answer, which sees all calls."""
-        self._next = repeat(function).__next__
+        self._next, self._turns = repeat(function).__next__, None
         if self.__dict__.get("_is_unseen"):
             self._is_seen()
         if _DISABLED:
@@ -88,7 +89,7 @@ class Switch(FunctionAttributes):
     def answer_in_turn(self, functions: Iterator[Callable[..., Any]]) -> None:
         """Have each call answered by the next of these, as long as nobody has to see calls."""
         own = self.__dict__
-        own["_next"] = functions.__next__
+        own["_next"], own["_turns"] = functions.__next__, functions
         if not own.get("_is_unseen"):
             own["_is_unseen"] = True
             _UNSEEN[id(self)] = self
@@ -119,8 +120,13 @@ class Switch(FunctionAttributes):
         known = ref(self)
 
         def answer(*args: Any, **kwargs: Any) -> Any:
+            switch = known()
+            assert switch is not None  # it is being called
             try:
-                return known()._answer_seen(args, kwargs)  # type: ignore[union-attr]  # it is being called
+                if _SEEING or switch._turns is None:
+                    return switch._answer_seen(args, kwargs)
+                switch.answer_in_turn(switch._turns)  # nobody looks any more: as before
+                return switch._next()(*args, **kwargs)
             except BaseException as error:
                 shorten(error)
                 raise

@@ -42,6 +42,26 @@ def test_a_purse_is_a_share_of_the_time_that_has_passed() -> None:
     assert not purse.affords(ADVANCE + 0.1)
 
 
+def test_the_dear_clock_is_read_only_where_it_decides() -> None:
+    """A process asks at each call that is timed, and processor time is a call of the system."""
+    dear, cheap = Clock(), Clock()
+    read: list[float] = []
+
+    def clock() -> float:
+        read.append(dear())
+        return read[-1]
+
+    purse = Purse(clock, most=cheap)
+    assert purse.affords(ADVANCE - STARTUP)
+    assert not purse.affords(ADVANCE)
+    assert not read
+    cheap.now = 1.1 * STARTUP / SHARE
+    assert not purse.affords(ADVANCE)
+    assert read == [0.0]
+    dear.now = cheap.now
+    assert purse.affords(ADVANCE)
+
+
 def test_a_purse_is_rich_when_a_long_compilation_would_be_a_small_share() -> None:
     clock = Clock()
     purse = Purse(clock)

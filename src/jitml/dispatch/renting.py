@@ -44,15 +44,17 @@ class Purse:
     Args:
         clock: seconds that have passed.
         startup: seconds more that the first one takes.
+        most: seconds that have passed at the most, if a clock that is read sooner tells.
     """
 
-    def __init__(self, clock: Callable[[], float], startup: float = STARTUP) -> None:
-        self.clock = clock
+    def __init__(self, clock: Callable[[], float], startup: float = STARTUP, most: Callable[[], float] | None = None) -> None:
+        self.clock, self._most = clock, most or clock
         self.spent = 0.0  # on all of them, and on what could not be compiled
         self.startup = startup  # until there has been one
 
     def affords(self, seconds: float) -> bool:
-        return seconds <= self.left
+        lacks = seconds + self.spent + self.startup - ADVANCE
+        return lacks <= 0 or (lacks <= SHARE * self._most() and lacks <= SHARE * self.clock())
 
     def has_earned(self, seconds: float) -> bool:
         """Whether there is so much without the advance."""
@@ -87,10 +89,14 @@ _BEGAN = perf_counter() - min(process_time(), 1.0)  # as long ago the process ha
 
 def _passed() -> float:
     """What waits, for other processes too, is not the time that a compilation adds to."""
-    return min(perf_counter() - _BEGAN, process_time())
+    return min(_since(), process_time())
 
 
-PURSE = Purse(_passed, _startup())
+def _since() -> float:
+    return perf_counter() - _BEGAN
+
+
+PURSE = Purse(_passed, _startup(), _since)
 
 
 class Unpaid(Exception):
