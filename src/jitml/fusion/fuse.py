@@ -12,7 +12,7 @@ import numpy as np
 from jitml.errors import ScheduleError, Source, UnknownSizeError, VerificationError
 from jitml.fusion.complex.signature import Signature, over_real_numbers
 from jitml.fusion.grouping.buffers import Buffers
-from jitml.fusion.grouping.grouping import group
+from jitml.fusion.grouping.grouping import group, is_point
 from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.regions import REGIONS, RegionSite, known_trips, updated_operands
 from jitml.fusion.lower.indexed import write_check
@@ -25,6 +25,7 @@ from jitml.fusion.merge_steps.scalar_steps import merge_scalars
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
+from jitml.fusion.prepare.observed_rest import observe_the_rest
 from jitml.fusion.prepare.readback import read_back
 from jitml.fusion.scalar_loops import NotRolled, roll, with_recurrences
 from jitml.fusion.schedule import SERIAL, Scheduler
@@ -79,6 +80,7 @@ def fuse(
     graph, aliases = graph if split is graph else tidy(split), signature.aliases
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
     graph = behind_widening(behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place), target.calls.get("gemm")))))
+    graph = observe_the_rest(graph, is_point, target.cost)
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)

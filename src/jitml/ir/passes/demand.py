@@ -62,10 +62,15 @@ def demanded(value: Value, *demands: Demand) -> Demand:
     for d in demands:
         if d.boxes is None:
             return WHOLE
-    boxes = [box for d in demands for box in d.boxes or () if _size(box)][:_MOST_BOXES]
-    if boxes and sum(map(_size, boxes)) >= prod(value.shape) and not _without([_all(value)], boxes):
+    boxes = [box for d in demands for box in d.boxes or () if elements(box)][:_MOST_BOXES]
+    if boxes and sum(map(elements, boxes)) >= prod(value.shape) and not _without([_all(value)], boxes):
         return WHOLE
     return Demand(tuple(boxes), any(d.is_vague for d in demands))
+
+
+def undemanded(value: Value, demand: Demand) -> tuple[Box, ...]:
+    """Boxes of all the elements of a value of known shape that are not surely computed."""
+    return () if demand.boxes is None else tuple(_without([_all(value)], demand.boxes))
 
 
 def asked(node: Node, demand: Demand) -> list[Demand]:
@@ -149,7 +154,8 @@ def _all(value: Value) -> Box:
     return tuple((0, n) for n in value.shape)
 
 
-def _size(box: Box) -> int:
+def elements(box: Box) -> int:
+    """How many there are in a box."""
     return prod(max(0, hi - lo) for lo, hi in box)
 
 
@@ -183,8 +189,8 @@ def _without(boxes: Iterable[Box], gone: Iterable[Box]) -> list[Box]:
 
 def _cut(box: Box, hole: Box) -> Iterable[Box]:
     shared: Box = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(box, hole))
-    if not _size(shared):
-        if _size(box):
+    if not elements(shared):
+        if elements(box):
             yield box
         return
     rest = list(box)
