@@ -55,36 +55,38 @@ def jit(
     strict: bool | None = None,
     **elsewhere: Never,
 ) -> Any:
-    """Compile a function that is written with NumPy. The answer stays NumPy's; see docs/architecture.md for the promises.
+    """Compile a function that is written with NumPy. Call what it returns in place of the function: the answer is the same.
 
     Args:
-        static_argnums: positions of arguments that the compiled code may depend on as Python values; hashable.
+        function: without it, `jit` is a decorator with options: `@jit(threads=1)`.
+        static_argnums: positions of arguments that the compiled code may take for constant; they must have a hash. You rarely
+            need it: jitml finds out what has to be constant.
         static_argnames: the same, by name.
-        fastmath: False keeps IEEE arithmetic; True allows all of LLVM's fast-math flags; or some of them by name.
-        threads: the most threads a call may use; default JITML_NUM_THREADS, else the cores of this process.
-        host_calls: what to do with NumPy and SciPy functions that are not compiled: let the compiled program call them at
-            that point, or raise `UnsupportedError`.
-        dynamic: whether sizes of arguments are left open, so that one compilation serves calls of many sizes: None opens those
-            that change from one call to the next, True the lengths of all arrays from the first call on, False none.
-        verify: which answers are compared with the plain function's, run beside the compiled one on the same state: the first of
-            each compiled variant, all, none, or each n-th; default JITML_VERIFY, else the first. A difference gives
-            `WrongResultWarning` and NumPy's answer. Functions that print, say, are not checked (docs/verification.md).
-        schedules: how the loops of kernels run, by the kernels' names, in place of what jitml chooses, which
-            `f.lower(x).schedules` shows (docs/schedules.md).
-        device: where it runs: `cpu`, `cuda` (docs/gpu.md), or None for where its arrays are. NumPy arrays are copied to a device
-            for the call, and what it returns and changes is copied back; a `jitml.Array` stays there, and so do results then.
+        fastmath: False computes as IEEE 754 says. True allows the compiler to change the order of operations, and to assume
+            that there is no NaN: all of LLVM's fast-math flags. Or some of the flags, by name.
+        threads: the most threads that a call may use. Default: JITML_NUM_THREADS, else the cores of this process.
+        host_calls: what happens to NumPy and SciPy functions that are not compiled. "allow": the compiled program calls them at
+            that point. "error": they raise `UnsupportedError`.
+        dynamic: whether one compilation serves calls of many sizes. None: sizes that change from one call to the next are left
+            open. True: the lengths of all arrays are left open from the first call on. False: each size is compiled anew.
+        verify: which answers are compared with the plain function's: "first" (of each compiled variant), "always", "never", or a
+            number n for each n-th call. Default: JITML_VERIFY, else "first". If an answer differs, there is a
+            `WrongResultWarning`, and you get NumPy's answer. Functions that print, say, are not checked (docs/verification.md).
+        schedules: how the loops of kernels run, by the kernels' names, in place of what jitml chooses (docs/schedules.md).
+        device: where it runs: "cpu", "cuda" (docs/gpu.md), or None for where its arrays are. NumPy arrays are copied to the
+            device for the call, and results and changes are copied back. A `jitml.Array` stays there, and then results do, too.
         cache: True, the only value: machine code is kept on disk for later processes (JITML_CACHE_DIR, JITML_CACHE_BYTES).
-        strict: whether what cannot be compiled whole is refused, by `UnsupportedError` at the first statement that breaks.
-            Otherwise such statements run as Python, and those between them as compiled sections (docs/sections.md); default
+        strict: whether a function that cannot be compiled whole raises `UnsupportedError`, at the first statement that cannot.
+            Otherwise such statements run as Python, and those between them are compiled (docs/sections.md). Default:
             JITML_STRICT, else False.
 
     Raises:
-        ScheduleError: a schedule cannot be read; in a call, it does not fit its kernel, or there is no such kernel.
-        UnsupportedError: a device that there is not, an option that has no effect yet; with `strict`, a generator or coroutine,
-            and in a call what cannot be compiled.
-        NoDeviceError: in a call, the device is not on this machine, or cannot be used.
+        ScheduleError: a schedule cannot be read. In a call: it does not fit its kernel, or there is no such kernel.
+        UnsupportedError: there is no such device, or an option that has no effect yet. With `strict`: a generator or coroutine,
+            and, in a call, what cannot be compiled.
+        NoDeviceError: in a call: the device is not on this machine, or cannot be used.
         TypeError: an option of Numba, JAX or PyTorch, or a signature; the message says what to write in its place.
-            In a call, a static argument that has no hash (an array, a list).
+            In a call: a static argument that has no hash (an array, a list).
 
     >>> import numpy as np
     >>> @jit
@@ -188,11 +190,12 @@ def _require_whole(function: Callable[..., Any]) -> None:
 
 @entry
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
-    """What the compiler does with `function(*args, **kwargs)`, as a report; nothing is run.
+    """What the compiler does with `function(*args, **kwargs)`, as a report. The function is not run.
 
-    The graph's size, the kernels and library calls with the user's lines and the bytes they move, the decisions of fusion and
-    their reasons, bytes and flops beside the least possible, the memory plan, the guards, and the variants compiled so far
-    with the reason for each. It is a text, which notebooks show as HTML.
+    The report shows how many operations there are, and which loops (kernels) and library calls they became, with your lines. It
+    says which operations are computed together, and why; how many bytes are moved, and the least possible; what a call takes
+    for granted (guards); and the variants that have been compiled so far. Lines that run as Python are named, with the reason.
+    It is a text, which notebooks show as HTML. "Reading `explain`" in docs/guide/performance.md goes through one.
 
     Args:
         function: a jitted function, or one that `jit` accepts.

@@ -42,7 +42,7 @@ def cond(pred: Any, true_fun: Callable[[*Ts], R], false_fun: Callable[[*Ts], R],
 
 
 def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
-    """Apply `body_fun` to the value as long as `cond_fun` holds of it.
+    """Apply `body_fun` to the value again and again, as long as `cond_fun` of it is true. Returns the last value.
 
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     192
@@ -76,7 +76,7 @@ def scan(
     reverse: bool = False,
     unroll: object = None,
 ) -> tuple[Carry, Any]:
-    """`carry, y = f(carry, x)` for each x along the first axes of `xs`; the last carry, and the ys stacked.
+    """`carry, y = f(carry, x)` for each x along the first axes of `xs`. Returns the last carry, and all y stacked in an array.
 
     Args:
         xs: arrays of one length, nested as you like; None, with `length`, where f needs none.

@@ -137,7 +137,7 @@ def take_places_from(stack: Callable[[], tuple[UserFrame, ...]], room: Callable[
 
 
 class JitmlError(Exception):
-    """Base of all errors that jitml raises on purpose.
+    """Base of all errors that jitml raises on purpose: `except jitml.JitmlError` catches each of them.
 
     Args:
         message: what went wrong, with its values, in one line.

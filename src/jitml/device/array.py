@@ -32,12 +32,13 @@ _LEGACY_STREAM = 1  # what others use who name no stream
 
 
 class Array:
-    """An array on a device.
+    """An array on a device, such as a GPU. `jitml.asarray(x, device="cuda")` makes one; on the CPU, arrays are NumPy's.
 
-    NumPy's functions, operators and methods compute with it there, and answer with arrays there; so do jitted functions, as a
-    whole and without copies. Work on the device is asynchronous: errors of it are raised by what waits for it, which is whatever
-    takes values to the host (`numpy.asarray(x)`, `x.item()`, `float(x)`, `if x:`, printing a small one). Results that NumPy would
-    return as scalars are arrays of shape (). `jitml.asarray(x, device="cuda")` makes arrays; on the CPU, arrays are NumPy's.
+    NumPy's functions, operators and methods compute with it on the device, and so do jitted functions. Their results are arrays
+    there. What NumPy would return as a scalar is an array of shape ().
+
+    Calls return before the device is done. What takes values to the host waits for it: `numpy.asarray(x)`, `x.item()`,
+    `float(x)`, `if x:`, printing a small array. It also raises what has gone wrong on the device.
     """
 
     __slots__ = ("__weakref__", "_device", "_view")

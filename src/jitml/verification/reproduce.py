@@ -76,7 +76,7 @@ def remember(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwa
 
 @entry
 def reproduce(folder: str | Path = "jitml_reproducer") -> Path:
-    """Write a script that shows the latest wrong answer of this process again, for a bug report; the path of the script.
+    """Write a script, for a bug report, that shows the latest wrong answer of this process again. Returns its path.
 
     Args:
         folder: gets `reproduce.py`, and `call.pickle` with the function and its arguments, which the script loads.

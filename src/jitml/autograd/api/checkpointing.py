@@ -41,16 +41,17 @@ if TYPE_CHECKING:
 
 @entry
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) -> Callable[..., Any]:
-    """The same function, of which derivatives keep less, and compute again what they need.
+    """The same function; but reverse mode keeps fewer of its values, and computes the others again.
 
-    Memory for time: of a chain of checkpointed layers, reverse mode keeps each layer's arguments instead of everything in it.
+    That saves memory, and costs time. Without it, the gradient of a network keeps all values of each layer. With it around each
+    layer, the gradient keeps the arguments of the layers, and computes the rest once more.
 
     Args:
         f: the function; without one, a decorator.
-        policy: what may be kept beside the arguments. None or "nothing"; "dots", the results of matrix products; a collection
-            of names that `checkpoint_name` has given; or a number of bytes, which are spent where they save most work. Or "sqrt":
-            everything but what happens in loops, of which only every so often the state is kept: memory for n iterations grows
-            with the root of n, at the price of running them once more.
+        policy: what may be kept beside the arguments. None or "nothing"; "dots": the results of matrix products; a collection
+            of names that `checkpoint_name` has given; or a number of bytes, which are spent where they save most work. "sqrt" is
+            for loops: it keeps everything outside of them, and their state every so many iterations. Memory for n iterations then
+            grows with the root of n, and the iterations run once more.
 
     >>> import numpy as np, jitml
     >>> layer = checkpoint(lambda x: np.sin(np.sin(x)))
@@ -88,7 +89,7 @@ def _check(policy: Policy) -> None:
 
 @entry
 def checkpoint_name(x: T, name: str) -> T:
-    """The same value, under a name that policies of `checkpoint` know; containers leaf by leaf.
+    """The same value, with a name: `checkpoint(f, policy=["that name"])` keeps it. Containers are named leaf by leaf.
 
     Arrays are new ones: what is written into `x` later does not change them, nor the reverse.
 

@@ -36,8 +36,9 @@ def check_grads(
 ) -> None:
     """Compare derivatives of `f` at `args` with differences along random directions; raise where they disagree.
 
-    Forward mode has to give the difference quotient, and reverse mode its product with a random cotangent. Above first order
-    the same is asked of the derivative, as a function of `args`.
+    Forward mode has to give what a difference quotient gives: how much `f` changes for a small step in a random direction.
+    Reverse mode has to give the same, weighted with random numbers. For order 2, the derivative itself is checked in the same
+    way.
 
     Args:
         args: a tuple; what in them is no float or complex number is held fixed.

@@ -189,7 +189,9 @@ def _most_positional(f: Function) -> int | None:
 
 
 class custom_jvp(_Custom[P, R]):  # used as a function
-    """A function with a rule for its tangent, which serves forward and reverse mode.
+    """A function with a derivative of your own: a rule for its tangent, which serves forward and reverse mode.
+
+    A tangent says how a value changes when the arguments move in some direction.
 
     Args:
         f: a function of arrays, floats and containers of them.
@@ -276,7 +278,10 @@ class custom_jvp(_Custom[P, R]):  # used as a function
 
 
 class custom_vjp(_Custom[P, R]):  # used as a function
-    """A function with a rule for reverse mode.
+    """A function with a derivative of your own: a rule for reverse mode, which `grad` uses.
+
+    A cotangent says how much some final number changes with a value. The rule gets that of the result, and gives those of the
+    arguments.
 
     Args:
         f: a function of arrays, floats and containers of them.

@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 @entry  # type: ignore[misc]  # mypy takes `*primals: Any` for less than `*primals: *Ts`
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """The value of a function, and the function that pulls cotangents of the result back to the arguments.
+    """The value of a function, and a function that computes its derivative in reverse mode.
+
+    That function is called `pull` here. Its argument is a cotangent: a weight for each element of the result. It gives the
+    gradient of the weighted sum of the result. So `grad(f)(x)` is `pull(1.0)[0]`, for an `f` that returns one number.
 
     Returns:
         `(y, pull)`, or `(y, pull, aux)`. `pull(ct)`, with `ct` like `y`, gives a tuple of cotangents, one for each
@@ -212,7 +215,7 @@ if TYPE_CHECKING:
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function, and its derivative at that point as a function of a direction.
 
-    `jvp` of many directions at one point: `f` itself is computed once.
+    It is for many directions at one point: `f` is computed once, and not again for each direction, as `jvp` does.
 
     Returns:
         `(y, push)`, or `(y, push, aux)`. `push(*tangents)`, one like each argument, gives a tangent like `y`.

@@ -169,7 +169,9 @@ if TYPE_CHECKING:
 
 @entry
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The product of the Hessian of a function of one float with a direction, at the cost of a few gradients.
+    """The product of the Hessian with a direction, of a function that returns one float. The Hessian itself is never made.
+
+    It costs as much as a few gradients.
 
     Args:
         primals: the arguments, a tuple or list; all of them vary.

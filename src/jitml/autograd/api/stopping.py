@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @entry
 def stop_gradient(x: T) -> T:
-    """The same value, constant to every derivative; containers leaf by leaf.
+    """The same value, which derivatives take for a constant. Of a container, each leaf.
 
     Arrays are new ones: what is written into `x` later does not change them, nor the reverse.
 

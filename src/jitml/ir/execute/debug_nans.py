@@ -34,9 +34,9 @@ _watcher: ContextVar[Watcher | None] = ContextVar("jitml_watcher", default=None)
 
 @contextmanager
 def debug_nans(enabled: bool = True) -> Iterator[None]:
-    """Raise, inside the block, at the first op of a transformed function that makes NaN of numbers.
+    """Find where NaN comes from: in the block, the first operation of a transformed function that makes NaN of numbers raises.
 
-    Of derivatives, infinite ones count too. Where an operand is infinite already, it is an error only if what the op makes of it
+    An infinite derivative raises, too. If an operand is infinite already, it is an error only if what the operation makes of it
     reaches a result of the transform. `JITML_DEBUG_NANS=1` does so for a whole program.
 
     Raises:

@@ -233,7 +233,7 @@ def places_in(spec: optree.PyTreeSpec, skipped: int) -> list[str]:
 def register_pytree_node(
     cls: type, flatten_func: Callable[[Any], tuple[Sequence[Any], Any]], unflatten_func: Callable[[Any, Sequence[Any]], Any]
 ) -> None:
-    """Make instances of a class containers, for `jit` and all transforms, as tuples and dicts are.
+    """Make a class known as a container, as tuples and dicts are: `jit` and all transforms then look at the arrays in it.
 
     Dataclasses and namedtuples are containers already, and so is what is registered with optree for all of its users.
 
