@@ -11,7 +11,7 @@ import pytest
 import jitml
 from jitml.dispatch.renting import ADVANCE, FEW, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
 from jitml.dispatch.work import is_driver, is_likely_long
-from jitml.trace.speculation.price import ProgramSize
+from jitml.trace.speculation.compile_cost import ProgramSize
 from sections.forced_breaks import trials
 
 

@@ -21,9 +21,9 @@ from jitml.trace.values.registry import REGISTRY
 
 if TYPE_CHECKING:
     from jitml.trace.host_calls import call as host_call
-    from jitml.trace.regions import per_type
+    from jitml.trace.regions import type_specialization
 else:
-    host_call, per_type = late("jitml.trace.host_calls.call"), late("jitml.trace.regions.per_type")
+    host_call, type_specialization = late("jitml.trace.host_calls.call"), late("jitml.trace.regions.type_specialization")
 
 if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
@@ -72,7 +72,7 @@ for topic, homes in TOPICS.items():
         import_module(f"{__name__}.{topic}")
 REGISTRY.wire(
     fallback=lambda *call: host_call.call_instead(*call),  # noqa: PLW0108  # late
-    for_each_type=lambda *call: per_type.for_each_type(*call),  # noqa: PLW0108  # late
+    for_each_type=lambda *call: type_specialization.for_each_type(*call),  # noqa: PLW0108  # late
     to_arrays=arrays_of_lists,
     finish_call=lay_out_as_numpy_does,
     further={f"{__name__}.{topic}": homes for topic, homes in TOPICS.items() if homes},

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jitml.errors import UnsupportedError
+from jitml.trace.speculation.compile_cost import ProgramSize
 from jitml.trace.speculation.limits import TraceLimits, beyond
-from jitml.trace.speculation.price import ProgramSize
 from jitml.trace.trace import Traced
 
 

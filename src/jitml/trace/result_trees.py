@@ -15,7 +15,7 @@ from typing import Any
 
 import optree
 
-from jitml.trace.effects.attributes import is_open
+from jitml.trace.effects.attribute_stores import is_open
 from jitml.trace.effects.made_objects import Made, is_made_instance, made_of
 from jitml.trace.environment.sets import MadeSet
 from jitml.trace.lists.traced_list import TracedList
@@ -24,7 +24,7 @@ from jitml.trace.record.pytree import children, is_record, unflatten
 from jitml.trace.record.recording import Trace, unsupported
 from jitml.trace.results import Itself, Repeated
 from jitml.trace.values.boxing import TracedArray, is_traced
-from jitml.trace.values.containers import require_certain
+from jitml.trace.values.container_identity import require_certain
 from jitml.trace.values.text import TracedText, plain_key
 
 _LARGE = 64  # places in a tuple that is in several places: it is made once

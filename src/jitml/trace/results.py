@@ -20,7 +20,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.ir.graph import Graph, Value
 from jitml.records import dataclass, field
-from jitml.trace.environment.understood import is_librarys_code
+from jitml.trace.environment.value_classification import is_librarys_code
 from jitml.trace.host_calls.generators import TracedGenerator
 from jitml.trace.record.escape_analysis import require_untraced
 from jitml.trace.record.guards import IMMUTABLE, Slot

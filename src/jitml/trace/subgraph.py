@@ -13,7 +13,7 @@ from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.records import dataclass
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.checkpoints import Checkpoints, outlined
-from jitml.trace.record.concrete import EnteredValues
+from jitml.trace.record.concrete_evaluation import EnteredValues
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import Trace, activate, active_trace, user_source
 from jitml.trace.result_trees import settled

@@ -27,12 +27,11 @@ from jitml.ir.graph import Graph, Value
 from jitml.ir.ops.host import keeping_made
 from jitml.process import fewer_collections
 from jitml.records import dataclass, replace
-from jitml.trace.causes import cause_of_room
 from jitml.trace.effects.made_objects import parts_of_made
 from jitml.trace.effects.write_back import Change, changes_of, check_sealed, watch_arguments
 from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few
-from jitml.trace.environment.loads import require_all_different
-from jitml.trace.environment.overlap import enter_part, see_parts
+from jitml.trace.environment.guarded_loads import require_all_different
+from jitml.trace.environment.overlapping_arguments import enter_part, see_parts
 from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, unchanged, undo
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.environment.unseen_reads import require_unchanged
@@ -46,10 +45,11 @@ from jitml.trace.record.guards import Host, Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
 from jitml.trace.record.recording import Trace, activate, last_user_source, unsupported, user_source
 from jitml.trace.record.user_code import about, begins_traces, stack_of, user_stack
+from jitml.trace.refusal_causes import cause_of_room
 from jitml.trace.result_trees import Settled, apart, settled, with_rows_themselves
 from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.returned_names import ReturnStatement
-from jitml.trace.rewrite.protocol import HOOKS, OpenType, Restart
+from jitml.trace.rewrite.driver_protocol import HOOKS, OpenType, Restart
 from jitml.trace.speculation.dynamic_shapes import VariantKey
 from jitml.trace.speculation.exceptions import Handler, Handlers
 from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, TraceProfile

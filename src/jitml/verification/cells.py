@@ -13,7 +13,7 @@ import numpy as np
 
 from jitml.device.view import DeviceView, fetch, store
 from jitml.records import dataclass
-from jitml.trace.record.containers import differ
+from jitml.trace.record.container_contents import differ
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
 from jitml.verification.blocks import are_same, same_bits, sample

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.record.containers import contents, to_count
+from jitml.trace.record.container_contents import contents, to_count
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.references import MISSING

@@ -17,7 +17,7 @@ from jitml.device.array import Array as OnDevice
 from jitml.device.view import DeviceView, fetch
 from jitml.imports.late import late_class
 from jitml.records import dataclass
-from jitml.trace.record.containers import kind_of_container
+from jitml.trace.record.container_contents import kind_of_container
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.references import MISSING
 from jitml.verification.blocks import same_bits

@@ -20,8 +20,8 @@ from tests.trace.environment.understood_page import PLACES, page
 
 import jitml
 from jitml.errors import UnsupportedError
-from jitml.trace.environment import understood
-from jitml.trace.environment.understood import TABLE, UnderstoodRow, Way
+from jitml.trace.environment import value_classification
+from jitml.trace.environment.value_classification import TABLE, UnderstoodRow, Way
 
 X = np.ones(2)
 ROOT = Path(__file__).parents[3]
@@ -188,7 +188,7 @@ def test_what_comes_back(row: UnderstoodRow, role: Callable[..., Any]) -> None:
 def test_every_row_has_an_example_that_it_covers() -> None:
     assert [row.way for row in TABLE] == [*Way] == [*EXAMPLES]
     for way, example in EXAMPLES.items():
-        assert understood.way_of(example.make(1.0)) is way
+        assert value_classification.way_of(example.make(1.0)) is way
 
 
 def test_the_page_is_what_make_docs_writes() -> None:

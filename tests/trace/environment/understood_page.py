@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from jitml.records import dataclass
-from jitml.trace.environment.understood import TABLE, Way
+from jitml.trace.environment.value_classification import TABLE, Way
 
 _HEAD = """# What is understood of values from outside
 
-Written by `make docs` from `trace/environment/understood.py`; not by hand.
+Written by `make docs` from `trace/environment/value_classification.py`; not by hand.
 
 This page is for people who change jitml. A jitted function gets values from outside: arguments, globals, variables of
 functions around it, attributes, items, defaults, keys. The table says what is done with each, by its type. The first
@@ -42,16 +42,16 @@ PLACES = (
     ConstantPlace(
         "trace/environment/arguments.py", "lets arguments in: static ones and what jitml has made by value or identity", _ALL
     ),
-    ConstantPlace("trace/environment/names.py", "loads globals, cells and defaults by name at each call", _ALL),
+    ConstantPlace("trace/environment/name_lookup.py", "loads globals, cells and defaults by name at each call", _ALL),
     ConstantPlace(
-        "trace/environment/loads.py",
+        "trace/environment/guarded_loads.py",
         "lets a value in as its row says; keys of dicts, and objects that came in unseen, are held",
         _ALL,
     ),
     ConstantPlace("trace/hooks/models/attributes.py", "loads attributes; members of classes by identity", _ALL),
     ConstantPlace("trace/hooks/models/modules.py", "loads what modules keep", _ALL),
     ConstantPlace("trace/hooks/models/opaque.py", "loads attributes that objects of libraries keep", (Way.OPAQUE,)),
-    ConstantPlace("trace/effects/attributes.py", "guards that an object has an attribute itself", (Way.ATTRIBUTES,)),
+    ConstantPlace("trace/effects/attribute_stores.py", "guards that an object has an attribute itself", (Way.ATTRIBUTES,)),
     ConstantPlace(
         "trace/effects/inheritance.py", "asks whether a class itself has what another one gives it", (Way.ATTRIBUTES, Way.ITSELF)
     ),
@@ -95,7 +95,7 @@ PLACES = (
         "dispatch/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)
     ),
     ConstantPlace("trace/environment/callbacks.py", "holds functions that are called back to be these", (Way.ITSELF, Way.OPAQUE)),
-    ConstantPlace("trace/environment/overlap.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
+    ConstantPlace("trace/environment/overlapping_arguments.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
     ConstantPlace("trace/host_calls/generators.py", "holds generators that came in unseen", (Way.GENERATOR,)),
     ConstantPlace("trace/values/boxing.py", "holds arrays that came in unseen, and reads them at each call", (Way.ARRAY,)),
     ConstantPlace("autograd/api/custom.py", "loads the rules of functions that have some", (Way.ITSELF,)),

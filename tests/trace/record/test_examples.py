@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import jitml
-from jitml.trace.record import concrete
+from jitml.trace.record import concrete_evaluation
 
 
 def _counted(x: Any) -> Any:
@@ -25,8 +25,8 @@ def _counted(x: Any) -> Any:
 
 def test_a_while_inside_a_loop_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
     shortened = []
-    plain = concrete._counted
-    monkeypatch.setattr(concrete, "_counted", lambda node, bodies: shortened.append(node) or plain(node, bodies))
+    plain = concrete_evaluation._counted
+    monkeypatch.setattr(concrete_evaluation, "_counted", lambda node, bodies: shortened.append(node) or plain(node, bodies))
     x = np.arange(10.0)
     assert jitml.jit(_counted)(x) == _counted(x)
     assert shortened
@@ -47,7 +47,7 @@ def _growing(x: Any, y: Any) -> Any:
 
 def test_memory_that_is_only_reserved_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     reserved, refused = [], []
-    plain_run, plain_look = concrete._run_node, concrete._reserves_much
+    plain_run, plain_look = concrete_evaluation._run_node, concrete_evaluation._reserves_much
 
     def run(node: Any, operands: Any, params: Any) -> Any:
         if any(v.aval.is_static and v.aval.nbytes > 1 << 30 for v in node.outputs):
@@ -60,8 +60,8 @@ def test_memory_that_is_only_reserved_is_not_copied(monkeypatch: pytest.MonkeyPa
             refused.append(node)
         return found
 
-    monkeypatch.setattr(concrete, "_run_node", run)
-    monkeypatch.setattr(concrete, "_reserves_much", look)
+    monkeypatch.setattr(concrete_evaluation, "_run_node", run)
+    monkeypatch.setattr(concrete_evaluation, "_reserves_much", look)
     jitted = jitml.jit(_growing)
     for n in (5, 1):
         x, y = np.arange(n, dtype=np.uint8), np.ones(n, np.float32)

@@ -15,7 +15,7 @@ from jitml.ir.graph import Graph
 from jitml.trace import trace
 from jitml.trace.record import recording
 from jitml.trace.regions.loop import TracedLoop
-from jitml.trace.rewrite.protocol import Restart
+from jitml.trace.rewrite.driver_protocol import Restart
 from jitml.trace.speculation.modes import Decisions
 
 

@@ -13,7 +13,7 @@ import jitml
 from jitml.ir.graph import Graph
 from jitml.trace.record.recording import Trace, activate
 from jitml.trace.regions.join_aliases import Output
-from jitml.trace.rewrite.protocol import UNDEF
+from jitml.trace.rewrite.driver_protocol import UNDEF
 from jitml.trace.values.boxing import lift
 from jitml.trace.values.kinds import kind_of
 from programs.comparing import difference

@@ -19,7 +19,7 @@ from jitml.trace.hooks.calls import Hooks
 from jitml.trace.hooks.control_flow import Steering
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.recording import Trace, activate
-from jitml.trace.rewrite.protocol import UNDEF, Names, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.registry import REGISTRY
 

@@ -15,7 +15,7 @@ import pytest
 
 from jitml.config import Config
 from jitml.disk_cache import DiskCache
-from jitml.trace.rewrite import kept
+from jitml.trace.rewrite import code_cache
 
 PROGRAM = """
 import sys
@@ -120,8 +120,8 @@ def code_of(text: str, file: str = "/somewhere/a.py") -> CodeType:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = DiskCache(tmp_path, 1 << 20)
-    monkeypatch.setattr(kept, "CONFIG", Config())
-    monkeypatch.setattr(kept, "disk_cache", lambda: cache)
+    monkeypatch.setattr(code_cache, "CONFIG", Config())
+    monkeypatch.setattr(code_cache, "disk_cache", lambda: cache)
     return tmp_path
 
 
@@ -139,31 +139,31 @@ OTHERS: dict[str, Callable[[], CodeType]] = {
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("what", OTHERS)
 def test_all_that_is_in_the_code_counts(what: str) -> None:
-    first = kept.key_of(code_of("def f(x):\n    return x + 1.0\n"))
+    first = code_cache.key_of(code_of("def f(x):\n    return x + 1.0\n"))
     assert first is not None
-    assert kept.key_of(code_of("def f(x):\n    return x + 1.0\n")) == first != kept.key_of(OTHERS[what]())
+    assert code_cache.key_of(code_of("def f(x):\n    return x + 1.0\n")) == first != code_cache.key_of(OTHERS[what]())
 
 
 @pytest.mark.usefixtures("folder")
 def test_what_stands_in_no_file_is_not_kept() -> None:
     for file in ("<string>", "<stdin>", "a.py"):
-        assert kept.key_of(code_of("def f(x):\n    return x + 1.0\n", file)) is None
+        assert code_cache.key_of(code_of("def f(x):\n    return x + 1.0\n", file)) is None
 
 
 @pytest.mark.usefixtures("folder")
 def test_nothing_is_kept_by_files_that_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept._made_by.cache_clear()
-    monkeypatch.setattr(kept, "IMPORTED", 0)
-    assert kept.key_of(code_of("def f(x):\n    return x + 1.0\n")) is None
-    kept._made_by.cache_clear()
+    code_cache._made_by.cache_clear()
+    monkeypatch.setattr(code_cache, "IMPORTED", 0)
+    assert code_cache.key_of(code_of("def f(x):\n    return x + 1.0\n")) is None
+    code_cache._made_by.cache_clear()
 
 
 def test_what_is_kept_comes_back(folder: Path) -> None:
     code = code_of("def f(x):\n    return {1, 2}, x + np.pi\n")
-    key = kept.key_of(code)
-    assert kept.load(key) is None and not kept_files(folder)
-    kept.keep(key, code, ((3, "f", True),))
-    assert kept.load(key) == (code, ((3, "f", True),)) and len(kept_files(folder)) == 1
-    kept.keep(None, code, ())
-    assert kept.load(None) is None
-    assert FunctionType(kept.load(key)[0], {"np": np})(1.0)[1] == 1.0 + np.pi  # type: ignore[index]  # as before
+    key = code_cache.key_of(code)
+    assert code_cache.load(key) is None and not kept_files(folder)
+    code_cache.keep(key, code, ((3, "f", True),))
+    assert code_cache.load(key) == (code, ((3, "f", True),)) and len(kept_files(folder)) == 1
+    code_cache.keep(None, code, ())
+    assert code_cache.load(None) is None
+    assert FunctionType(code_cache.load(key)[0], {"np": np})(1.0)[1] == 1.0 + np.pi  # type: ignore[index]  # as before

@@ -15,8 +15,8 @@ from jitml.errors import Cause, UnsupportedError
 from jitml.records import replace
 from jitml.trace.program_size import too_large
 from jitml.trace.speculation import limits
+from jitml.trace.speculation.compile_cost import ProgramSize
 from jitml.trace.speculation.limits import TraceLimits, TraceProfile
-from jitml.trace.speculation.price import ProgramSize
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]

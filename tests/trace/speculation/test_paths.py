@@ -12,7 +12,7 @@ import pytest
 
 import jitml
 import jitml.engine
-from jitml.trace.record import concrete
+from jitml.trace.record import concrete_evaluation
 from programs.comparing import difference, within
 
 pytestmark = pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
@@ -293,7 +293,7 @@ def test_lists_that_loops_have_filled_are_changed_as_their_items_say() -> None:
 
 
 def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concrete, "_MOST_WORK", 0)  # each guess is wrong
+    monkeypatch.setattr(concrete_evaluation, "_MOST_WORK", 0)  # each guess is wrong
 
     def f(previous: Array) -> Any:
         paths = []

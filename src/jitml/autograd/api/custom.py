@@ -23,7 +23,7 @@ from jitml.errors import DerivativeError
 from jitml.functions import FunctionLike, require_function
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.trace.environment.loads import load, observe, place_of
+from jitml.trace.environment.guarded_loads import load, observe, place_of
 from jitml.trace.environment.pickling import reduced
 from jitml.trace.hooks.convert import convert
 from jitml.trace.record.recording import active_trace, current_trace, user_source

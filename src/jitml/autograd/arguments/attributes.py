@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.errors import DerivativeError
-from jitml.trace.environment.loads import load, observe
+from jitml.trace.environment.guarded_loads import load, observe
 from jitml.trace.environment.tracked_copies import entries
 from jitml.trace.record.pytree import children, flatten, is_own_kind, is_record
 from jitml.trace.record.recording import Trace, active_trace, user_source

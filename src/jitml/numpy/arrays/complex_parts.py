@@ -11,7 +11,7 @@ from jitml.ir import ops
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, C64, C128, is_complex
 from jitml.numpy.support.arguments import as_array, astype, full, kind_of, result_of, value_of
-from jitml.trace.rewrite.protocol import OpenType
+from jitml.trace.rewrite.driver_protocol import OpenType
 from jitml.trace.values.boxing import laid_out, read, scalar, view
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call, implements

@@ -36,7 +36,7 @@ from jitml.numpy.support.arguments import (
 from jitml.numpy.support.memory_order import kept_rest, put_in_order
 from jitml.records import dataclass
 from jitml.trace.record.recording import user_source
-from jitml.trace.rewrite.protocol import OpenType
+from jitml.trace.rewrite.driver_protocol import OpenType
 from jitml.trace.symbolic.broadcasting import common_sizes, insist_equal, never_equal
 from jitml.trace.symbolic.constants import constant_of
 from jitml.trace.symbolic.sizes import once

@@ -25,7 +25,7 @@ from jitml.numpy.support.arguments import (
     strict_axis,
 )
 from jitml.numpy.support.versions import broadcast_keeps_arrays, check_argument
-from jitml.trace.record.concrete import example_of_size, is_guess
+from jitml.trace.record.concrete_evaluation import example_of_size, is_guess
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.speculation.modes import site
 from jitml.trace.speculation.paths import limit

@@ -31,7 +31,7 @@ from jitml.numpy.support.arguments import (
 from jitml.numpy.support.memory_order import beside_each_other
 from jitml.numpy.support.versions import conditions_are_complex
 from jitml.numpy.ufuncs.loops import conjugate
-from jitml.trace.record.concrete import examples_of
+from jitml.trace.record.concrete_evaluation import examples_of
 from jitml.trace.speculation.exceptions import raise_in_this_call
 from jitml.trace.symbolic.broadcasting import never_equal, require_sizes
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, is_traced, read

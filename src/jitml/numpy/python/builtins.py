@@ -27,7 +27,7 @@ from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.regions.identity import is_found, is_one
-from jitml.trace.rewrite.protocol import COMPENSATES
+from jitml.trace.rewrite.driver_protocol import COMPENSATES
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider, site
 from jitml.trace.symbolic.booleans import choose
@@ -51,10 +51,10 @@ from jitml.trace.values.type_unions import (
 
 if TYPE_CHECKING:
     from jitml.trace.regions import select
-    from jitml.trace.values import sums
+    from jitml.trace.values import python_sum
 else:
     select = late("jitml.trace.regions.select")
-    sums = late("jitml.trace.values.sums")
+    python_sum = late("jitml.trace.values.python_sum")
 
 
 _PLAIN = (bool, int, float, complex)
@@ -84,7 +84,7 @@ def _of_stack(function: Callable[..., Any], stack: TracedList, *args: Any, **kwa
         is_one = ops.le(value_of_size(array.sizes[0]), 1)
         array = fresh(ops.check(read(array), is_one, error="TypeError", message="complex numbers have no order"))
     if COMPENSATES and function is sum and are_numbers and array.dtype == F64 and not stack.flags[0]:
-        return sums.sum_of_floats(array)
+        return python_sum.sum_of_floats(array)
     result = call(function, array)
     if are_numbers and type(result) is TracedScalar:
         result = TracedNumber.of_value(active_trace(), read(result))
@@ -272,7 +272,7 @@ def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _added_up(items: Iterable[Any], /, start: Any = 0) -> Any:
-    return sums.sum_of(items, sum((), start))  # which refuses texts
+    return python_sum.sum_of(items, sum((), start))  # which refuses texts
 
 
 def _any_or_all(function: Callable[..., Any], *args: Any) -> Any:

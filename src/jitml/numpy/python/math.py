@@ -23,7 +23,7 @@ from jitml.numpy.python.builtins import number_of, whole
 from jitml.trace.host_calls.rules import require_allowed
 from jitml.trace.record.pytree import flatten
 from jitml.trace.record.recording import active_trace
-from jitml.trace.rewrite.protocol import OpenType
+from jitml.trace.rewrite.driver_protocol import OpenType
 from jitml.trace.symbolic.sizes import span
 from jitml.trace.values.boxing import TracedArray, is_traced, read
 from jitml.trace.values.numbers import TracedNumber, combine

@@ -33,10 +33,10 @@ from jitml.trace.values.type_unions import doubt_of, dtype_of, only_numpys, own_
 
 if TYPE_CHECKING:
     from jitml.trace.lists import number_lists
-    from jitml.trace.regions import per_type
+    from jitml.trace.regions import type_specialization
 else:
     number_lists = late("jitml.trace.lists.number_lists")
-    per_type = late("jitml.trace.regions.per_type")
+    type_specialization = late("jitml.trace.regions.type_specialization")
 
 
 Shape = tuple[int, ...]
@@ -133,7 +133,7 @@ def _with_its_type(x: Any, dtype: DType | None) -> Any:
     if which is None or which is own_type(x):
         is_wider = not shows and dtype is not None and dtype.itemsize > x.dtype.itemsize
         return only_numpys(x) if is_wider else x
-    return per_type.as_type(x, which)
+    return type_specialization.as_type(x, which)
 
 
 def constant(array: np.ndarray[Any, Any]) -> Value:

@@ -18,7 +18,7 @@ from jitml.trace.record.recording import Trace, active_trace, switch
 from jitml.trace.speculation.modes import Decider
 from jitml.trace.storage.storage import EnteredStorages, Storage
 from jitml.trace.symbolic.booleans import TRUTH
-from jitml.trace.values.containers import MadeInside
+from jitml.trace.values.container_identity import MadeInside
 
 
 class RegionBody:

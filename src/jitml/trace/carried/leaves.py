@@ -19,7 +19,7 @@ from jitml.records import dataclass, field
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.memory import Carried, CarriedMemory
 from jitml.trace.record.recording import active_trace
-from jitml.trace.rewrite.protocol import UNDEF
+from jitml.trace.rewrite.driver_protocol import UNDEF
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.kinds import Kind, join, kind_of, widest
 from jitml.trace.values.ragged import SIZE, RaggedKind

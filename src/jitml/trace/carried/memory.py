@@ -25,7 +25,7 @@ from jitml.trace.storage.storage import Rival, Storage, leave_region
 from jitml.trace.symbolic.booleans import Truth, as_value
 from jitml.trace.values.aliases import either, faces, one_of, serials_of
 from jitml.trace.values.boxing import TracedArray, lift
-from jitml.trace.values.containers import find
+from jitml.trace.values.container_identity import find
 from jitml.trace.values.kinds import Kind, same
 from jitml.trace.values.open_names import payload
 

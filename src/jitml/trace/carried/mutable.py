@@ -1,7 +1,7 @@
 """Mutable state: what can a region change that was there before it, and what is in it, by key?
 
 The items of a dict or a list, the attributes of an object that the function has made, one attribute of an object from outside (or
-one global name), what is added to a list from outside. Loops carry what is in it (`containers.py`), branches join it
+one global name), what is added to a list from outside. Loops carry what is in it (`container_items.py`), branches join it
 (`regions/branch.py`), as if each item had a name: everyone who has the object sees it there.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import is_users_class
-from jitml.trace.rewrite.protocol import UNDEF
+from jitml.trace.rewrite.driver_protocol import UNDEF
 
 _PLAIN_BASES: tuple[Any, ...] = (object, abc.ABC, typing.Generic, typing.Protocol, SimpleNamespace)
 Items = dict[Any, Any]

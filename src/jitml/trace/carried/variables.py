@@ -20,7 +20,7 @@ from jitml.trace.carried.leaves import CarriedLeaf, settles
 from jitml.trace.carried.memory import Carried, CarriedMemory, Demotable
 from jitml.trace.carried.sizes import Varying
 from jitml.trace.record.recording import user_source
-from jitml.trace.rewrite.protocol import OURS, UNDEF
+from jitml.trace.rewrite.driver_protocol import OURS, UNDEF
 from jitml.trace.speculation.modes import Mode, Site, decisions
 from jitml.trace.symbolic.booleans import Truth, as_value
 from jitml.trace.values.boxing import TracedArray

@@ -11,8 +11,8 @@ import inspect
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
-from jitml.trace.effects.attributes import HookProtocol, has_own
-from jitml.trace.environment.loads import load, observe, place_of
+from jitml.trace.effects.attribute_stores import HookProtocol, has_own
+from jitml.trace.environment.guarded_loads import load, observe, place_of
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import is_users_class, unsupported

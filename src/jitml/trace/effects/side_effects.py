@@ -28,10 +28,10 @@ import numpy as np
 from jitml.trace.carried.outer_lists import undecided
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.record.class_caches import by_class
-from jitml.trace.record.containers import contents
+from jitml.trace.record.container_contents import contents
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.recording import Trace, current_trace, home_of, is_users_class
-from jitml.trace.values.containers import MadeInside
+from jitml.trace.values.container_identity import MadeInside
 from jitml.trace.values.reachable import NUMBERS, called_by, namespace_of, reachable_from
 
 _MOST_BYTES = 1 << 26  # of an array that is compared

@@ -19,12 +19,12 @@ from typing import Any
 from jitml.errors import JitmlError, UnsupportedError, UserFrame
 from jitml.records import dataclass
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.effects.attributes import held_value
+from jitml.trace.effects.attribute_stores import held_value
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
-from jitml.trace.environment.loads import load, observe, observe_keys, require_unset, with_items
+from jitml.trace.environment.guarded_loads import load, observe, observe_keys, require_unset, with_items
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
-from jitml.trace.record.containers import kind_of_container, to_load
+from jitml.trace.record.container_contents import kind_of_container, to_load
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.parts import CallPart

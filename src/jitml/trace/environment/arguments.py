@@ -18,10 +18,10 @@ from jitml.device.convert import is_foreign
 from jitml.errors import Cause, UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.environment.equality_guards import require_value
-from jitml.trace.environment.loads import CalledArguments, observe, observe_argument
-from jitml.trace.environment.overlap import enter_together, groups
+from jitml.trace.environment.guarded_loads import CalledArguments, observe, observe_argument
+from jitml.trace.environment.overlapping_arguments import enter_together, groups
 from jitml.trace.environment.transformed import Transformed
-from jitml.trace.environment.understood import Way, is_array, way_of
+from jitml.trace.environment.value_classification import Way, is_array, way_of
 from jitml.trace.host_calls.generators import from_outside, is_generator
 from jitml.trace.record.device_arrays import is_on_device, shown_memory
 from jitml.trace.record.guards import IMMUTABLE, HostConst, Slot

@@ -16,13 +16,13 @@ from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DerivativeError, DTypeError, ShapeError
 from jitml.functions import require_function
 from jitml.records import dataclass
-from jitml.trace.environment.loads import CalledArguments, place_of
-from jitml.trace.environment.understood import Way, way_of
+from jitml.trace.environment.guarded_loads import CalledArguments, place_of
+from jitml.trace.environment.value_classification import Way, way_of
 from jitml.trace.host_calls.call import call_back, kind_of
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.record.recording import Trace, current_trace, unsupported
 from jitml.trace.record.user_code import is_converted_inside
-from jitml.trace.rewrite.protocol import HOOKS
+from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.values.opaque_objects import is_opaque
 
 _NUMBERS = (bool, int, float, complex)

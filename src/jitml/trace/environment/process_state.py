@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.host_calls.effects import LOGGERS
+from jitml.trace.host_calls.postponed_effects import LOGGERS
 from jitml.trace.record.recording import home_of
 
 _OF_NUMPY = {np.geterr, np.getbufsize, np.get_printoptions}

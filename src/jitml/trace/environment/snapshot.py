@@ -31,7 +31,7 @@ from jitml.errors import Source, UnsupportedError
 from jitml.interrupts import codes_of_handlers
 from jitml.records import dataclass, replace
 from jitml.trace.environment.arguments import Callee, Static
-from jitml.trace.record.containers import differ, kind_of_container
+from jitml.trace.record.container_contents import differ, kind_of_container
 from jitml.trace.record.escape_analysis import holds_stand_in, is_stand_in
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import slots_of
@@ -40,7 +40,7 @@ from jitml.trace.record.references import MISSING, Attributes, Content, Items, R
 from jitml.trace.record.threads import others_run
 from jitml.trace.record.user_code import Instruction, frame_of, instructions
 from jitml.trace.rewrite.code_names import names_and_texts
-from jitml.trace.rewrite.protocol import Restart
+from jitml.trace.rewrite.driver_protocol import Restart
 from jitml.trace.values.reachable import namespace_of
 
 _MOST_ITEMS = 1000  # of a container, that are looked into

@@ -7,7 +7,7 @@ from typing import Any
 
 from jitml.records import dataclass, field
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.record.containers import kind_of_container
+from jitml.trace.record.container_contents import kind_of_container
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.parts import CallPart

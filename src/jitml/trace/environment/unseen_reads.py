@@ -18,7 +18,7 @@ import numpy as np
 
 from jitml.errors import Cause
 from jitml.trace.environment.equality_guards import require_value
-from jitml.trace.environment.understood import PLAIN, Way, way_of
+from jitml.trace.environment.value_classification import PLAIN, Way, way_of
 from jitml.trace.record.array_memory import Array, disjoint
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, are_all, parts_of

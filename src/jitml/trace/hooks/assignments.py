@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.errors import Cause
-from jitml.trace.carried.containers import effect
+from jitml.trace.carried.container_items import effect
 from jitml.trace.carried.outer_lists import only
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.modules import is_changeable

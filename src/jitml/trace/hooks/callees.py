@@ -19,10 +19,10 @@ import numpy as np
 from jitml.device.array import Array
 from jitml.device.registry import CPU
 from jitml.errors import Cause
-from jitml.trace.carried.containers import gone_through
-from jitml.trace.effects.attributes import refuse_write, store
+from jitml.trace.carried.container_items import gone_through
+from jitml.trace.effects.attribute_stores import refuse_write, store
 from jitml.trace.environment.class_guards import classes_in, require_registered
-from jitml.trace.environment.dispatchers import managing, require_no_wrapper
+from jitml.trace.environment.functools_wrappers import managing, require_no_wrapper
 from jitml.trace.environment.process_state import asks_process
 from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
 from jitml.trace.hooks.impure import MUTATORS, is_one_of
@@ -31,8 +31,8 @@ from jitml.trace.hooks.models.stores import Outside
 from jitml.trace.hooks.models.user_methods import is_made_up, require_attribute, users_method
 from jitml.trace.hooks.profiling import may_run_users_code
 from jitml.trace.hooks.unconverted_calls import WEAK, OutsideCalls, close_lists
-from jitml.trace.host_calls.effects import effect_of
 from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
+from jitml.trace.host_calls.postponed_effects import effect_of
 from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.device_arrays import device_name

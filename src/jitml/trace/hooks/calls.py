@@ -18,7 +18,7 @@ from jitml.imports.late import late
 from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.carried.lists import SharedLists
 from jitml.trace.effects.side_effects import LOOKERS, watched
-from jitml.trace.environment.names import is_made_plainly
+from jitml.trace.environment.name_lookup import is_made_plainly
 from jitml.trace.hooks.callees import Callees
 from jitml.trace.hooks.impure import is_one_of
 from jitml.trace.hooks.models.formatting import written
@@ -40,11 +40,11 @@ from jitml.trace.values.type_unions import NONE, is_of, may_be_none
 
 if TYPE_CHECKING:
     from jitml.trace.regions import identity, select
-    from jitml.trace.values import sums
+    from jitml.trace.values import python_sum
 else:
     select = late("jitml.trace.regions.select")
     identity = late("jitml.trace.regions.identity")
-    sums = late("jitml.trace.values.sums")
+    python_sum = late("jitml.trace.values.python_sum")
 
 
 class Hooks(Callees):
@@ -59,7 +59,7 @@ class Hooks(Callees):
 
     @staticmethod
     def summed(*args: Any) -> Any:
-        return sums.settled(*args)
+        return python_sum.settled(*args)
 
     def made_by(self, items: Any, maker: Any) -> Any:
         """What a name is bound to that alone holds it, if `maker` is what it is called."""
@@ -86,8 +86,8 @@ class Hooks(Callees):
     def added(self, total: Any, rest: Any, item: Any) -> tuple[Any, Any]:
         """What a sum is after one more item, and what rounding has lost."""
         if users_method(type(total), "__add__") or users_method(type(item), "__add__") or users_method(type(item), "__radd__"):
-            return self.binary("add", sums.settled(total, rest), item), 0.0
-        return sums.added(total, rest, item)
+            return self.binary("add", python_sum.settled(total, rest), item), 0.0
+        return python_sum.added(total, rest, item)
 
     def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
         """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""

@@ -1,6 +1,6 @@
 """Who drives a converted construct: plain Python, or a region?  The drivers of plain Python, and the hooks that choose.
 
-The protocol stands in `protocol.py`. Traced conditions and ranges go to `drivers.py`; all else runs as Python runs it.
+The protocol stands in `driver_protocol.py`. Traced conditions and ranges go to `drivers.py`; all else runs as Python runs it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jitml.trace.hooks.models.user_methods import EQUALITY, parts_of
 from jitml.trace.hooks.python_functions import PythonFunctions
 from jitml.trace.record.recording import is_users_class, unsupported
 from jitml.trace.regions import drivers
-from jitml.trace.rewrite.protocol import UNDEF, BooleanOperand, ConditionalExpression, Driver, Names, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, BooleanOperand, ConditionalExpression, Driver, Names, Values
 from jitml.trace.speculation.exceptions import require_known_sizes, require_missing, require_numpys_own
 from jitml.trace.speculation.modes import Mode, Site
 from jitml.trace.values.boxing import is_traced

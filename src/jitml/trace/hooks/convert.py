@@ -3,9 +3,10 @@
 `convert` gives it hooks.
 
 `convert(function)` is the function with rewritten code (`rewrite/function.py`) and its own globals, cells and defaults; the hooks
-(`attributes.py`, `calls.py`, `control_flow.py`) run while it is traced. What they load from outside is entered in the host
-program and guarded (`loads.py`), so that nothing that the compiled code depends on goes stale. Library code is never rewritten;
-of functions without source, those that libraries generate are traced as they are (`sourceless.py`), and others are not.
+(`assignments.py`, `calls.py`, `control_flow.py`) run while it is traced. What they load from outside is entered in the host
+program and guarded (`guarded_loads.py`), so that nothing that the compiled code depends on goes stale. Library code is never
+rewritten; of functions without source, those that libraries generate are traced as they are (`sourceless.py`), and others are
+not.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from jitml.errors import Source
 from jitml.functions import FunctionLike
 from jitml.imports.late import late
 from jitml.trace.environment.class_guards import require_class
-from jitml.trace.environment.loads import CalledArguments, load
-from jitml.trace.environment.names import base_of, is_made_plainly
+from jitml.trace.environment.guarded_loads import CalledArguments, load
+from jitml.trace.environment.name_lookup import base_of, is_made_plainly
 from jitml.trace.hooks.calls import Hooks
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
 from jitml.trace.record.user_code import as_written, note_inner
 from jitml.trace.regions.drivers import made
-from jitml.trace.rewrite import kept
-from jitml.trace.rewrite.protocol import HOOKS
+from jitml.trace.rewrite import code_cache
+from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.speculation.exceptions import Handler, Handlers, handlers_in, handlers_of
 from jitml.trace.speculation.modes import decisions
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, uncached
@@ -130,8 +131,8 @@ def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
 
 def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
     code = function.__code__
-    place = kept.key_of(code)
-    known = kept.load(place)
+    place = code_cache.key_of(code)
+    known = code_cache.load(place)
     if known is None:
         found = source.find(function)
         if isinstance(found, source.Missing):
@@ -139,7 +140,7 @@ def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
             return
         known = rewriting.rewrite(found, code), handlers_in(found.node)
         if found.file == code.co_filename:
-            kept.keep(place, *known)
+            code_cache.keep(place, *known)
         file = found.file
     else:
         file = code.co_filename

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from jitml.trace.environment.understood import Way, way_of
+from jitml.trace.environment.value_classification import Way, way_of
 from jitml.trace.hooks.unconverted_calls import OutsideCalls, own
 from jitml.trace.host_calls.array_ownership import own_arrays
-from jitml.trace.record.containers import contents, refill
+from jitml.trace.record.container_contents import contents, refill
 from jitml.trace.record.escape_analysis import is_stand_in
 from jitml.trace.record.guards import IMMUTABLE
 from jitml.trace.record.object_state import CONTAINERS

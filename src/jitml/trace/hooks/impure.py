@@ -21,7 +21,7 @@ import numpy as np
 
 from jitml.errors import Cause
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.effects.attributes import require_own
+from jitml.trace.effects.attribute_stores import require_own
 from jitml.trace.environment.unseen_reads import require_constant
 from jitml.trace.hooks.control_flow import Steering
 from jitml.trace.record.libraries import is_library

@@ -26,7 +26,7 @@ from jitml.trace.hooks.impure import Impure, is_one_of
 from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.recording import current_trace, home_of, is_users, unsupported
 from jitml.trace.rewrite.code_names import names_in_code
-from jitml.trace.rewrite.protocol import HOOKS
+from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.values.boxing import is_traced
 
 if TYPE_CHECKING:

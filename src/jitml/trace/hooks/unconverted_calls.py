@@ -21,21 +21,21 @@ import numpy as np
 
 from jitml.errors import Cause
 from jitml.imports.late import late
-from jitml.trace.carried.containers import gone_through
+from jitml.trace.carried.container_items import gone_through
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.effects.attributes import require_own
+from jitml.trace.effects.attribute_stores import require_own
 from jitml.trace.effects.side_effects import own_parts
-from jitml.trace.environment.dispatchers import is_foreign
-from jitml.trace.environment.loads import with_items
+from jitml.trace.environment.functools_wrappers import is_foreign
+from jitml.trace.environment.guarded_loads import with_items
 from jitml.trace.environment.tracked_copies import entries
-from jitml.trace.environment.understood import is_iterator
 from jitml.trace.environment.unseen_reads import guard_librarys, require_constant
+from jitml.trace.environment.value_classification import is_iterator
 from jitml.trace.hooks.impure import COMPARED, MUTATORS, is_one_of
 from jitml.trace.hooks.models.user_methods import parts_of, users_method
 from jitml.trace.hooks.profiling import Sighted
 from jitml.trace.hooks.python_functions import SPECIAL, asked_by, finding, looked_at
 from jitml.trace.host_calls.array_ownership import own_arrays, with_lifted_items
-from jitml.trace.record.containers import contents, differ, refill
+from jitml.trace.record.container_contents import contents, differ, refill
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_record
 from jitml.trace.record.recording import Trace, home_of, is_users_class, unsupported

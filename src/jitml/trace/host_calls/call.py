@@ -2,8 +2,9 @@
 
 A host call: Python runs it at that point of the program.
 
-What it will return is learned from its result of today (`concrete.py`): number, dtype, shape and kind of the results. Should
-they differ in a later call, another program is compiled, which leaves the sizes open that have changed (`host_results.py`).
+What it will return is learned from its result of today (`concrete_evaluation.py`): number, dtype, shape and kind of the results.
+Should they differ in a later call, another program is compiled, which leaves the sizes open that have changed
+(`host_results.py`).
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from jitml.trace.host_calls.array_ownership import own_arrays
 from jitml.trace.host_calls.rules import WHY_NOT, HostCallRules, require_allowed
 from jitml.trace.host_calls.written_arguments import differ, lent, require_no_output
 from jitml.trace.lists.sequences import holds_range
-from jitml.trace.record.concrete import address_of, examples_of, remember
+from jitml.trace.record.concrete_evaluation import address_of, examples_of, remember
 from jitml.trace.record.guards import IMMUTABLE
 from jitml.trace.record.libraries import is_distribution, is_library, is_of_numpy, is_scipys
 from jitml.trace.record.object_state import parts_of
 from jitml.trace.record.pytree import children, flatten, unflatten
 from jitml.trace.record.recording import Attempt, active_trace, home_of, outside_trace, refuse, unsupported
 from jitml.trace.record.user_code import caller, is_converted_inside
-from jitml.trace.rewrite.protocol import HOOKS
+from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.exceptions import raise_in_this_call
 from jitml.trace.speculation.host_results import Kind, Returned, checked, returned

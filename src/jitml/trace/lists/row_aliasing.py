@@ -14,7 +14,7 @@ from typing import Any
 from jitml.trace.record.pytree import children
 from jitml.trace.record.recording import active_trace, current_trace
 from jitml.trace.speculation.modes import Decider, OpenRegions, Site
-from jitml.trace.values.containers import Unsettled, UnsettledContainers, find, refuse_shared
+from jitml.trace.values.container_identity import Unsettled, UnsettledContainers, find, refuse_shared
 
 
 def changeable(x: Any) -> list[Any]:

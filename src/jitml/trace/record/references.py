@@ -12,7 +12,7 @@ from types import CellType, MemberDescriptorType
 from typing import Any, Protocol
 
 from jitml.records import dataclass
-from jitml.trace.record.containers import contents, refill
+from jitml.trace.record.container_contents import contents, refill
 
 MISSING = object()
 IsLeft = Callable[[Any], bool]  # whether a trace has left this

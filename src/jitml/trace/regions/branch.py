@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.containers import IteratorsBefore, effect, iterators_among, open_list
+from jitml.trace.carried.container_items import IteratorsBefore, effect, iterators_among, open_list
 from jitml.trace.carried.mutable import Items, Mutable, Tail
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.recording import active_trace, refuse, user_source
 from jitml.trace.regions.join import Finish, Merge
-from jitml.trace.rewrite.protocol import UNDEF, Names, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Decider, OpenRegions, RecordedRegion, Site, decisions, is_ours, site
 from jitml.trace.speculation.paths import require_not
 from jitml.trace.symbolic.sizes import NO_FACTS, Facts

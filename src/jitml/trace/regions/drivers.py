@@ -1,7 +1,7 @@
 """Traced drivers: how does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
 
-`protocol.py` is the protocol that they follow, `hooks/control_flow.py` asks here for one. Branches are captured in `branch.py`,
-loops in `for_loop.py` and `while_loop.py`.
+`driver_protocol.py` is the protocol that they follow, `hooks/control_flow.py` asks here for one. Branches are captured in
+`branch.py`, loops in `for_loop.py` and `while_loop.py`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from jitml.errors import Cause, UnsupportedError
 from jitml.imports.late import late
 from jitml.ir.dims import Dim
 from jitml.trace.lists.sequences import Rows, rows_of
-from jitml.trace.record.concrete import is_guess
+from jitml.trace.record.concrete_evaluation import is_guess
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
-from jitml.trace.rewrite.protocol import Driver, Names, Values
+from jitml.trace.rewrite.driver_protocol import Driver, Names, Values
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, depth_of_owner, refuse_region, site
 from jitml.trace.storage.storage import Storage, StoreCount
 from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
-from jitml.trace.values.containers import MadeInside
+from jitml.trace.values.container_identity import MadeInside
 from jitml.trace.values.kinds import is_decided, truth
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from jitml.trace.carried.variables import Name
 from jitml.trace.lists.sequences import Rows
 from jitml.trace.record.recording import active_trace
 from jitml.trace.regions.loop import TracedLoop
-from jitml.trace.rewrite.protocol import UNDEF, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, Values
 from jitml.trace.speculation.modes import Mode, Site, decisions
 from jitml.trace.symbolic.booleans import any_of
 from jitml.trace.symbolic.sizes import named, number, value_of_size

@@ -21,7 +21,7 @@ from jitml.trace.record.recording import active_trace, current_trace, unsupporte
 from jitml.trace.speculation.modes import Mode, OpenRegions
 from jitml.trace.values.aliases import others, require_told_apart
 from jitml.trace.values.boxing import TracedArray, TracedScalar, lift, require_one
-from jitml.trace.values.containers import require_settled
+from jitml.trace.values.container_identity import require_settled
 from jitml.trace.values.numbers import TracedNumber, apply
 from jitml.trace.values.type_unions import NumberStandIn, may_be_none, require_type_known, types_of
 

@@ -18,13 +18,13 @@ from jitml.ir.graph import Value
 from jitml.trace.record.recording import active_trace
 from jitml.trace.regions.cond import conditional
 from jitml.trace.regions.join_aliases import AliasFork, AliasJoin, AliasView, Output
-from jitml.trace.rewrite.protocol import OURS, UNDEF
+from jitml.trace.rewrite.driver_protocol import OURS, UNDEF
 from jitml.trace.speculation.modes import decisions
 from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import Truth, choose
 from jitml.trace.values.aliases import either
 from jitml.trace.values.boxing import TracedArray, read
-from jitml.trace.values.containers import HandedOut, find
+from jitml.trace.values.container_identity import HandedOut, find
 from jitml.trace.values.kinds import (
     FLAG,
     HeldValue,

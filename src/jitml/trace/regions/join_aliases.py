@@ -18,7 +18,7 @@ import numpy as np
 from jitml.ir.graph import Value
 from jitml.records import dataclass, field
 from jitml.trace.record.recording import Trace, active_trace
-from jitml.trace.rewrite.protocol import UNDEF
+from jitml.trace.rewrite.driver_protocol import UNDEF
 from jitml.trace.speculation.modes import Decider, Site
 from jitml.trace.storage.storage import AliasOrigin, Case, Storage, leave_region
 from jitml.trace.symbolic.booleans import Truth, all_of, negated

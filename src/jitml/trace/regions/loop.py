@@ -21,7 +21,7 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.trace.carried.aliases import Remains
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.containers import CarriedContents, IteratorsBefore, iterators_among
+from jitml.trace.carried.container_items import CarriedContents, IteratorsBefore, iterators_among
 from jitml.trace.carried.lists import name_of
 from jitml.trace.carried.memory import Carried, CarriedMemory
 from jitml.trace.carried.mutable import Mutable
@@ -29,13 +29,13 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.carried.sizes import CarriedExtents
 from jitml.trace.carried.variables import CarriedOutcome, Name
 from jitml.trace.record.recording import active_trace, user_source
-from jitml.trace.rewrite.protocol import UNDEF, Names, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Decider, Mode, OpenRegions, RecordedRegion, Site, decisions, refuse_region
 from jitml.trace.storage.storage import Storage
 from jitml.trace.symbolic.booleans import Truth
 from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
-from jitml.trace.values.containers import HandedOut, UnsettledContainers, containers, find
+from jitml.trace.values.container_identity import HandedOut, UnsettledContainers, containers, find
 from jitml.trace.values.kinds import same
 from jitml.trace.values.open_names import payload
 

@@ -13,7 +13,7 @@ from typing import Any
 from jitml.trace.record.recording import unsupported
 from jitml.trace.regions.branch import TracedIf
 from jitml.trace.regions.select import negation
-from jitml.trace.rewrite.protocol import UNDEF, Names, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Site
 
 _STOP = "__jm_stop__"

@@ -17,7 +17,7 @@ from jitml.trace.record.checkpoints import Checkpoints
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.regions.branch import TracedIf, facts_of
 from jitml.trace.regions.loop import TracedLoop
-from jitml.trace.rewrite.protocol import UNDEF, Names, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, Names, Values
 from jitml.trace.speculation.modes import Mode, Site, decisions, is_ours
 from jitml.trace.storage.storage import EnteredStorages
 from jitml.trace.symbolic.constants import unknowns_of

@@ -10,7 +10,7 @@ Each becomes a call of a function that is defined right before its statement, wi
                                           ys = __jm__.push(ys, e)                   return total
                                   return ys
 
-Where Python's `sum` compensates floats (`sums.py`), the loop carries what rounding has lost beside the total.
+Where Python's `sum` compensates floats (`python_sum.py`), the loop carries what rounding has lost beside the total.
 
 Other generators stay as they are, and so do sets, dicts, and comprehensions that bind a name outside (`:=`) or see their frame.
 """
@@ -21,8 +21,8 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from jitml.trace.rewrite.driver_protocol import COMPENSATES, HOOKS, OURS
 from jitml.trace.rewrite.liveness import bound
-from jitml.trace.rewrite.protocol import COMPENSATES, HOOKS, OURS
 
 MADE = OURS + "comprehension_"  # how the names of such functions begin
 _FIRST, _RESULT, _LOST = ".first", ".result", ".lost"  # no name of the user's looks like this

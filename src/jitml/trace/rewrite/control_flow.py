@@ -1,8 +1,8 @@
 """Control-flow rewriting: how are `if`, `while`, `for`, `and`, `or`, `not`, `assert`, `raise` rewritten?
 
-Into what `protocol.py` says, in place.
+Into what `driver_protocol.py` says, in place.
 
-Added to the rewriting of expressions (`operators.py`), after escapes have been lowered (`escapes.py`) and names to be carried
+Added to the rewriting of expressions (`expressions.py`), after escapes have been lowered (`escapes.py`) and names to be carried
 have been found (`liveness.py`). New nodes stand at the place of what they were made from, so tracebacks do not change.
 
 Plain Python stays, and so refuses traced conditions: what `comprehensions.py` leaves, generators, class bodies, the patterns
@@ -15,10 +15,10 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from jitml.trace.rewrite.driver_calls import Templates, strings
 from jitml.trace.rewrite.escapes import can_lower, lower_escapes, within
+from jitml.trace.rewrite.expressions import compares_none, compares_truth
 from jitml.trace.rewrite.liveness import bound, find_carried, optional
-from jitml.trace.rewrite.operators import compares_none, compares_truth
-from jitml.trace.rewrite.templates import Templates, strings
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
 DEEPEST = 16

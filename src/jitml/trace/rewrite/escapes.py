@@ -7,9 +7,9 @@
                                            if __jm__.none_of(returned): value = None
                                            return value
 
-A body then always runs to its end, so that a driver (`protocol.py`) can stand around it; `with` and `finally` are right because
-control falls through them. Where one branch of an `if` always escapes, what follows moves into the other one: no flag is needed.
-A flag that nobody reads is never set. `for` and `while` nodes get an attribute `stops`: the flags that end the loop.
+A body then always runs to its end, so that a driver (`driver_protocol.py`) can stand around it; `with` and `finally` are right
+because control falls through them. Where one branch of an `if` always escapes, what follows moves into the other one: no flag is
+needed. A flag that nobody reads is never set. `for` and `while` nodes get an attribute `stops`: the flags that end the loop.
 
 Left as they are: functions whose escapes only stand in straight-line code, generators, and those that escape from a `finally`
 (which swallows exceptions; flags would not).
@@ -21,7 +21,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.records import dataclass, field
-from jitml.trace.rewrite.protocol import HOOKS, OURS
+from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
 
 RETURN, VALUE = "__jm_return__", "__jm_value__"
 # What follows an escape is nested at most so deep (then each statement is guarded for itself): Python allows twenty blocks.

@@ -1,8 +1,8 @@
 """Function rewriting: how is a function's source changed so that tracing sees what it touches?  One pass over its syntax tree.
 
-`operators.py` (calls, names, attributes, subscripts) and `control.py` (`if`, `for`, ...) say what becomes of each construct.
-Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm__` is a closure
-variable, so that the user's globals stay clean; what it does stands in `hooks/models`, `hooks/calls.py`,
+`expressions.py` (calls, names, attributes, subscripts) and `control_flow.py` (`if`, `for`, ...) say what becomes of each
+construct. Everything else stays as written, at its own line and column: tracebacks are those of the plain function. `__jm__` is a
+closure variable, so that the user's globals stay clean; what it does stands in `hooks/models`, `hooks/calls.py`,
 `control_flow.py`.
 """
 
@@ -17,8 +17,8 @@ from types import CodeType
 from jitml.process import silent_syntax
 from jitml.trace.rewrite.comprehensions import MADE, Comprehensions, locals_of
 from jitml.trace.rewrite.control_flow import DEEPEST, Control
+from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.rewrite.list_ops import Appends, only_named
-from jitml.trace.rewrite.protocol import HOOKS
 from jitml.trace.rewrite.source import Found, FunctionNode
 
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from jitml.records import dataclass
+from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
 from jitml.trace.rewrite.escapes import within
-from jitml.trace.rewrite.protocol import HOOKS, OURS
 
 
 def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:

@@ -1,10 +1,10 @@
 """Liveness of names: which names does a converted construct have to carry?  What it binds and others may read.
 
 A backward sweep over a function whose escapes are lowered, so that control only goes forward or round a loop. Each `if`,
-`for` and `while` node gets an attribute `carries`, a `for` also `binds` (see `names` and `targets` in `protocol.py`), a `while`
-`counters`. A temporary that every iteration binds before it reads it is thus no business of the loop's. An `if` gets `restores`:
-names that nobody reads after it, but that a branch may read before it binds them, so that the other branch must not have changed
-them.
+`for` and `while` node gets an attribute `carries`, a `for` also `binds` (see `names` and `targets` in `driver_protocol.py`), a
+`while` `counters`. A temporary that every iteration binds before it reads it is thus no business of the loop's. An `if` gets
+`restores`: names that nobody reads after it, but that a branch may read before it binds them, so that the other branch must not
+have changed them.
 
 Always alive: what functions inside see, all that a `try` binds, and everything where the function asks for `locals()`. What
 functions inside bind, as `nonlocal`, may be bound wherever anything is called.
@@ -16,10 +16,10 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from jitml.trace.rewrite.driver_protocol import OURS
 from jitml.trace.rewrite.escapes import within
 from jitml.trace.rewrite.induction import counters
 from jitml.trace.rewrite.list_ops import pushed
-from jitml.trace.rewrite.protocol import OURS
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _SOMETHING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)

@@ -23,10 +23,10 @@ from jitml.records import dataclass
 from jitml.trace.record.array_memory import Array
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Effort, Trace, active_trace, is_converted, refuse, user_source
-from jitml.trace.rewrite.protocol import Restart
+from jitml.trace.rewrite.driver_protocol import Restart
 from jitml.trace.speculation.budget import Budget
+from jitml.trace.speculation.compile_cost import ProgramSize
 from jitml.trace.speculation.limits import IN_SIGHT, NO_LIMITS, TraceLimits, TraceProfile, beyond
-from jitml.trace.speculation.price import ProgramSize
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500

@@ -35,7 +35,7 @@ from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.records import dataclass, field, replace
-from jitml.trace.record.concrete import Concrete, example_of_size, guess, remember
+from jitml.trace.record.concrete_evaluation import Concrete, example_of_size, guess, remember
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, refuse, user_source
 from jitml.trace.record.user_code import asking, user_stack

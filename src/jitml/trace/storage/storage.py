@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from jitml.errors import Cause
 from jitml.ir.graph import Value
 from jitml.records import dataclass, field
-from jitml.trace.record.concrete import EnteredValues
+from jitml.trace.record.concrete_evaluation import EnteredValues
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.parts import CallPart, LocalPart
 from jitml.trace.record.recording import Trace, active_trace, leaked, unsupported

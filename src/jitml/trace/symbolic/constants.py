@@ -9,7 +9,7 @@ import numpy as np
 
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import recording
-from jitml.trace.record.concrete import Concrete, TooLong, keep_known, run_whole
+from jitml.trace.record.concrete_evaluation import Concrete, TooLong, keep_known, run_whole
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace
 

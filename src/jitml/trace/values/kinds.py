@@ -22,7 +22,7 @@ from jitml.ir.types import BOOL, C128, F64, I64, Aval, is_supported
 from jitml.records import dataclass
 from jitml.trace.record.pytree import HOLDS_ITSELF, children, flatten, flatten_but, places_within, unflatten
 from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
-from jitml.trace.rewrite.protocol import UNDEF
+from jitml.trace.rewrite.driver_protocol import UNDEF
 from jitml.trace.storage.storage import Storage
 from jitml.trace.storage.strides import Ints
 from jitml.trace.symbolic.booleans import all_of, as_value, negated

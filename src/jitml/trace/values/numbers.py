@@ -29,7 +29,7 @@ from jitml.ir.types import BOOL, C128, F64, I64
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.recording import Trace, active_trace, current_trace, leaked, unsupported
 from jitml.trace.record.user_code import makes_text
-from jitml.trace.rewrite.protocol import WantsArray
+from jitml.trace.rewrite.driver_protocol import WantsArray
 from jitml.trace.speculation import paths
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, NO_FACTS, Facts, compute, facts_of_comparison, value_of_size
 from jitml.trace.values.python_arithmetic import EXACT, checked_operands, hand_on, hash_of, raising_as_python, without_large

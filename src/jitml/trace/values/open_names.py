@@ -17,7 +17,7 @@ from typing import Any
 from jitml.ir import ops
 from jitml.ir.dims import Sym, syms_in
 from jitml.trace.record.recording import Trace, active_trace
-from jitml.trace.rewrite.protocol import OURS, UNDEF
+from jitml.trace.rewrite.driver_protocol import OURS, UNDEF
 from jitml.trace.speculation.modes import Decider
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.booleans import Truth, as_value, negated

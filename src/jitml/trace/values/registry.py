@@ -28,7 +28,7 @@ from jitml.interrupts import uninterrupted
 from jitml.process import importing
 from jitml.trace.record.libraries import home_of_function
 from jitml.trace.record.recording import Attempt, current_trace, home_of
-from jitml.trace.rewrite.protocol import OpenType, WantsArray
+from jitml.trace.rewrite.driver_protocol import OpenType, WantsArray
 from jitml.trace.values.python_arithmetic import hand_on
 from jitml.trace.values.type_unions import DTYPES, doubt_of, in_doubt, of_known_type, own_type, seen_by, types_of
 

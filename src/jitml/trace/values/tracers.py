@@ -25,7 +25,7 @@ from jitml.trace.record.device_arrays import device_name
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.recording import Trace, active_trace, current_trace, leaked, refuse, unsupported
 from jitml.trace.record.user_code import makes_text
-from jitml.trace.rewrite.protocol import WantsArray
+from jitml.trace.rewrite.driver_protocol import WantsArray
 from jitml.trace.speculation import paths
 from jitml.trace.storage.index_maps import Step
 from jitml.trace.storage.storage import Faces, Storage, read_through

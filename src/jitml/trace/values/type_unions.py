@@ -3,7 +3,8 @@
 A branch, a loop, or `max(x, 0.0)` may leave a number of Python's or one of NumPy's, an int or a float. They compute alike, until
 somebody can tell: the graph's value stands for all of them, as the widest, and truths beside it say which other it is. Who sees
 the type reads these: a result is made as they say. A dtype follows what this call has (`paths.py`) or, in a region, where nobody
-knows that, is computed for each type, by a branch on the truths (`per_type.py`). Where nobody looks, they are dead code.
+knows that, is computed for each type, by a branch on the truths (`type_specialization.py`). Where nobody looks, they are dead
+code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from jitml.ir.types import BOOL, C128, F64, I64, is_complex
 from jitml.records import dataclass
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, current_trace
-from jitml.trace.rewrite.protocol import OpenType
+from jitml.trace.rewrite.driver_protocol import OpenType
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider, Mode, OpenRegions, decisions
 from jitml.trace.speculation.paths import Decided

@@ -1,7 +1,7 @@
 """Attributes of objects: what is `x.name` of values of Python's and of the user's classes, and where is it from?
 
-What comes from outside is entered in the host program and guarded (`loads.py`); arrays become tracers; properties and other
-descriptors of the user's are converted.
+What comes from outside is entered in the host program and guarded (`guarded_loads.py`); arrays become tracers; properties and
+other descriptors of the user's are converted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.effects.attributes import (
+from jitml.trace.effects.attribute_stores import (
     cached,
     held_value,
     is_open,
@@ -22,7 +22,7 @@ from jitml.trace.effects.attributes import (
 from jitml.trace.effects.inheritance import NOTHING, from_class
 from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.class_guards import require_class
-from jitml.trace.environment.loads import load, observe, place_of, require_member, require_unset
+from jitml.trace.environment.guarded_loads import load, observe, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import entries
 from jitml.trace.environment.unseen_reads import guard_librarys, is_librarys
 from jitml.trace.hooks.models.model import ModelHooks

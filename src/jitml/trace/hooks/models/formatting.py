@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.environment.loads import with_items
+from jitml.trace.environment.guarded_loads import with_items
 from jitml.trace.environment.tracked_copies import entries
 from jitml.trace.hooks.models.user_methods import users_method
 from jitml.trace.record.guards import IMMUTABLE

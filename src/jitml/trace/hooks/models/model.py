@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from jitml.imports.late import late
-from jitml.trace.carried.containers import effect, gone_through
-from jitml.trace.effects.attributes import refuse_write, require_own
+from jitml.trace.carried.container_items import effect, gone_through
+from jitml.trace.effects.attribute_stores import refuse_write, require_own
 from jitml.trace.effects.side_effects import own_parts
-from jitml.trace.environment.loads import require_member
+from jitml.trace.environment.guarded_loads import require_member
 from jitml.trace.environment.unseen_reads import guard_librarys
 from jitml.trace.hooks.models.user_methods import EQUALITY, ORDER, PLAIN, Asking, may_look, named, static, users_method
 from jitml.trace.record.object_state import CONTAINERS

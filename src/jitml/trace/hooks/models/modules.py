@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.environment.loads import load, observe
-from jitml.trace.environment.understood import Way, way_of
+from jitml.trace.environment.guarded_loads import load, observe
+from jitml.trace.environment.value_classification import Way, way_of
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.objects import ObjectModel
-from jitml.trace.host_calls.effects import STREAMS
+from jitml.trace.host_calls.postponed_effects import STREAMS
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import found_in
 from jitml.trace.record.recording import is_users, unsupported

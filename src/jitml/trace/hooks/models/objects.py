@@ -1,8 +1,8 @@
 """Objects: how does rewritten code treat what has no model of its own, values of Python's and of the user's classes?
 
-As Python does, but what comes from outside is entered in the host program and guarded (`loads.py`), arrays become tracers, and
-special methods, properties and other descriptors of the user's are converted. What Python or a library may call by itself
-(`sorted`, `np.asarray`) is not converted: then what those methods read is guarded (`user_methods.py`).
+As Python does, but what comes from outside is entered in the host program and guarded (`guarded_loads.py`), arrays become
+tracers, and special methods, properties and other descriptors of the user's are converted. What Python or a library may call by
+itself (`sorted`, `np.asarray`) is not converted: then what those methods read is guarded (`user_methods.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from jitml.errors import Cause
 from jitml.imports.late import late
 from jitml.ir import ops
-from jitml.trace.carried.containers import effect, gone_through
-from jitml.trace.effects.attributes import require_outermost
-from jitml.trace.environment.loads import place_of
+from jitml.trace.carried.container_items import effect, gone_through
+from jitml.trace.effects.attribute_stores import require_outermost
+from jitml.trace.environment.guarded_loads import place_of
 from jitml.trace.hooks.models.formatting import written
 from jitml.trace.hooks.models.model import Model, ModelHooks
 from jitml.trace.hooks.models.stores import Outside, Storing, stores_itself

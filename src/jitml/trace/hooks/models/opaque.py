@@ -9,7 +9,7 @@ import inspect
 from types import MemberDescriptorType
 from typing import Any
 
-from jitml.trace.environment.loads import load, observe_changing
+from jitml.trace.environment.guarded_loads import load, observe_changing
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.objects import ObjectModel
 from jitml.trace.hooks.models.user_methods import require_attribute

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.effects.attributes import HookProtocol, refuse_write, store
-from jitml.trace.environment.loads import require_member
+from jitml.trace.effects.attribute_stores import HookProtocol, refuse_write, store
+from jitml.trace.environment.guarded_loads import require_member
 from jitml.trace.hooks.models.user_methods import users_method
 from jitml.trace.values.tracers import TracedScalar
 

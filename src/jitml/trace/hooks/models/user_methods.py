@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.environment.loads import load
-from jitml.trace.environment.names import NameHooks
+from jitml.trace.environment.guarded_loads import load
+from jitml.trace.environment.name_lookup import NameHooks
 from jitml.trace.environment.unseen_reads import guard_librarys, refuse_unseen, runs_unseen
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.libraries import is_library

@@ -26,7 +26,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jitml.trace.rewrite.protocol import HOOKS, OURS
+from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
 
 # Calls that look at their caller's frame, and must see it.
 _UNTOUCHED = {"super"}

@@ -18,7 +18,7 @@ from jitml.records import dataclass
 from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.pytree import children
 from jitml.trace.record.recording import Trace, active_trace, current_trace, home_of
-from jitml.trace.rewrite.protocol import OURS
+from jitml.trace.rewrite.driver_protocol import OURS
 from jitml.trace.speculation.modes import Decider, traced_frames
 from jitml.trace.values.open_names import payload
 

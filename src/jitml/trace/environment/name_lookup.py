@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, Protocol
 
-from jitml.trace.environment.loads import CalledArguments, load, observe
+from jitml.trace.environment.guarded_loads import CalledArguments, load, observe
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace

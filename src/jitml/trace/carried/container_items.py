@@ -22,9 +22,9 @@ from jitml.trace.carried.outer_lists import ListsAlone, OpenList, undecided
 from jitml.trace.carried.variables import Name
 from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
-from jitml.trace.rewrite.protocol import UNDEF, Values
+from jitml.trace.rewrite.driver_protocol import UNDEF, Values
 from jitml.trace.speculation.modes import OpenRegions, decisions
-from jitml.trace.values.containers import MadeInside, require_settled
+from jitml.trace.values.container_identity import MadeInside, require_settled
 from jitml.trace.values.reachable import iterators_in
 
 _MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is worth

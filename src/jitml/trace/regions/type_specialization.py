@@ -15,7 +15,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.regions.select import Ternary
-from jitml.trace.rewrite.protocol import OpenType
+from jitml.trace.rewrite.driver_protocol import OpenType
 from jitml.trace.speculation.modes import Mode, Site, decisions, site
 from jitml.trace.values.boxing import TracedScalar, scalar
 from jitml.trace.values.numbers import TracedNumber

@@ -5,7 +5,7 @@ Every load is entered in the host program.
 Arrays become hidden inputs, read anew at every call; numbers and strings are guarded by value, containers item by item,
 functions by identity and code, objects of the user's by identity and class, those that are arguments by class alone, and their
 attributes as the function loads them (what code that is not converted is about to read: `unseen_reads.py`). All else, objects of
-libraries above all, is taken at run time. `understood.py` has the table.
+libraries above all, is taken at run time. `value_classification.py` has the table.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from jitml.trace.environment import sets
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form, require_value
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, met, watch_copy
-from jitml.trace.environment.understood import PLAIN, Way, is_iterator, way_of
+from jitml.trace.environment.value_classification import PLAIN, Way, is_iterator, way_of
 from jitml.trace.host_calls.generators import TracedGenerator, from_outside
-from jitml.trace.record.containers import kind_of_container, to_count, to_list, to_load
+from jitml.trace.record.container_contents import kind_of_container, to_count, to_list, to_load
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import HEAP_TYPE, slots_of

@@ -1,12 +1,12 @@
-"""The statements and expressions that a driven construct is written with (`control.py`)."""
+"""The statements and expressions that a driven construct is written with (`control_flow.py`)."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
 
-from jitml.trace.rewrite.operators import Expressions
-from jitml.trace.rewrite.protocol import HOOKS, OURS
+from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
+from jitml.trace.rewrite.expressions import Expressions
 
 
 class Templates(Expressions):

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn, Protocol
 
-from jitml.trace.carried.containers import effect, kept
+from jitml.trace.carried.container_items import effect, kept
 from jitml.trace.carried.mutable import OuterName
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.environment.loads import load, place_of, require_member, require_unset
+from jitml.trace.environment.guarded_loads import load, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.record.user_code import user_stack
-from jitml.trace.rewrite.protocol import UNDEF
+from jitml.trace.rewrite.driver_protocol import UNDEF
 from jitml.trace.speculation.modes import OpenRegions
 from jitml.trace.values.boxing import TracedArray
 
