@@ -1,6 +1,7 @@
 """Arguments of other libraries: a jitted function answers as the plain one does, in value, type, names and index.
 
-pandas is there in every development environment. The others are the extra `people`; what is missing is skipped.
+pandas is there in every development environment. The others are the extra `people`, but torch, which takes gigabytes; what is
+missing is skipped.
 """
 
 from __future__ import annotations
@@ -128,6 +129,14 @@ def arrow_table(pyarrow: Any, v: Any) -> Any:
     return pyarrow.table({"a": v.copy(), "b": v * 2})
 
 
+def tensor(torch: Any, v: Any) -> Any:
+    return torch.from_numpy(v.copy())
+
+
+def tensor_with_gradient(torch: Any, v: Any) -> Any:
+    return torch.tensor(v, requires_grad=True)
+
+
 def masked(numpy: Any, v: Any) -> Any:
     return numpy.ma.masked_greater(v.copy(), 1.5)
 
@@ -143,7 +152,8 @@ def memory_map(numpy: Any, v: Any) -> Any:
 KINDS = (
     ("pandas", series), ("pandas", shuffled_series), ("pandas", frame), ("pandas", nullable),
     ("xarray", data_array), ("xarray", dataset), ("polars", polars_series), ("polars", polars_frame),
-    ("pyarrow", arrow_array), ("pyarrow", arrow_table), ("numpy", masked), ("numpy", matrix), ("numpy", memory_map),
+    ("pyarrow", arrow_array), ("pyarrow", arrow_table),
+    ("torch", tensor), ("torch", tensor_with_gradient), ("numpy", masked), ("numpy", matrix), ("numpy", memory_map),
 )  # fmt: skip
 
 
