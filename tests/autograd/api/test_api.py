@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas
 import pytest
 
 from jitml import (
@@ -387,6 +388,7 @@ ERRORS = [
     (lambda: grad(lambda p: p.w)(Held(1.0, [3])), "grad: argument 0.b[0] is a Python int", "decimal point"),
     (lambda: grad(lambda p: p["a"].w)({"a": Held(1, 2.0)}), "grad: argument 0['a'].w is a Python int", "decimal point"),
     (lambda: grad(lambda p: p.w)(Bare()), "grad: argument 0 is a Bare", "Make its class a dataclass, or register it with jitml."),
+    (lambda: grad(np.sum)(pandas.Series(x3)), "grad: argument 0 is a Series", "Pass an array of it, np.asarray(x)."),
     (lambda: grad(np.sin)(np.int64(3)), "grad: argument 0 is an int64 scalar", "astype"),
     (lambda: grad(np.sin)(x3), "grad: the function returns float64[3]; a gradient is that of one number", ".sum()"),
     (lambda: grad(lambda x: (x.sum(), x))(x3), "grad: the function returns a tuple", "has_aux"),

@@ -214,8 +214,10 @@ def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
 
 def _leave_out(leaf: Any) -> str:
     apart = "eave it out of argnums, or keep it apart from the arrays that are differentiated."
-    if home_of(type(leaf)) == "builtins" or callable(leaf):
+    if home_of(leaf.__class__) == "builtins" or callable(leaf):
         return "L" + apart
+    if hasattr(leaf.__class__, "__array__"):
+        return f"Pass an array of it, np.asarray(x). Or l{apart}"
     return f"Make its class a dataclass, or register it with jitml.register_pytree_node, to differentiate by it. Or l{apart}"
 
 
@@ -270,7 +272,7 @@ def told(leaf: Any) -> str:
         return f"{leaf.dtype}{list(leaf.shape)}" if leaf.shape else f"{article(str(leaf.dtype))} scalar"
     if type(leaf) is TracedNumber or type(leaf) in (bool, int, float, complex):
         return f"a Python {leaf.__class__.__name__}"
-    return "None" if leaf is None else article(type(leaf).__name__)
+    return "None" if leaf is None else article(leaf.__class__.__name__)  # of a stand-in, what it stands for
 
 
 def article(noun: str) -> str:
