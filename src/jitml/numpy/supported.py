@@ -48,7 +48,7 @@ def table() -> str:
             lines.append(f"| {_title(topic)} | {_listed(functions)} |")
     lines += [
         "",
-        "Each ufunc of two operands in this list has `.outer`, too. For floats it also has `.reduce`, `.accumulate`,",
+        "Every supported ufunc of two operands has `.outer`, too. For floats it also has `.reduce`, `.accumulate`,",
         "`.reduceat` and `.at`.",
     ]
     lines += ["`x[i]` and `x[i] = v` are in *indexing*."]
