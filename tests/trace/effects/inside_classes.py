@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 
 import numpy as np
 
@@ -336,3 +336,44 @@ def dispatch_inside(x):
     if x[0] > 0:
         g.register(int, lambda v: 2)
     return g(3)
+
+
+class Before:
+    v = 1.0
+
+    def go(self):
+        return 10.0
+
+
+class After:
+    v = 2.0
+
+    def go(self):
+        return 20.0
+
+
+@program
+def class_of_object_under_condition(x):
+    o = Before()
+    if x[0] > 0:
+        o.__class__ = After
+    return o.go() * x
+
+
+@program
+def class_of_object_in_loop(x):
+    o = Before()
+    for v in x:
+        if v > 3:
+            setattr(o, "__class__", After)
+        else:
+            object.__setattr__(o, "__class__", Before)
+    return o.go(), o.v
+
+
+@program
+def factory_under_condition(x):
+    d = defaultdict(float)
+    if x[0] > 0:
+        d.default_factory = lambda: 5.0
+    return d["a"] * x

@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import hashlib
 import queue
+import threading
 import xml.etree.ElementTree as ET
 import zlib
 from decimal import Context, Decimal
@@ -443,3 +444,21 @@ def object_in_the_body(x):
         c.bump(1.0)
         s = s + c.n
     return s
+
+
+@program
+def lock_under_condition(x):
+    lock, again = threading.Lock(), threading.RLock()
+    if x[0] > 0:
+        lock.acquire()
+        again.acquire()
+    return lock.locked(), "count=1" in repr(again)
+
+
+@program
+def lock_in_loop(x):
+    lock, n = threading.Lock(), 0
+    for v in x:
+        if v > 0 and lock.acquire(blocking=False):
+            n += 1
+    return n, lock.locked()

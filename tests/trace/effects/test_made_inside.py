@@ -23,7 +23,8 @@ MAKE_CLASSES = {
     *("class_returned_by_helper", "class_inside_class", "class_in_loop", "cached_property_inside", "enum_inside"),
     "dispatch_inside",
 }
-LOOSE = OF_SCIPY | MAKE_CLASSES | {"decimal_context", "decimal_flags_in_branch", "random_numbers_of_its_own"}
+OF_PROCESS = {"decimal_context", "decimal_flags_in_branch", "random_numbers_of_its_own", "lock_under_condition"}
+LOOSE = OF_SCIPY | MAKE_CLASSES | OF_PROCESS
 
 
 @pytest.mark.parametrize(

@@ -168,3 +168,42 @@ def test_classes_made_inside(f: Callable[..., Any]) -> None:
             results.append((function(middle, np.arange(3.0) + call), repr(base.weights)))
         found.append((repr(results), repr(base.log)))
     assert found[0] == found[1]
+
+
+def _of_base(obj: Any, base: type, x: Any) -> Any:
+    return x * isinstance(obj, (int, base)), issubclass(type(obj), base)
+
+
+def _handled(obj: Any, base: type, x: Any) -> Any:
+    try:
+        raise type(obj)(x[0])
+    except base as error:  # type: ignore[misc]
+        return error.args
+    except Exception:
+        return x
+
+
+def _next(obj: Any, _: type, x: Any) -> Any:
+    return obj.go() * x
+
+
+@pytest.mark.loose
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")  # a raised exception may be left to Python
+@pytest.mark.parametrize("f", [_of_base, _handled, _next])
+def test_bases_exchanged(f: Callable[..., Any]) -> None:
+    class First(ValueError):
+        def go(self) -> float:
+            return 2.0
+
+    class Second(ValueError):
+        def go(self) -> float:
+            return 3.0
+
+    class Both(First):
+        def go(self) -> float:
+            return super().go() + 1
+
+    compiled, obj = jitml.jit(f, verify="never"), Both(0)
+    for base in (First, First, Second, First):
+        Both.__bases__ = (base,)
+        assert repr(compiled(obj, First, np.ones(2))) == repr(f(obj, First, np.ones(2)))

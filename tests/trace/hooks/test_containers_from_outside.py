@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import os
 import sys
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.errors import UnsupportedError
 
 DEFAULTS = {"rate": np.ones(2)}
 CHOSEN = DEFAULTS
@@ -76,3 +78,45 @@ def test_the_environment_as_a_dict(function: Any, monkeypatch: pytest.MonkeyPatc
     for rate in ("2", "3"):
         monkeypatch.setenv("RATE", rate)
         assert (compiled(x) == float(rate)).all()
+
+
+HELD = {"items": collections.defaultdict(lambda: 1.0)}
+ROW = np.array([1.0, 2.0])
+
+
+def missing(x: Any) -> Any:
+    return x * HELD["items"]["k"]
+
+
+def missing_of_argument(x: Any, items: Any) -> Any:
+    return x * items["k"]
+
+
+@pytest.mark.loose
+def test_what_a_defaultdict_makes_of_missing_keys() -> None:
+    found = jitml.jit(missing, verify="never"), jitml.jit(missing_of_argument, verify="never")
+    for make in (lambda: 1.0, lambda: 5.0, float, functools.partial(np.copy, ROW), ROW.sum):
+        for value in (1.0, 7.0):
+            ROW[0] = value
+            HELD["items"].clear()
+            HELD["items"].default_factory = make
+            items = collections.defaultdict(make)
+            results = found[0](np.ones(2)), found[1](np.ones(2), items)
+            np.testing.assert_array_equal(results, [np.ones(2) * make()] * 2)
+            np.testing.assert_array_equal([items["k"], HELD["items"]["k"]], [make(), make()])
+
+
+def exchange(items: Any, x: Any) -> Any:
+    items.default_factory = None if x[0] > 0 else int
+    return x
+
+
+@pytest.mark.loose
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
+def test_a_factory_that_is_set() -> None:
+    compiled, items = jitml.jit(exchange, verify="never"), collections.defaultdict(float)
+    for x in (1.0, -1.0, 1.0):
+        compiled(items, np.full(2, x))
+        assert items.default_factory is (None if x > 0 else int)
+    with pytest.raises(UnsupportedError, match="is from outside the jitted function and is changed in it"):
+        jitml.jit(exchange, strict=True)(items, np.ones(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import heapq
 import itertools
@@ -104,3 +105,48 @@ def test_classes_made_later_are_among_the_subclasses() -> None:
 
     np.testing.assert_array_equal(fast(X), X * 7)
     assert Two.weight + One.weight == 7
+
+
+class Slotted:
+    __slots__ = ("v",)
+    v: float
+
+
+@dataclasses.dataclass
+class Fields:
+    v: float = 1.0
+
+
+SLOTTED, FIELDS = Slotted(), Fields()
+READ = Slotted.v.__get__  # type: ignore[attr-defined]
+
+
+@pytest.mark.loose
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * Slotted.v.__get__(SLOTTED),  # type: ignore[attr-defined]
+        lambda x: x * READ(SLOTTED, Slotted),
+        lambda x: x * sum(map(READ, [SLOTTED])),
+        lambda x: x * type(Slotted.v).__get__(Slotted.v, SLOTTED),
+        lambda x: x * FIELDS.__eq__(Fields(1.0)),
+        lambda x: x * Fields.__eq__(FIELDS, Fields(1.0)),
+        lambda x: x * FIELDS.__reduce_ex__(2)[2]["v"],  # type: ignore[index,call-overload]
+        lambda x: x * FIELDS.__getstate__()["v"],
+        lambda x: x * ("w" in FIELDS.__dir__()),
+    ],
+)
+def test_what_descriptors_and_methods_of_all_objects_read(function: Any) -> None:
+    compiled, x = jitml.jit(function, verify="never"), np.ones(2)
+    for value in (1.0, 1.0, 5.0):
+        SLOTTED.v = FIELDS.v = value
+        if value == 5.0:
+            FIELDS.w = value  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(compiled(x), function(x))
+    del FIELDS.w  # type: ignore[attr-defined]
+
+
+def test_a_slot_is_read_by_its_descriptor_in_compiled_code() -> None:
+    SLOTTED.v = 3.0
+    assert (jitml.jit(lambda x: x * READ(SLOTTED), strict=True)(np.ones(2)) == 3.0).all()

@@ -15,16 +15,18 @@ from typing import Any, NoReturn, Protocol
 
 from jitml.trace.carried.container_items import effect, kept
 from jitml.trace.carried.mutable import OuterName
-from jitml.trace.carried.outer_lists import OpenList
+from jitml.trace.carried.outer_lists import OpenList, undecided
 from jitml.trace.environment.guarded_loads import load, place_of, require_member, require_unset
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.lists.traced_list import TracedList
+from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.record.user_code import user_stack
 from jitml.trace.rewrite.driver_protocol import UNDEF
 from jitml.trace.speculation.modes import OpenRegions
-from jitml.trace.values.boxing import TracedArray
+from jitml.trace.values.boxing import TracedArray, is_traced
+from jitml.trace.values.container_identity import MadeInside
 
 
 class HookProtocol(Protocol):
@@ -82,6 +84,28 @@ def _require_plain(hooks: HookProtocol, obj: Any, name: str, plainly: bool) -> N
     is_described = hasattr(type(member), "__set__") or hasattr(type(member), "__delete__")
     if not is_plain or (is_described and not is_slot):
         refuse_write(hooks.trace, obj)
+
+
+def require_carried(obj: Any, name: str) -> None:
+    """An attribute that is set is among those that regions carry and copies are compared by.
+
+    `obj.__class__ = B` and `d.default_factory = f` change what only code written in C sees.
+    """
+    trace = active_trace()
+    if is_traced(obj) or id(obj) in trace.outside.places or not _is_hidden(inspect.getattr_static(type(obj), name, None)):
+        return
+    if id(obj) in trace.copies.watched:
+        refuse_write(trace, obj)
+    if trace.is_body and id(obj) not in trace.local[MadeInside]:
+        undecided(obj)
+
+
+def _is_hidden(member: object) -> bool:
+    """Whether a descriptor that is written in C keeps its value where no attribute is."""
+    setter = inspect.getattr_static(type(member), "__set__", None)
+    if setter is None or isinstance(member, property) or type(setter) is FunctionType:
+        return False
+    return not (isinstance(member, MemberDescriptorType) and member.__objclass__.__flags__ & HEAP_TYPE)
 
 
 def refuse_write(trace: Trace, obj: Any) -> NoReturn:

@@ -12,6 +12,7 @@ from types import FunctionType, MemberDescriptorType
 from typing import Any
 
 from jitml.trace.effects.attribute_stores import HookProtocol, has_own
+from jitml.trace.environment.class_guards import require_bases
 from jitml.trace.environment.guarded_loads import load, observe, place_of
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.libraries import is_library
@@ -37,6 +38,7 @@ def from_class(hooks: HookProtocol, obj: Any, name: str, member: Any) -> Any:
 def by_super(hooks: HookProtocol, obj: Any, name: str) -> Any:
     """`super().name`: of the first class behind this one that has it, as if the object's class began there."""
     trace, owner, kind, this = hooks.trace, obj.__self__, obj.__self_class__, obj.__thisclass__
+    require_bases(trace, kind)
     behind = kind.__mro__[kind.__mro__.index(this) + 1 :]
     holder = next((cls for cls in behind if name in vars(cls)), None)
     if holder is None or not is_users_class(holder):

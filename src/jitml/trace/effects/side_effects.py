@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import operator
 import struct
+import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +37,7 @@ from jitml.trace.values.reachable import NUMBERS, called_by, namespace_of, reach
 
 _MOST_BYTES = 1 << 26  # of an array that is compared
 _CONTAINERS = (list, dict, set, deque, bytearray, array)
+_LOCKS: tuple[Any, ...] = (type(threading.Lock()), type(threading.RLock()))  # whose text says by whom they are held
 _EMPTY: dict[str, Any] = {}
 # What is what it holds.
 _VIEWS = (
@@ -148,6 +150,8 @@ def state_of(x: Any) -> State:
         return (*found, *x.args)
     if isinstance(x, ContextVar):
         return (*found, x.get(_MISSING))
+    if isinstance(x, _LOCKS):
+        return (*found, repr(x))
     return None if has_hidden_state(kind) else tuple(found)
 
 

@@ -10,7 +10,7 @@ is put where it belongs.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import getitem
@@ -22,7 +22,7 @@ from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attribute_stores import held_value
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form
-from jitml.trace.environment.guarded_loads import load, observe, observe_keys, require_unset, with_items
+from jitml.trace.environment.guarded_loads import load, observe, observe_factory, observe_keys, require_unset, with_items
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, watch_copy
 from jitml.trace.record.container_contents import kind_of_container, to_load
 from jitml.trace.record.guards import Slot
@@ -126,6 +126,8 @@ def _watch(trace: Trace, find: Callable[[], Slot], original: Any, copied: Any, n
     known = trace.call[Decisions]
     if type(original) is list and name in known.moving - known.closed:
         copied = OpenList(trace, None, name, original, copied.__getitem__)
+    if isinstance(copied, defaultdict):
+        observe_factory(trace, copied, find, name)
     if not isinstance(original, tuple):
         before = () if type(copied) is OpenList else entries(copied)
         watch_copy(trace, TrackedCopy(copied, original, find, name, before))

@@ -16,6 +16,7 @@ from typing import Any
 
 from jitml.errors import Cause
 from jitml.records import dataclass, field
+from jitml.trace.record.guards import HostConst
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, is_users_class, unsupported
 
@@ -69,10 +70,12 @@ def _count(space: Mapping[str, Any]) -> int:
 
 @dataclass
 class _GuardedClasses(CallPart):
-    """Classes of the user's of which it is guarded that they stay as they are, and whether they are of abstract ones."""
+    """Classes of the user's of which it is guarded that they stay as they are, whether they are of abstract ones, and what
+    they inherit from."""
 
     classes: set[type] = field(default_factory=set)
     registered: set[tuple[type, type]] = field(default_factory=set)
+    bases: set[type] = field(default_factory=set)
 
 
 def require_class(trace: Trace, cls: type) -> None:
@@ -99,6 +102,19 @@ class Registered:
         return token == self.token
 
 
+def require_bases(trace: Trace, cls: type) -> None:
+    """A class of the user's inherits from those it does now: `A.__bases__ = (B,)` may come between calls.
+
+    Python refuses that where `object` is the only one.
+    """
+    bases = trace.call[_GuardedClasses].bases
+    if cls in bases or not is_users_class(cls) or all(kind.__bases__ == (object,) for kind in cls.__mro__[:-1]):
+        return
+    bases.add(cls)
+    host, name = trace.root.host, cls.__qualname__
+    host.require_same(host.compute(getattr, (host.hold(cls, name), HostConst("__mro__")), f"{name}.__mro__"), cls.__mro__)
+
+
 def require_registered(trace: Trace, cls: type, asked: Any) -> None:
     """A class is a subclass of those asked for, or is none, as it is now: `B.register(A)` may come between calls.
 
@@ -106,6 +122,7 @@ def require_registered(trace: Trace, cls: type, asked: Any) -> None:
         asked: as `issubclass` takes it: classes, tuples and unions of them.
     """
     host = trace.root.host
+    require_bases(trace, cls)
     for abstract in classes_in(asked):
         if not isinstance(abstract, ABCMeta):
             continue

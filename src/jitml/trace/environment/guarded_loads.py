@@ -398,12 +398,20 @@ def _observe_container(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     result = value
     if not isinstance(value, tuple) or any(after is not before for (_, after), (_, before) in zip(seen, items)):
         result = with_items(value, seen)
+    if isinstance(result, defaultdict):
+        observe_factory(trace, result, lambda: slot, name)
     if result is not value and not isinstance(value, tuple):
         watch_copy(trace, TrackedCopy(result, value, lambda: slot, name, entries(result)))
     trace.call[Loads].containers[slot] = result
     trace.outside.places[id(result)] = slot
     trace.outside.kept.append(result)
     return result
+
+
+def observe_factory(trace: Trace, copied: defaultdict[Any, Any], find: Callable[[], Slot], name: str) -> None:
+    """What makes the items that a copy of a `defaultdict` from outside does not have yet."""
+    text = f"{name}.default_factory"
+    copied.default_factory = observe(trace, copied.default_factory, load(trace, getattr, find(), "default_factory", text), text)
 
 
 def _open_list(trace: Trace, value: list[Any], slot: Slot, name: str) -> OpenList:

@@ -56,7 +56,7 @@ class Assignments(ModelHooks):
         def store(value: Any) -> None:
             after = self.in_place(operation, before, value)
             if after is not before or type(after) is not TracedArray or sets_itself(obj, name):
-                setattr(self.own(obj), name, after)
+                setattr(self.setting(obj, name), name, after)
 
         return store
 

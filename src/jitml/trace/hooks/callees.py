@@ -9,9 +9,18 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import inspect
 import operator
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, GenericAlias, MethodWrapperType, WrapperDescriptorType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GenericAlias,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
@@ -41,7 +50,7 @@ from jitml.trace.record.libraries import is_called, is_library, is_scipys, is_sp
 from jitml.trace.record.recording import is_users_class, unsupported
 from jitml.trace.values.boxing import TracedArray, is_traced
 from jitml.trace.values.numbers import TracedNumber, combine
-from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, of_its_type, uncached
+from jitml.trace.values.registry import FUNCTIONS, call, full_name, has_meaning, of_its_type, uncached
 from jitml.trace.values.text import filled_in, joined, plain_key
 from jitml.trace.values.type_unions import doubt_of
 
@@ -139,6 +148,8 @@ class Callees(OutsideCalls):
             return functools.partial(_unbound, function)
         if type(function) in _WRAPPERS and function.__name__ == "__getattribute__":
             return functools.partial(self._looking_up, function, *(() if owner is None else (owner,)))
+        if type(function) in _WRAPPERS and function.__name__ == "__get__":
+            return functools.partial(self._getting, function, *(() if owner is None else (owner,)))
         if _is_store(function):
             return functools.partial(self._storing, function, *(() if owner is None else (owner,)))
         return None
@@ -214,10 +225,10 @@ class Callees(OutsideCalls):
         self.own(obj)[index] = value
 
     def _setattr(self, obj: Any, name: str, value: Any, /) -> None:
-        setattr(self.own(obj), name, value)
+        setattr(self.setting(obj, name), name, value)
 
     def _delattr(self, obj: Any, name: str, /) -> None:
-        delattr(self.own(obj), name)
+        delattr(self.setting(obj, name), name)
 
     def _writing(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """`str(x)`, `print(x)` and their like."""
@@ -300,9 +311,18 @@ class Callees(OutsideCalls):
             return self.call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), name)
         return self.attr(obj, name)
 
+    def _getting(self, function: Callable[..., Any], member: Any, obj: Any = None, *kind: Any) -> Any:
+        """`A.slot.__get__(obj)`, which is `obj.slot`."""
+        if obj is None or not isinstance(member, (GetSetDescriptorType, MemberDescriptorType)):
+            return self.call_outside(function, *(() if hasattr(function, "__self__") else (member,)), obj, *kind)
+        is_hidden = not is_traced(obj) and inspect.getattr_static(type(obj), member.__name__, None) is not member
+        if is_hidden or users_method(type(obj), "__getattribute__"):
+            unsupported(f"{full_name(function)} reads an object out of sight", "Read the attribute.", Cause.OBJECT)
+        return self.attr(obj, member.__name__)
+
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
         """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""
-        if type(self.own(obj)) is not Outside:
+        if type(self.setting(obj, args[0]) if args else self.own(obj)) is not Outside:
             function(*(() if hasattr(function, "__self__") else (obj,)), *args)
         elif function.__name__ == "__setattr__" and len(args) == 2:
             store(self, obj, *args, plainly=True)

@@ -23,7 +23,7 @@ import numpy as np
 from jitml.errors import Source
 from jitml.functions import FunctionLike
 from jitml.imports.late import late
-from jitml.trace.environment.class_guards import require_class
+from jitml.trace.environment.class_guards import require_bases, require_class
 from jitml.trace.environment.guarded_loads import CalledArguments, load
 from jitml.trace.environment.name_lookup import base_of, is_made_plainly
 from jitml.trace.hooks.calls import Hooks
@@ -40,11 +40,11 @@ from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, uncached
 if TYPE_CHECKING:
     from jitml.trace.environment import sourceless
     from jitml.trace.rewrite import function as rewriting
-    from jitml.trace.rewrite import generated_methods, source
+    from jitml.trace.rewrite import generated_methods, source, source_texts
 else:
     rewriting, source = late("jitml.trace.rewrite.function"), late("jitml.trace.rewrite.source")
     sourceless = late("jitml.trace.environment.sourceless")
-    generated_methods = late("jitml.trace.rewrite.generated_methods")
+    generated_methods, source_texts = late("jitml.trace.rewrite.generated_methods"), late("jitml.trace.rewrite.source_texts")
 
 _COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -160,7 +160,8 @@ def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -
     if not sourceless.is_trusted(function):
         sourceless.refuse_unread(function, reason)
     trace.functions.sourceless.add(function.__code__)
-    return hooks.all_loaded()
+    loaded = hooks.all_loaded()
+    return functools.partial(hooks.reading, loaded) if source_texts.is_generated(function.__code__) else loaded
 
 
 def _remember(code: CodeType) -> None:
@@ -202,6 +203,8 @@ def _convert_class(cls: type) -> Callable[..., Any]:
     def construct(*args: Any, **kwargs: Any) -> Any:
         trace = active_trace().root
         require_class(trace, cls)
+        if issubclass(cls, BaseException):  # a handler may ask for one that it inherits from
+            require_bases(trace, cls)
         instance: Any = object.__new__(cls) if by_us else as_written(cls, args, kwargs)
         if not isinstance(instance, Enum):  # a class keeps its members: each is one object
             trace.outside.own[id(instance)] = instance

@@ -60,6 +60,7 @@ _MOVERS = {
     *("get", "setdefault", "keys", "values", "items"),
 }
 _READERS = {"get", "keys", "values", "items", "index", "count", "copy"}
+_OF_OBJECT = {"__reduce__", "__reduce_ex__", "__getstate__", "__dir__", "__format__"}  # which all objects have, and read them
 # Functions of libraries that look at classes only, or call what is converted.
 WEAK = (
     *(weakref.ref, weakref.proxy, weakref.finalize, weakref.WeakMethod),
@@ -149,6 +150,11 @@ class OutsideCalls(Sighted):
             self._leaving_to_python(function)  # it tells what the library knows
         return self._result(function, box, (*arguments, *named.values()))
 
+    def reading(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A method that reads the fields of what it is given, out of sight."""
+        self.unseen(*args, *kwargs.values())
+        return function(*args, **kwargs)
+
     def weakly(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """A weak reference, if not to what the function makes: that lives as long as the trace, not until it is let go."""
         if not is_one_of(function, WEAK[:2]) or not args or id(args[0]) not in self.trace.outside.places:
@@ -204,7 +210,8 @@ class OutsideCalls(Sighted):
             return self._look_up if isinstance(owner, (dict, set, frozenset)) else None
         if is_one_of(function, _TRUSTED) or type(function) is operator.itemgetter:
             return None
-        is_users = is_method and is_users_class(cast(Any, type(owner)))
+        reads_owner = is_method or getattr(function, "__name__", "") in _OF_OBJECT
+        is_users = reads_owner and is_users_class(cast(Any, type(owner)))
         return functools.partial(self._look_at_all, owner) if is_users else self._look_at_all
 
     def _look_up(self, *given: Any) -> None:

@@ -3,8 +3,8 @@
 f(a, *b, k=c)    __jm.conv(f)(a, *b, k=c)      calls: helpers are converted too, creation functions give tracers
     W                __jm.name(W, "W")             a name that is not the function's own: global or closure
     obj.w, obj[i]    __jm.attr(obj, "w"), __jm.item(obj, i)
-    obj.w = v        __jm.own(obj).w = v           stores into what came from outside are refused
-    obj.w = []       __jm.own(obj).w = __jm.only(__jm.made([]), "w")        a list that nothing else holds
+    obj.w = v        __jm.setting(obj, "w").w = v  stores into what came from outside are refused
+    obj.w = []       __jm.setting(obj, "w").w = __jm.only(__jm.made([]), "w")        a list that nothing else holds
     x in xs          __jm.is_in(x, xs)
     x is y           __jm.is_one(x, y)
     a, b = xs        a, b = __jm.gone_through(xs)           so are *xs, and what a comprehension iterates over
@@ -169,7 +169,7 @@ class Expressions(ast.NodeTransformer):
         value = self.visit(node.value)
         if isinstance(node.ctx, ast.Load):
             return self._hook("attr", node, value, ast.Constant(node.attr))
-        node.value = self._hook("own", node.value, value)
+        node.value = self._hook("setting", node.value, value, ast.Constant(node.attr))
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:

@@ -6,7 +6,6 @@ import gc
 import operator
 import re
 import struct
-import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from types import (
@@ -33,8 +32,8 @@ NUMBERS = (bool, int, float, complex, str, bytes, type(None))
 _STATELESS = (
     *NUMBERS, type, ModuleType, CodeType, FrameType, TracebackType, GenericAlias, range, slice, np.generic, np.dtype, np.ufunc,
     FunctionType, MethodType, BuiltinFunctionType, MethodWrapperType, re.Match, struct.Struct, property, staticmethod,
-    classmethod, weakref.ref, operator.itemgetter, operator.attrgetter, operator.methodcaller, type(threading.Lock()),
-    type(threading.RLock()), type(NotImplemented), type(...),
+    classmethod, weakref.ref, operator.itemgetter, operator.attrgetter, operator.methodcaller,
+    type(NotImplemented), type(...),
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from jitml.imports.late import late
 from jitml.trace.carried.container_items import effect, gone_through
-from jitml.trace.effects.attribute_stores import refuse_write, require_own
+from jitml.trace.effects.attribute_stores import refuse_write, require_carried, require_own
 from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.guarded_loads import require_member
 from jitml.trace.environment.unseen_reads import guard_librarys
@@ -123,6 +123,11 @@ class ModelHooks(Asking):
     def own(self, obj: Any) -> Any:
         """`obj.name = v` or `obj[index] = v` is about to happen."""
         return self.models[type(obj)].target(self, obj)
+
+    def setting(self, obj: Any, name: str) -> Any:
+        """`obj.name = v` or `del obj.name` is."""
+        require_carried(obj, name)
+        return self.own(obj)
 
     def item(self, obj: Any, index: Any) -> Any:
         """`obj[index]` was loaded."""
