@@ -14,11 +14,13 @@ from functools import cache
 import numpy as np
 import pytest
 
+from jitml.codegen.llvm.ir.conventions import LOOK
 from jitml.codegen.llvm.ir.cpu import AARCH64
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
-from jitml.codegen.llvm.runtime.cpu import host_cpu
-from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
-from jitml.codegen.llvm.runtime.threads import pool, pool_ir
+from jitml.codegen.llvm.runtime.cpu import host_cpu, usable_cores
+from jitml.codegen.llvm.runtime.jit import Code, addresses, generate, link, parse
+from jitml.codegen.llvm.runtime.safepoints import safepoints
+from jitml.codegen.llvm.runtime.threads import LIBC, pool, pool_ir
 
 # A body that adds 1 to each of its cells, and one that runs the first as a parallel loop of its own.
 BODIES = """
@@ -199,3 +201,39 @@ def test_workers_round_and_treat_subnormal_numbers_as_their_caller_does() -> Non
                 assert set(cells.tolist()) == {mode}
     finally:
         switch(usual)
+
+
+# What a worker does when it wakes up, on a thread of the test's own.
+MOVES = """
+define i32 @leave() {
+  %core = call i32 @sched_getcpu()
+  store i32 %core, ptr @job_core
+  call void @move_off()
+  %now = call i32 @sched_getcpu()
+  %moved = icmp ne i32 %now, %core
+  %one = zext i1 %moved to i32
+  ret i32 %one
+}
+"""
+
+
+@pytest.mark.skipif(usable_cores() < 2 or not sys.platform.startswith("linux"), reason="there is no other core")
+def test_a_worker_leaves_its_callers_core() -> None:
+    """If it may be on another; and then it may go where it could go before."""
+    libc = ctypes.CDLL(None)
+    imports = addresses(libc, LIBC) | {LOOK: safepoints()[LOOK]}
+    text = pool_ir(host_cpu(), linux=True) + MOVES
+    code = link([generate(parse(text), host_cpu(), level=1)], imports=imports, exports=("leave",))
+    leave = ctypes.CFUNCTYPE(ctypes.c_int32)(code["leave"])
+    cores, found = sorted(os.sched_getaffinity(0)), []
+
+    def try_with(allowed: set[int]) -> None:
+        os.sched_setaffinity(0, allowed)  # of this thread
+        moved = sum(leave() for _ in range(50))  # Linux may move it back at any time
+        found.append((moved > 0, os.sched_getaffinity(0) == allowed))
+
+    for allowed in (cores[:2], cores[:1]):
+        thread = threading.Thread(target=try_with, args=(set(allowed),))
+        thread.start()
+        thread.join()
+    assert found == [(True, True), (False, True)]

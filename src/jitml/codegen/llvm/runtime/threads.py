@@ -8,6 +8,9 @@ in the kernel. Nobody waits for a worker that has not woken up: the caller takes
 all pieces are done. If the pool is taken (another Python thread, a parallel loop within one) the caller runs the loop alone.
 After fork() the child starts anew.
 
+A worker that wakes up on its caller's core moves off it. Linux puts it there if the other cores are busy, and it would wait until
+the caller's time is over, to find the work done.
+
 The protocol, on four words. `gate` holds the free seats of the open job (high half) and the workers at work (low half): a
 worker joins by moving one from the former to the latter, and the caller closes the job by clearing the seats and waits for
 the workers to leave. So a late worker finds no seat, and never sees the memory of a job that has returned. `epoch` counts
@@ -27,10 +30,11 @@ from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.safepoints import PERIOD_NS, safepoints
 
-# The number of the futex system call and the hint of a spinning thread, by architecture (Linux).
+# By architecture (Linux): the numbers of the system calls futex, sched_setaffinity and sched_getaffinity, and the hint of a
+# spinning thread.
 _LINUX = {
-    "x86_64": (202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
-    "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+    "x86_64": (202, 203, 204, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": (98, 122, 123, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
 
 _POOL = """
@@ -47,11 +51,13 @@ _POOL = """
 @job_ctx = internal global ptr null
 @job_flags = internal global i64 0
 @job_mode = internal global i64 0
+@job_core = internal global i32 0                ; the caller's
 
 @period = private constant [2 x i64] [i64 0, i64 {period}]
 
 declare i64 @jitml_look(ptr)
 declare i64 @syscall(i64, ...)
+declare i32 @sched_getcpu()
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
@@ -67,6 +73,38 @@ define internal void @sleep(ptr %word, i32 %value, ptr %most) {{
 
 define internal void @wake(ptr %word, i32 %count) {{
   %r = call i64 (i64, ...) @syscall(i64 {futex}, ptr %word, i32 129, i32 %count)
+  ret void
+}}
+
+; Leave the core if it is the caller's: be barred from it for a moment. All else is as it was, and so is a thread that may run
+; on no other core.
+define internal void @move_off() {{
+  %allowed = alloca [128 x i8], align 8
+  %own = call i32 @sched_getcpu()
+  %core = load atomic i32, ptr @job_core monotonic, align 4
+  %same = icmp eq i32 %own, %core
+  %known = icmp ult i32 %own, 1024
+  %ask = and i1 %same, %known
+  br i1 %ask, label %get, label %out
+get:
+  %size = call i64 (i64, ...) @syscall(i64 {getaffinity}, i32 0, i64 128, ptr %allowed)
+  %ok = icmp sgt i64 %size, 0
+  br i1 %ok, label %leave, label %out
+leave:
+  %place = lshr i32 %own, 3
+  %byte = getelementptr i8, ptr %allowed, i32 %place
+  %bits = load i8, ptr %byte
+  %which = and i32 %own, 7
+  %bit = shl i32 1, %which
+  %bit8 = trunc i32 %bit to i8
+  %keep = xor i8 %bit8, -1
+  %fewer = and i8 %bits, %keep
+  store i8 %fewer, ptr %byte
+  %barred = call i64 (i64, ...) @syscall(i64 {setaffinity}, i32 0, i64 %size, ptr %allowed)
+  store i8 %bits, ptr %byte
+  %free = call i64 (i64, ...) @syscall(i64 {setaffinity}, i32 0, i64 %size, ptr %allowed)
+  br label %out
+out:
   ret void
 }}
 
@@ -136,6 +174,7 @@ rest:
   %a = atomicrmw add ptr @asleep, i32 1 seq_cst
   call void @sleep(ptr @epoch, i32 %seen, ptr null)
   %b = atomicrmw sub ptr @asleep, i32 1 seq_cst
+  call void @move_off()
   br label %look
 }}
 
@@ -209,6 +248,8 @@ publish:
   %step = mul i64 %atleast, %g
   %mode = call i64 @read_mode()
   store i64 %mode, ptr @job_mode
+  %core = call i32 @sched_getcpu()
+  store atomic i32 %core, ptr @job_core monotonic, align 4
   store ptr %body, ptr @job_body
   store ptr %ctx, ptr @job_ctx
   store i64 %end, ptr @job_end
@@ -308,19 +349,20 @@ define void @jitml_pool_reset() {
 """
 
 RUNS = ("jitml_pool_run", "jitml_pool_run_watched")
-_LIBC = ("syscall", "pthread_create", "pthread_detach", "pthread_sigmask", "sigfillset")
+LIBC = ("syscall", "sched_getcpu", "pthread_create", "pthread_detach", "pthread_sigmask", "sigfillset")
 
 
 def pool_ir(cpu: Cpu, *, linux: bool) -> str:
     """The pool's source for a target; serial where the kernel has no futex."""
     if not linux or cpu.arch not in _LINUX:
         return _SERIAL
-    futex, pause, declare_pause = _LINUX[cpu.arch]
+    futex, setaffinity, getaffinity, pause, declare_pause = _LINUX[cpu.arch]
     # Some 50 us of spinning for the next job: a sleeping core takes longer than a small job to wake, so that a worker which
     # sleeps between the calls of a loop never helps (a product of 60 us with a vector ran at half the speed). The caller
     # waits 2 us for the last worker before it sleeps (3-6 us).
-    words = {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200}
-    return _POOL.format(futex=futex, pause=pause, declare_pause=declare_pause, flags=flags_ir(cpu) + mode_ir(cpu), **words)
+    words: dict[str, object] = {"futex": futex, "setaffinity": setaffinity, "getaffinity": getaffinity}
+    words |= {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200}
+    return _POOL.format(pause=pause, declare_pause=declare_pause, flags=flags_ir(cpu) + mode_ir(cpu), **words)
 
 
 @once
@@ -328,7 +370,7 @@ def pool() -> Code:
     """The process's pool, compiled at the first need: `jitml_pool_run` is its address."""
     cpu = host_cpu()
     linux = sys.platform == "linux"
-    imports = addresses(ctypes.CDLL(None), _LIBC) | {LOOK: safepoints()[LOOK]} if linux else {}
+    imports = addresses(ctypes.CDLL(None), LIBC) | {LOOK: safepoints()[LOOK]} if linux else {}
     text, reset = pool_ir(cpu, linux=linux), "jitml_pool_reset"
     return load(text, level=2, imports=imports, exports=(*RUNS, reset), reset=reset)
 
