@@ -8,9 +8,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-import jitml.ir.ops  # noqa: F401  (declares them)
+import jitml
 from codegen.accuracy import errors
-from codegen.math_cases import CASES, points
+from codegen.math_cases import CASES, Sampler, points
 from codegen.vectors import compile_vector, loop_text
 from jitml.codegen.scalar_math import emit
 from jitml.ir.op import OPS
@@ -51,6 +51,29 @@ def test_without_fused_multiply_add(name: str, dtype: np.dtype) -> None:
         error = errors(name, f(*xs), *xs)
         worst = int(np.argmax(error))
         assert error[worst] <= bound(name, dtype) + 1, f"{where}: {error[worst]:.2f} ulp at {[float(x[worst]) for x in xs]}"
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 7, 8, 15, 16, 17])
+@pytest.mark.parametrize("dtype", [F64, F32], ids=["f64", "f32"])
+def test_whole_powers_keep_the_bound_up_to_where_they_overflow(n: int, dtype: np.dtype) -> None:
+    f = compile_vector(lambda b, x: emit(b, "pow", (x, b.splat(b.const(float(n), dtype), 8)), dtype), (dtype,), dtype, 8, 2)
+    s = Sampler(dtype, POINTS[dtype], n)
+    edge = np.finfo(dtype).max ** (1 / n)
+    ends = edge * (1 + np.arange(-20, 21) * np.finfo(dtype).eps)
+    x = np.concatenate([s.powers(-s.top / n, s.top / n), s.uniform(-9, 9), s.subnormals(), ends, -ends]).astype(dtype)
+    assert errors("pow", f(x), x, np.full_like(x, n)).max() <= (2 if n == 3 else bound("pow", dtype))
+
+
+@pytest.mark.parametrize("n", [3.0, 4.0, 5.0, 8.0])
+def test_whole_powers_raise_what_numpy_raises(n: float) -> None:
+    f = jitml.jit(lambda x: np.power(x, n))
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(
+            f(np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0])), np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0]) ** n
+        )
+        for x, error in ((1e300, "overflow"), (-1e160, "overflow"), (1e-300, "underflow")):
+            with pytest.raises(FloatingPointError, match=error):
+                f(np.array([x, 1.0]))
 
 
 def special_values(dtype: np.dtype) -> np.ndarray:

@@ -6,7 +6,9 @@ Float32 goes through float64, which leaves bits to spare.
 
 from __future__ import annotations
 
-from math import inf, nan
+from fractions import Fraction
+from math import inf, nan, nextafter
+from sys import float_info
 
 from jitml.codegen.scalar_math import coefficients as c
 from jitml.codegen.scalar_math.builder import ScalarBuilder, V
@@ -16,6 +18,8 @@ from jitml.codegen.scalar_math.formats import DOUBLE, format_of, horner, nearest
 from jitml.codegen.scalar_math.integers import pow_integers
 from jitml.codegen.scalar_math.table import rule
 from jitml.ir.types import F32, F64
+
+MOST_WHOLE = 16  # exponents that are products: then the low part of what is half done underflows only where the result does
 
 
 @rule("pow")
@@ -58,7 +62,61 @@ def _known_power(b: ScalarBuilder[V], x: V, y: float) -> V | None:
             return b.fmul(b.fmul(x, x), x)
         case -1.0:
             return b.fdiv(1.0, x)
-    return _known_root(b, x, y) if y in (0.25, 0.5, -0.5, 1.5) else None
+    if y in (0.25, 0.5, -0.5, 1.5):
+        return _known_root(b, x, y)
+    return _whole_power(b, x, int(y)) if y in range(4, MOST_WHOLE + 1) else None
+
+
+def _whole_power(b: ScalarBuilder[V], x: V, n: int) -> V:
+    """Products, each with its rounding error, of which the last alone is rounded; of float32 in float64.
+
+    Up to the limit nothing overflows. Beyond it, the result is inf or nan, by one product that raises what there is to raise.
+    """
+    if format_of(x) is not DOUBLE:
+        return b.convert(_plain_power(b, b.convert(x, F64), n), F32)
+    magnitude = b.fabs(x)
+    is_ordinary = b.fcmp("ole", magnitude, _largest_base(n))
+    base = b.select(is_ordinary, x, 1.0)
+    if n % 2:
+        high, low = _pair_power(b, base, n - 1)
+        result = b.fma(high, base, b.fmul(low, base))
+    else:
+        high, low = _pair_power(b, base, n // 2)
+        result = b.fma(high, high, b.fmul(b.fadd(high, high), low))
+    beyond = b.fmul(b.select(is_ordinary, 1.0, x if n % 2 else magnitude), float_info.max)
+    return b.select(is_ordinary, result, beyond)
+
+
+def _pair_power(b: ScalarBuilder[V], x: V, n: int) -> Pair[V]:
+    """x**n, n > 1, as a pair that is not normalised. What underflows of its low part is below the last place of x**(n + 1)."""
+    if n == 2:
+        return two_product(b, x, x)
+    if n % 2:
+        high, low = _pair_power(b, x, n - 1)
+        product, error = two_product(b, high, x)
+        return product, b.fma(low, x, error)
+    high, low = _pair_power(b, x, n // 2)
+    product, error = two_product(b, high, high)
+    return product, b.fma(b.fadd(high, high), low, error)
+
+
+def _plain_power(b: ScalarBuilder[V], x: V, n: int) -> V:
+    if n == 1:
+        return x
+    half = _plain_power(b, x, n // 2)
+    square = b.fmul(half, half)
+    return b.fmul(square, x) if n % 2 else square
+
+
+def _largest_base(n: int) -> float:
+    """The largest number whose power does not round to infinity."""
+    overflow = 2**1024 - 2**970
+    root = float_info.max ** (1 / n)
+    while Fraction(root) ** n >= overflow:
+        root = nextafter(root, 0.0)
+    while Fraction(nextafter(root, inf)) ** n < overflow:
+        root = nextafter(root, inf)
+    return root
 
 
 def _known_root(b: ScalarBuilder[V], x: V, y: float) -> V:
