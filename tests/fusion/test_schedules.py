@@ -178,6 +178,21 @@ def test_rows_are_lanes_where_that_is_worth_their_stores() -> None:
     assert [n for n in range(2, 12) if is_across(n, "reduce_max")] == [2, 3, 4, 5, 6, 7]
 
 
+def test_rows_of_several_passes_are_lanes_up_to_middling_lengths() -> None:
+    """An exponential in each, or an extreme, along rows of ten took twice as long. A plain sum is as fast there."""
+
+    def is_across(n: int, steps: str) -> bool:
+        program = fused(f"graph(x: f64[1000,{n}]) {{ {steps} return s }}")
+        return any(loop.kind == "vector" and loop.stop == Const(1000) for loop in loops(program))
+
+    total = "s: f64[1000] = reduce_sum {} {{axes=(1,)}};"
+    exponentials = "e: f64[1000,{n}] = exp x; " + total.format("e")
+    for n, plain, costly in ((8, True, True), (9, False, True), (24, False, True), (25, False, False)):
+        assert is_across(n, total.format("x")) == plain
+        assert is_across(n, exponentials.replace("{n}", str(n))) == costly
+        assert is_across(n, "s: f64[1000] = reduce_max x {axes=(1,)};") == costly
+
+
 def test_few_long_rows_are_added_up_some_at_a_time() -> None:
     """Sixty-four rows at once, 4096 elements apart, took each other's place in the cache."""
     source = "graph(x: f64[{n},{m}]) {{ s: f64[{m}] = reduce_sum x {{axes=(0,)}}; return s }}"

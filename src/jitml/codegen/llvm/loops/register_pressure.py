@@ -33,6 +33,8 @@ from jitml.kernels.ir import (
 # Functions that are one instruction or a few on values that die at once.
 _PLAIN = frozenset(("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint", "convert", "select"))
 _PLAIN |= {"eq", "ne", "lt", "le", "gt", "ge", "bit_and", "bit_or", "bit_xor", "bit_not", "maximum", "minimum"}
+# What an inlined polynomial counts as where its operations matter.
+POLYNOMIAL = 20
 # What an inlined polynomial holds beyond its argument.
 _TEMPORARIES = 4
 _LOADED_INDEX = 4  # what it counts as: two vectors of indices for one of elements are fine

@@ -14,6 +14,7 @@ from jitml.codegen.llvm.ir.operand import c_type
 from jitml.codegen.llvm.loops.access import COMBINES, BufferMemory
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.interleave import InterleavedStores
+from jitml.codegen.llvm.loops.register_pressure import POLYNOMIAL, operations
 from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, SHORT_TRIPS, Range, look_every, within, work
 from jitml.codegen.llvm.loops.trip_counts import BoundedCounter, course_of
 from jitml.codegen.llvm.loops.values import Lanes
@@ -55,6 +56,9 @@ def identifier(name: str) -> str:
 
 # Statements that a loop may become: of those to be unrolled anyway, and of short ones inside a vector loop.
 LARGE_UNROLLED, SMALL_UNROLLED = 4096, 48
+# Operations that a short one may become, where a polynomial counts as POLYNOMIAL: ten exponentials of four vectors each were more
+# code than the processor keeps decoded, and ran at half the speed of a loop.
+MOST_UNROLLED_OPERATIONS = 150
 
 
 def _unrolled_size(stmt: Stmt) -> float:
@@ -274,11 +278,15 @@ class StatementEmitter(InterleavedStores):
                 raise LoweringError(f"the loop over {loop.index} is for {loop.kind}s, which a processor with cores has not")
             case "unroll" if _unrolled_size(loop) <= LARGE_UNROLLED:
                 self._unroll(loop)
-            case "vector" | "serial" if self.lanes is not None and _unrolled_size(loop) <= SMALL_UNROLLED:
+            case "vector" | "serial" if self.lanes is not None and self._is_short_written_out(loop):
                 # Lanes are wide, and what the iterations load may be the same: `x[i, k]` for every column.
                 self._unroll(loop)
             case _:
                 self.serial_loop(loop)
+
+    def _is_short_written_out(self, loop: Loop) -> bool:
+        own = (self.trips(loop) or 1) * operations(loop.body, polynomial=POLYNOMIAL)
+        return _unrolled_size(loop) <= SMALL_UNROLLED and own <= MOST_UNROLLED_OPERATIONS
 
     def _unroll(self, loop: Loop) -> None:
         for n in range(self.trips(loop) or 0):

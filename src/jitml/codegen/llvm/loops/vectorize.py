@@ -12,7 +12,13 @@ from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
 from jitml.codegen.llvm.ir.linear import LinearForm
 from jitml.codegen.llvm.loops.access import COMBINES
-from jitml.codegen.llvm.loops.register_pressure import operations, registers_needed, vector_operations, widest_element
+from jitml.codegen.llvm.loops.register_pressure import (
+    POLYNOMIAL,
+    operations,
+    registers_needed,
+    vector_operations,
+    widest_element,
+)
 from jitml.codegen.llvm.loops.statements import StatementEmitter, identifier, identity
 from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.scalar_math import emit
@@ -41,8 +47,6 @@ from jitml.records import dataclass, replace
 
 # Operations from which on a mask on every step costs less than the time to compile a second copy of the body.
 LARGE_BODY = 100
-# What an inlined polynomial counts as where its operations matter.
-POLYNOMIAL = 20
 # Operations on registers in a loop's body from which on LLVM takes more than linear time: what hoists invariants asks for each
 # instruction which blocks leave the loop, and there are more of both. Of 43 gathers at quotients and remainders, 9,000 took
 # 0.9 seconds, 18,000 took 1.9, 36,000 took 6, and 145,000 did not end within minutes.

@@ -21,6 +21,7 @@ from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Split, Sta
 
 FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
 COSTLY = 8.0  # work that is worth a place in memory rather than to be done again, or in one lane only
+MEDIUM_ROW = 24  # elements of a row that begins several passes, or costly ones: lanes across rows are faster up to there
 LONG_ROW = 1024  # beyond, what is done once a row does not matter
 TOGETHER = 8  # rows side by side: as many streams of memory
 ROWS = 64  # that are summed before their sums are used
@@ -30,7 +31,8 @@ def schedule_rows(nest: GroupNest) -> list[Primitive]:
     passes, per_row = passes_of(nest)
     if _are_lanes(nest, passes):
         # What a later pass computes again is the same value, kept in registers.
-        return [*across(nest, nest.outer, nest.inner), Unroll(nest.inner[-1].name)]
+        written_out = [Unroll(nest.inner[-1].name)] if any(step.stores for step in passes) else []
+        return [*across(nest, nest.outer, nest.inner), *written_out]
     rows = nest.size(nest.outer)
     is_shared = nest.time > nest.target.cost.parallel_ns
     in_chunks = rows < 4 * nest.target.limits.cores and len(passes) == 1 and not any(map(in_order, passes[0].reductions))
@@ -45,19 +47,22 @@ def schedule_rows(nest: GroupNest) -> list[Primitive]:
 
 
 def _are_lanes(nest: GroupNest, passes: Sequence[Pass]) -> bool:
-    """Whether vectors run across rows, each of them written out: rows too short to fill one, or little longer.
+    """Whether vectors run across rows: rows too short to fill one, or little longer.
+
+    What begins anew in each row takes its time: a second pass, an extreme that is found among lanes, a function of a vector that
+    is not full. Rows with such are lanes up to MEDIUM_ROW elements.
 
     What is stored along a row of more than `dense_stride` elements is stored lane by lane then, which must be made up for: by
     work on its elements, or by an extreme that would have to be found among the lanes of each row.
     """
     if not nest.outer or not nest.inner or not all(isinstance(axis.size, int) for axis in nest.inner):
         return False
-    most = float(SHORT_ROW)
+    extremes = sum(REDUCTIONS[r.node.op].combine in ("max", "min") for step in passes for r in step.reductions)
+    work = work_of(s for step in passes for s in step.roots) + FOLDED * extremes
+    most = float(MEDIUM_ROW if len(passes) > 1 or work >= COSTLY else SHORT_ROW)
     if any(step.stores for step in passes):
-        extremes = sum(REDUCTIONS[r.node.op].combine in ("max", "min") for step in passes for r in step.reductions)
-        work = work_of(s for step in passes for s in step.roots) + FOLDED * extremes
         widest = max(s.dtype.itemsize for s in all_scalars(nest.points))
-        most = min(most, max(nest.target.limits.dense_stride, work / 2), nest.target.limits.vector_bytes // widest - 1)
+        most = min(SHORT_ROW, max(nest.target.limits.dense_stride, work / 2), nest.target.limits.vector_bytes // widest - 1)
     return nest.size(nest.inner) <= most and nest.extent(nest.outer[-1]) >= 2 * SHORT_ROW
 
 
