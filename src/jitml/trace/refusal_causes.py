@@ -68,6 +68,8 @@ _ROOMS = {
     "trace/trace": Cause.CONTROL,
     "trace/values": Cause.OBJECT,
     "trace/values/boxing": Cause.DTYPE,
+    "trace/values/array_writes": Cause.DTYPE,
+    "trace/values/tracer_operators": Cause.DTYPE,
     "trace/values/aliases": Cause.ALIAS,
     "trace/values/container_identity": Cause.ALIAS,
     "trace/values/kinds": Cause.CONTROL,

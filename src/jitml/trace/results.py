@@ -31,7 +31,8 @@ from jitml.trace.storage.storage import APART, AliasOrigin, Storage
 from jitml.trace.storage.strides import invert, memory_order
 from jitml.trace.symbolic.booleans import Truth, all_of, any_of, as_value, negated
 from jitml.trace.values.aliases import others, require_told_apart, storages_of
-from jitml.trace.values.boxing import LiftedArrays, TracedArray, TracedScalar, is_writeable, read, require_one
+from jitml.trace.values.array_writes import is_writeable
+from jitml.trace.values.boxing import LiftedArrays, TracedArray, TracedScalar, read, require_one
 from jitml.trace.values.kinds import value_if_any
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.type_unions import NONE, doubt_of, is_pythons, typed_value

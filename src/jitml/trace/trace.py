@@ -59,8 +59,10 @@ from jitml.trace.storage.storage import LentStorages, Storage
 from jitml.trace.storage.strides import is_contiguous
 from jitml.trace.values.boxing import LiftedArrays, is_traced, lift
 from jitml.trace.values.registry import REGISTRY
+from jitml.trace.values.tracer_operators import install_operators
 from jitml.trace.values.type_unions import require_type_known
 
+install_operators()
 _ANY = VariantKey()
 _MOST_OTHERS = 3  # changes by others, finalizers say, while a function is traced
 

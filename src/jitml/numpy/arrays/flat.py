@@ -32,7 +32,8 @@ from jitml.trace.record.recording import active_trace
 from jitml.trace.storage.index_maps import Step
 from jitml.trace.storage.strides import c_strides
 from jitml.trace.symbolic.broadcasting import insist_at_least, never_equal, require_sizes
-from jitml.trace.values.boxing import TracedArray, assign, fresh, read
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, fresh, read
 from jitml.trace.values.registry import call, implements
 
 

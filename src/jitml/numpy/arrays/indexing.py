@@ -40,7 +40,8 @@ from jitml.trace.rewrite.driver_protocol import OpenType
 from jitml.trace.symbolic.broadcasting import common_sizes, insist_equal, never_equal
 from jitml.trace.symbolic.constants import constant_of
 from jitml.trace.symbolic.sizes import once
-from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, assign, fresh, is_traced, read, scalar
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
 from jitml.trace.values.indices import place_of
 from jitml.trace.values.numbers import of_size
 from jitml.trace.values.registry import implements

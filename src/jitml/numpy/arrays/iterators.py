@@ -16,7 +16,8 @@ from jitml.numpy.arrays.flat import window
 from jitml.numpy.support.arguments import as_array, nonempty, not_compiled
 from jitml.trace.lists.sequences import Going, Position
 from jitml.trace.storage.strides import memory_order
-from jitml.trace.values.boxing import TracedArray, lift, named_order, read, require_writeable
+from jitml.trace.values.array_writes import require_writeable
+from jitml.trace.values.boxing import TracedArray, lift, named_order, read
 from jitml.trace.values.numbers import of_size, size_of
 from jitml.trace.values.registry import call, implements
 

@@ -22,20 +22,18 @@ from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.storage.index_maps import Reinterpreted, reinterpret
 from jitml.trace.storage.storage import Storage
 from jitml.trace.storage.strides import is_contiguous
+from jitml.trace.values.array_writes import assign, is_writeable, refuse_lent
 from jitml.trace.values.boxing import (
     LiftedArrays,
     TracedArray,
-    assign,
     constant,
     fresh,
     is_fortran,
-    is_writeable,
     laid_out,
     lies_in,
     lift,
     named_order,
     read,
-    refuse_lent,
     scalar,
 )
 from jitml.trace.values.kinds import Kind

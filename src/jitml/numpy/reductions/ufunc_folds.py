@@ -30,7 +30,8 @@ from jitml.numpy.support.arguments import (
 from jitml.numpy.support.versions import at_writes_what_is_read_only
 from jitml.trace.regions import drivers
 from jitml.trace.symbolic.sizes import span
-from jitml.trace.values.boxing import TracedArray, assign, fresh, read
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, fresh, read
 from jitml.trace.values.numbers import of_size
 from jitml.trace.values.registry import call
 

@@ -29,7 +29,8 @@ from jitml.numpy.reductions.ufunc_folds import folds, one_by_one, target
 from jitml.numpy.support.arguments import as_array, astype, kind_of, not_compiled, strict_axis, value_of
 from jitml.numpy.ufuncs.loops import LOOPS
 from jitml.numpy.ufuncs.ufunc import call_ufunc
-from jitml.trace.values.boxing import TracedArray, assign, fresh, read
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, fresh, read
 from jitml.trace.values.registry import FUNCTIONS, implements
 
 

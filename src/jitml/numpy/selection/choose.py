@@ -43,7 +43,8 @@ from jitml.numpy.support.versions import choices_wrap
 from jitml.numpy.ufuncs.loops import truth
 from jitml.numpy.ufuncs.ufunc import call_ufunc
 from jitml.trace.record.recording import active_trace
-from jitml.trace.values.boxing import TracedArray, TracedNumber, assign, fresh, laid_out, read
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, laid_out, read
 from jitml.trace.values.registry import implements
 
 

@@ -34,7 +34,8 @@ from jitml.numpy.ufuncs.loops import COMPARISONS, LOOPS, Loop
 from jitml.numpy.ufuncs.powers import replace_power
 from jitml.trace.record.recording import user_source
 from jitml.trace.symbolic.broadcasting import never_equal
-from jitml.trace.values.boxing import TracedArray, TracedNumber, assign, fresh, fresh_like, is_fortran, named_order, read
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, fresh_like, is_fortran, named_order, read
 from jitml.trace.values.registry import call, implements
 from jitml.trace.values.type_unions import settled
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from jitml.errors import Cause, UnsupportedError
+from jitml.errors import UnsupportedError
 from jitml.records import dataclass
 from jitml.trace.carried.body import RegionBody
 from jitml.trace.carried.list_buffers import Probe
@@ -20,12 +20,10 @@ from jitml.trace.carried.memory import CarriedMemory, Demotable
 from jitml.trace.carried.mutable import Mutable, Tail, mutable
 from jitml.trace.carried.outer_lists import ListsAlone, OpenList, undecided
 from jitml.trace.carried.variables import Name
-from jitml.trace.record.parts import LocalPart
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.rewrite.driver_protocol import UNDEF, Values
 from jitml.trace.speculation.modes import OpenRegions, decisions
 from jitml.trace.values.container_identity import MadeInside, require_settled
-from jitml.trace.values.reachable import iterators_in
 
 _MOST_CARRIED = 10_000  # items: more would take longer to carry than a loop is worth
 
@@ -174,34 +172,4 @@ def kept(obj: Any, name: str) -> None:
     unsupported(text, "Read it once before.")
 
 
-class IteratorsBefore(dict[int, object], LocalPart):
-    """Iterators of before the body of a region, by id."""
-
-
-def iterators_among(values: Values) -> dict[int, Any]:
-    """Iterators that names, or what they hold, have: going through one in a body would move it once, while tracing."""
-    return iterators_in(values.values())
-
-
-def gone_through(x: Any) -> Any:
-    """Something is about to be iterated over: no iterator from outside and, in a body, none of before."""
-    trace = current_trace() if hasattr(type(x), "__next__") else None
-    if trace is not None and id(x) in trace.outside.places:
-        name = trace.host.name(trace.outside.places[id(x)])
-        unsupported(
-            f"{name} is an iterator from outside: it would go on only once, while the function is traced, and not at every call",
-            "Pass its next item, or a list, as an argument.",
-            Cause.ITERATOR,
-        )
-    while trace is not None and trace.is_body:
-        if id(x) in trace.local[IteratorsBefore]:
-            unsupported(
-                "an iterator goes on under a condition, or in a loop, that only the compiled program decides",
-                "Make a list of it.",
-                Cause.ITERATOR,
-            )
-        trace = trace.parent
-    return x
-
-
-__all__ = ["CarriedContents", "effect", "gone_through", "iterators_among", "kept", "open_list"]
+__all__ = ["CarriedContents", "effect", "kept", "open_list"]

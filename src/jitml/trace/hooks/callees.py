@@ -28,7 +28,7 @@ import numpy as np
 from jitml.device.array import Array
 from jitml.device.registry import CPU
 from jitml.errors import Cause
-from jitml.trace.carried.container_items import gone_through
+from jitml.trace.carried.iterators import gone_through
 from jitml.trace.effects.attribute_stores import refuse_write, store
 from jitml.trace.environment.class_guards import classes_in, require_registered
 from jitml.trace.environment.functools_wrappers import managing, require_no_wrapper

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jitml.trace.carried.container_items import gone_through
+from jitml.trace.carried.iterators import gone_through
 from jitml.trace.hooks.assignments import Assignments
 from jitml.trace.hooks.models.model import BINARY, COMPARE
 from jitml.trace.hooks.models.user_methods import EQUALITY, ORDER, PLAIN, named, static, users_method

@@ -21,7 +21,7 @@ import numpy as np
 
 from jitml.errors import Cause
 from jitml.imports.late import late
-from jitml.trace.carried.container_items import gone_through
+from jitml.trace.carried.iterators import gone_through
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.effects.attribute_stores import require_own
 from jitml.trace.effects.side_effects import own_parts

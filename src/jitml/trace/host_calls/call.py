@@ -51,7 +51,8 @@ from jitml.trace.speculation.host_results import Kind, Returned, checked, return
 from jitml.trace.storage.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.symbolic.broadcasting import Sizes, common_sizes
 from jitml.trace.symbolic.sizes import named, value_of_size
-from jitml.trace.values.boxing import TracedArray, TracedScalar, assign_cast, fresh, is_traced, layout_of, lift, read, scalar
+from jitml.trace.values.array_writes import assign_cast
+from jitml.trace.values.boxing import TracedArray, TracedScalar, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.opaque_objects import is_opaque, refuse_opaque
 from jitml.trace.values.ragged import window

@@ -27,7 +27,8 @@ from jitml.trace.record.guards import Slot
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.storage.storage import Storage
-from jitml.trace.values.boxing import TracedArray, assign, read
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, read
 from jitml.trace.values.numbers import TracedNumber
 
 if TYPE_CHECKING:

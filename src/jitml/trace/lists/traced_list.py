@@ -28,7 +28,8 @@ from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider, Site
 from jitml.trace.symbolic.booleans import as_value
 from jitml.trace.symbolic.broadcasting import insist_at_least
-from jitml.trace.values.boxing import TracedArray, assign, fresh, fresh_like, is_traced, read
+from jitml.trace.values.array_writes import assign
+from jitml.trace.values.boxing import TracedArray, fresh, fresh_like, is_traced, read
 from jitml.trace.values.container_identity import MadeInside
 from jitml.trace.values.kinds import Kind, join, kind_of, may_hold, rebuilt, take_apart
 from jitml.trace.values.registry import call

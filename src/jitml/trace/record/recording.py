@@ -48,7 +48,7 @@ _LIBRARIES = (
     *(os.path.join(os.path.abspath(folder), "") for module in (np, optree) for folder in module.__path__),  # wherever they are
     os.path.join(os.path.dirname(os.__file__), ""),  # the standard library, without `sysconfig`, which takes 1 ms
 )
-_LIKE_THE_USERS = (_JITML + "control.py", os.path.join(_JITML, "trace", "effects", "queue_methods.py"))
+_LIKE_THE_USERS = (_JITML + "control.py",)
 _KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
 # Code that dataclasses and namedtuples generate, and Python's frozen modules.
 _SELDOM = 16  # operations between two looks at what there is

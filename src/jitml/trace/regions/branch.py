@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.container_items import IteratorsBefore, effect, iterators_among, open_list
+from jitml.trace.carried.container_items import effect, open_list
+from jitml.trace.carried.iterators import IteratorsBefore, iterators_among
 from jitml.trace.carried.mutable import Items, Mutable, Tail
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.record.recording import active_trace, refuse, user_source

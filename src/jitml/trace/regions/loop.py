@@ -21,7 +21,8 @@ from jitml.ir.graph import Value
 from jitml.ir.types import I64, Aval
 from jitml.trace.carried.aliases import Remains
 from jitml.trace.carried.body import RegionBody
-from jitml.trace.carried.container_items import CarriedContents, IteratorsBefore, iterators_among
+from jitml.trace.carried.container_items import CarriedContents
+from jitml.trace.carried.iterators import IteratorsBefore, iterators_among
 from jitml.trace.carried.lists import name_of
 from jitml.trace.carried.memory import Carried, CarriedMemory
 from jitml.trace.carried.mutable import Mutable

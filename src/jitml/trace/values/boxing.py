@@ -1,13 +1,11 @@
-"""Boxing: how do implementations make, read and write what user code sees in a trace?
+"""Boxing: how do implementations make and read what user code sees in a trace?  Arrays, scalars and views of values.
 
-`read`, `fresh`, `scalar`, `wrap`, `view`, `assign` are all that they need; `lift` is how a concrete array gets in. Here the
-stand-ins (`tracers.py`) also get their operators and methods, which are those of the functions that `registry` knows.
+`read`, `fresh`, `scalar`, `wrap`, `view`, and `assign` of `array_writes.py`, are all that they need; `lift` is how a concrete
+array gets in. How new arrays lie in memory stands here, too (`fresh_like`, `laid_out`).
 """
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Callable, Hashable
 from typing import Any, NoReturn
 
@@ -15,7 +13,6 @@ import numpy as np
 
 from jitml.device.array import Array
 from jitml.device.view import DeviceView
-from jitml.errors import DTypeError, LentMemory, ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
 from jitml.ir.op import Op, active_recorder, recording
@@ -25,14 +22,12 @@ from jitml.trace.record.array_memory import is_native, native_copy, same_view, v
 from jitml.trace.record.device_arrays import is_on_device, shown_memory
 from jitml.trace.record.guards import HostConst, Slot, extent
 from jitml.trace.record.parts import CallPart
-from jitml.trace.record.recording import Trace, active_trace, leaked, refuse, unsupported
+from jitml.trace.record.recording import Trace, active_trace, leaked, unsupported
 from jitml.trace.storage.index_maps import Step
-from jitml.trace.storage.storage import Storage, write_through
+from jitml.trace.storage.storage import Storage
 from jitml.trace.storage.strides import Ints, c_strides, copied_strides, in_elements, is_contiguous, kept_strides, view_strides
-from jitml.trace.symbolic.broadcasting import common_sizes, never_equal, stretch
 from jitml.trace.values.numbers import TracedNumber
-from jitml.trace.values.registry import call, operate
-from jitml.trace.values.tracers import TracedArray, TracedScalar, Tracer, is_traced, refuse_concrete_target
+from jitml.trace.values.tracers import TracedArray, TracedScalar, Tracer, is_traced
 
 
 def read(x: Any) -> Value:
@@ -289,202 +284,16 @@ def view(x: TracedArray, op: Op, *starts: Value, **params: Any) -> TracedArray:
     return TracedArray(x.storage, (*x.steps, Step(op, params, x.aval, starts)), aval, layout, writeable)
 
 
-_AS_WRITEABLE = {ops.slice, ops.dynamic_slice, ops.flip, ops.transpose, ops.reshape}
-
-
-def is_writeable(x: TracedArray) -> bool:
-    """What NumPy says: an object's own array, which the program does not write, may be written."""
-    return x.writeable or (x.storage.of_object and all(type(step) is Step and step.op in _AS_WRITEABLE for step in x.steps))
-
-
-def require_writeable(x: TracedArray, message: str) -> None:
-    """Raise what NumPy raises where an array is written that is read-only, and `LentMemory` where it is not in NumPy."""
-    if x.writeable:
-        return
-    if is_writeable(x):
-        refuse_lent()
-    raise ValueError(message)
-
-
-def refuse_lent() -> NoReturn:
-    refuse(LentMemory("an array is written, or set read-only, that shows memory of a library's object"))
-
-
-def assign(x: TracedArray, value: Value) -> None:
-    """Replace x's contents; the value's aval must be x's own.
-
-    Raises:
-        ValueError: x is read-only, in NumPy's words.
-    """
-    require_writeable(x, "assignment destination is read-only")
-    if value.aval != x.aval:
-        raise ShapeError(f"an array of {x.aval} cannot be assigned {value.aval}")
-    write_through(x.storage, x.steps, value)
-
-
-def assign_cast(x: Any, result: Any, name: str) -> Any:
-    """Write a ufunc's result to `out=x` (and so of `x += y`): same-kind casts only, x's shape decides. Returns x.
-
-    Raises:
-        DTypeError, ValueError: in NumPy's words.
-    """
-    if type(x) is not TracedArray:
-        if isinstance(x, np.ndarray) and not is_traced(x):
-            refuse_concrete_target()
-        raise TypeError("return arrays must be of ArrayType")
-    require_writeable(x, "output array is read-only")
-    value = read(result)
-    if not np.can_cast(value.dtype, x.dtype, "same_kind"):
-        raise DTypeError(f"Cannot cast ufunc '{name}' output from {value.dtype!r} to {x.dtype!r} with casting rule 'same_kind'")
-    if value.shape != x.sizes:
-        common = common_sizes(value.shape, x.sizes)
-        if value.ndim > x.ndim or any(m == 1 and never_equal(n, 1) for m, n in zip(x.sizes, common)):
-            raise ValueError(
-                f"non-broadcastable output operand with shape {_shape_text(x.sizes)} "
-                f"doesn't match the broadcast shape {_shape_text(common)}"
-            )
-        value = stretch(value, x.sizes)
-    assign(x, value if value.dtype == x.dtype else ops.convert(value, dtype=x.dtype))
-    return x
-
-
-def _shape_text(shape: Ints) -> str:
-    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-
-
-BINARY = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "lshift": np.left_shift, "rshift": np.right_shift, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "matmul": np.matmul,
-}  # fmt: skip
-COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
-UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-TEXTS_ARE_PYTHONS = type(np.float64(0) == "") is bool  # what scalars say of them, as up to NumPy 2.2 at least
-OWN_OPERATORS = ("add", "sub", "mul", "mod", "neg", "abs")  # of NumPy scalars: they say of overflows what those of arrays do not
-# Methods whose meaning is that of a function, with the array first.
-METHODS = (
-    "all", "any", "argmax", "argmin", "argsort", "choose",
-    "cumprod", "cumsum", "diagonal", "max", "mean", "min", "nonzero", "prod", "put", "ravel", "repeat", "round",
-    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
-)  # fmt: skip
-NOT_OF_SCALARS = ("argpartition", "dot")
-# Methods without such a function, of arrays and scalars, and of arrays only.
-OWN_METHODS = ("astype", "clip", "compress", "flatten", "view")
-ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort")
-
-
-def _operator(function: Any, name: str = "", *, is_reflected: bool = False) -> Any:
-    """The method of an operator; with a name, it asks what Python's numbers would do, where that is what the operands are."""
-    python = getattr(operator, f"__{name}__", None)
-
-    def method(*operands: Any) -> Any:
-        if is_reflected:
-            operands = operands[::-1]
-        return call(function, *operands) if python is None else operate(function, python, *operands)
-
-    return method
-
-
-def _in_place(function: Any, name: str) -> Any:
-    return lambda self, other: assign_cast(self, call(function, self, other), name)
-
-
-def _beside_sequences(multiply: Any) -> Any:
-    """NumPy's scalars leave it to lists and texts to be repeated, for which they ask `__index__`."""
-    return lambda self, other: NotImplemented if isinstance(other, (list, tuple, str, bytes)) else multiply(self, other)
-
-
-def _beside_texts(compare: Any, unlike: bool) -> Any:
-    """No number is a text, operators say, where functions have no loop for the two."""
-
-    def method(self: Tracer, other: Any) -> Any:
-        if not isinstance(other, (str, bytes)):
-            return compare(self, other)
-        is_plain = type(self) is TracedScalar and TEXTS_ARE_PYTHONS
-        return unlike if is_plain else call(np.full, self.shape, unlike)[()]
-
-    return method
-
-
-def _method(home: Any, name: str) -> Any:
-    function = getattr(home, name)
-    return lambda self, *args, **kwargs: call(function, self, *args, **kwargs)
-
-
-def _install_operators() -> None:
-    for name, function in BINARY.items():
-        setattr(Tracer, f"__{name}__", _operator(function))
-        setattr(Tracer, f"__r{name}__", _operator(function, is_reflected=True))
-        setattr(TracedArray, f"__i{name}__", _in_place(function, function.__name__))
-        if name != "matmul":
-            own = _own(name, function)
-            setattr(TracedScalar, f"__{name}__", _operator(own, name))
-            setattr(TracedScalar, f"__r{name}__", _operator(own, name, is_reflected=True))
-    for kind, name, method in (
-        (TracedArray, "__ipow__", _in_place(operator.pow, "power")),
-        (TracedScalar, "__pow__", _operator(operator.pow, "pow")),
-        (TracedScalar, "__rpow__", _operator(np.power, "pow", is_reflected=True)),
-        (TracedScalar, "__mul__", _beside_sequences(vars(TracedScalar)["__mul__"])),
-        (TracedScalar, "__rmul__", _beside_sequences(vars(TracedScalar)["__rmul__"])),
-    ):
-        setattr(kind, name, method)
-    for name, function in COMPARE.items():
-        for traced, compare in ((Tracer, _operator(function)), (TracedScalar, _operator(function, name))):
-            is_order = name not in ("eq", "ne")
-            setattr(traced, f"__{name}__", compare if is_order else _beside_texts(compare, name == "ne"))
-    for name, function in UNARY.items():
-        setattr(Tracer, f"__{name}__", _operator(function))
-        setattr(TracedScalar, f"__{name}__", _operator(_own(name, function), name))
-
-
-def _own(name: str, function: Any) -> Any:
-    return vars(np.generic)[f"__{name}__"] if name in OWN_OPERATORS else function
-
-
-def _fill_copy(self: TracedScalar, value: Any) -> Any:
-    """A NumPy scalar fills a copy of itself, and hands one out by elements."""
-    return call(np.ndarray.fill, fresh(self.contents()), value)
-
-
-def _elements_of_copy(self: TracedScalar) -> Any:
-    return call(np.ndarray.flat, fresh(self.contents()))
-
-
-def _install_methods() -> None:
-    for kind, home, names in (
-        (Tracer, np, METHODS),
-        (TracedArray, np, NOT_OF_SCALARS),
-        (Tracer, np.ndarray, OWN_METHODS),
-        (TracedArray, np.ndarray, ARRAY_METHODS),
-    ):
-        for name in names:
-            setattr(kind, name, _method(home, name))
-    for name in ("real", "imag"):
-        setattr(Tracer, name, property(_method(np.ndarray, name)))
-    for name in ("flags", "flat", "imag", "real", "shape"):
-        getter = vars(Tracer)["shape"].fget if name == "shape" else _method(np.ndarray, name)
-        setter = getattr(np.ndarray, name).__set__
-        setattr(TracedArray, name, property(getter, functools.partial(call, setter)))
-    for name, own in (("fill", _fill_copy), ("flat", property(_elements_of_copy))):
-        setattr(TracedScalar, name, own)
-
-
-_install_operators()
-_install_methods()
-
 __all__ = [
     "TracedArray",
     "TracedNumber",
     "TracedScalar",
     "Tracer",
-    "assign",
-    "assign_cast",
     "constant",
     "fresh",
     "fresh_like",
     "is_fortran",
     "is_traced",
-    "is_writeable",
     "laid_out",
     "layout_of",
     "lies_in",
@@ -492,8 +301,6 @@ __all__ = [
     "named_order",
     "read",
     "refuse_dtype",
-    "refuse_lent",
-    "require_writeable",
     "scalar",
     "view",
     "wrap",

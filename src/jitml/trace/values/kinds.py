@@ -28,7 +28,8 @@ from jitml.trace.storage.strides import Ints
 from jitml.trace.symbolic.booleans import all_of, as_value, negated
 from jitml.trace.symbolic.broadcasting import is_single, require_sizes
 from jitml.trace.symbolic.constants import constant_of
-from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, is_writeable, lift, read, scalar
+from jitml.trace.values.array_writes import is_writeable
+from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
 from jitml.trace.values.python_arithmetic import that_floats_hold
 from jitml.trace.values.type_unions import NONE, fits, is_of, may_be_none, numpys
 

@@ -2,7 +2,8 @@
 
 `TracedArray` is a window on a `Storage`; `TracedScalar` is what NumPy returns as a scalar: immutable; `TracedNumber`
 is a weakly typed Python number (see `numbers.py`). This module says what may be seen without computing: shapes, dtypes, and what
-is refused. Operators and methods that compute are put on the classes in `boxing.py`; what they mean is looked up in `registry`.
+is refused. Operators and methods that compute are put on the classes in `tracer_operators.py`; what they mean is looked up in
+`registry`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from jitml.imports.late import late
-from jitml.trace.carried.container_items import effect, gone_through
+from jitml.trace.carried.container_items import effect
+from jitml.trace.carried.iterators import gone_through
 from jitml.trace.effects.attribute_stores import refuse_write, require_carried, require_own
 from jitml.trace.effects.side_effects import own_parts
 from jitml.trace.environment.guarded_loads import require_member

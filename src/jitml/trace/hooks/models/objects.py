@@ -18,7 +18,8 @@ import numpy as np
 from jitml.errors import Cause
 from jitml.imports.late import late
 from jitml.ir import ops
-from jitml.trace.carried.container_items import effect, gone_through
+from jitml.trace.carried.container_items import effect
+from jitml.trace.carried.iterators import gone_through
 from jitml.trace.effects.attribute_stores import require_outermost
 from jitml.trace.environment.guarded_loads import place_of
 from jitml.trace.hooks.models.formatting import written
