@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from workloads import WORKLOADS, Workload, finance, learning
+from workloads import WORKLOADS, Workload, finance, learning, newcomers
 
 normal_cdf = numba.njit(finance.normal_cdf)
 
@@ -481,6 +481,42 @@ network = numba.njit(parallel=True)(learning.network)
 
 def mlp_forward(w1, b1, w2, b2, x):
     return network(w1, b1, w2, b2, x)
+
+
+def cooling_plate(u):
+    new = u.copy()
+    for _ in range(newcomers.STEPS):
+        for i in prange(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new[i, j] = u[i, j] + 0.2 * (u[i + 1, j] + u[i - 1, j] + u[i, j + 1] + u[i, j - 1] - 4 * u[i, j])
+        u[:] = new
+
+
+def wave_fit_gradient(p, t, y):
+    a, b, c = 0.0, 0.0, 0.0
+    for i in prange(len(t)):
+        decay = np.exp(-p[1] * t[i])
+        cosine, sine = np.cos(p[2] * t[i]), np.sin(p[2] * t[i])
+        twice = 2 * (p[0] * decay * cosine - y[i])
+        a += twice * decay * cosine
+        b -= twice * p[0] * t[i] * decay * cosine
+        c -= twice * p[0] * decay * t[i] * sine
+    return (np.array([a, b, c]),)
+
+
+def game_of_life(grid):
+    rows, columns = grid.shape
+    for _ in range(newcomers.STEPS):
+        new = np.empty_like(grid)
+        for i in prange(rows):
+            up, down = (i - 1) % rows, (i + 1) % rows
+            for j in range(columns):
+                left, right = (j - 1) % columns, (j + 1) % columns
+                count = grid[up, left] + grid[up, j] + grid[up, right] + grid[i, left] + grid[i, right]
+                count += grid[down, left] + grid[down, j] + grid[down, right]
+                new[i, j] = count == 3 or (grid[i, j] == 1 and count == 2)
+        grid = new
+    return grid
 
 
 OWN = {name: function for name, function in list(globals().items()) if name in WORKLOADS and callable(function)}

@@ -6,7 +6,18 @@ them under NumPy and its compilers; `tests/test_workloads.py` runs each through 
 
 from __future__ import annotations
 
-from workloads import elementwise, finance, images, learning, physics, statistics, stencils
+from workloads import elementwise, finance, images, learning, newcomers, physics, statistics, stencils
 from workloads.workload import WORKLOADS, Workload
 
-__all__ = ["WORKLOADS", "Workload", "elementwise", "finance", "images", "learning", "physics", "statistics", "stencils"]
+__all__ = [
+    "WORKLOADS",
+    "Workload",
+    "elementwise",
+    "finance",
+    "images",
+    "learning",
+    "newcomers",
+    "physics",
+    "statistics",
+    "stencils",
+]
