@@ -10,7 +10,7 @@ from typing import Any
 
 import griffe
 
-_PAGE = re.compile(r"\bdocs/([a-z-]+)\.md\b")
+_PAGE = re.compile(r"\bdocs/([a-z/-]+)\.md\b")
 _FIRST = re.compile(r"(?:(?<=\n\n)|\A)(?=>>> )")
 
 

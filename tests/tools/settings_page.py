@@ -28,7 +28,8 @@ JITML_NUM_THREADS=4 python simulate.py
 def page() -> str:
     """The page: a row for each variable."""
     rows = re.findall(r"^(JITML_\w+) +((?:.*\n)(?: {4,}.*\n)*)", config.__doc__ or "", re.MULTILINE)
-    return HEAD + "".join(f"| `{name}` | {' '.join(text.split())} |\n" for name, text in rows)
+    table = "".join(f"| `{name}` | {' '.join(text.split())} |\n" for name, text in rows)
+    return HEAD + re.sub(r"\(docs/([\w-]+)\.md\)", r"([\1](../\1.md))", table)
 
 
 if __name__ == "__main__":
