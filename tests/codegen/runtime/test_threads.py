@@ -22,7 +22,7 @@ from jitml.codegen.llvm.runtime.jit import Code, addresses, generate, link, pars
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.threads import LIBC, pool, pool_ir
 
-# A body that adds 1 to each of its cells, and one that runs the first as a parallel loop of its own.
+# A body that adds 1 to each of its cells, one that runs the first as a parallel loop of its own, and one that notes its piece.
 BODIES = """
 declare void @jitml_pool_run(ptr, ptr, i64, i64, i64, i32)
 
@@ -45,13 +45,20 @@ define void @nested(ptr %cells, i64 %from, i64 %to) {
   call void @jitml_pool_run(ptr @count, ptr %cells, i64 %from, i64 %to, i64 1, i32 4)
   ret void
 }
+
+define void @note(ptr %cells, i64 %from, i64 %to) {
+  %p = getelementptr i64, ptr %cells, i64 %from
+  %n = sub i64 %to, %from
+  store i64 %n, ptr %p
+  ret void
+}
 """
 
 
 @cache
 def bodies(runner: Code) -> Code:
     imports = {"jitml_pool_run": runner["jitml_pool_run"]}
-    return link([generate(parse(BODIES), host_cpu(), level=1)], imports=imports, exports=("count", "nested"))
+    return link([generate(parse(BODIES), host_cpu(), level=1)], imports=imports, exports=("count", "nested", "note"))
 
 
 @cache
@@ -76,6 +83,19 @@ def test_each_iteration_runs_once(threads: int, body: str) -> None:
             cells = np.zeros(n, np.int64)
             run(cells, threads=threads, grain=grain, body=body)
             assert (cells == 1).all()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there all is one piece")
+@pytest.mark.parametrize("grain", [1, 16])
+def test_pieces_are_large_at_first_and_small_at_the_end(grain: int) -> None:
+    cells = np.zeros(1000, np.int64)
+    run(cells, threads=2, grain=grain, body="note")
+    pieces = cells[cells > 0].tolist()
+    assert sum(pieces) == 1000
+    assert pieces == sorted(pieces, reverse=True)
+    assert 100 < pieces[0] <= 125
+    assert pieces[-2] == grain
+    assert all(n % grain == 0 for n in pieces[:-1])
 
 
 @pytest.mark.parametrize("runner", [pool, without_threads])

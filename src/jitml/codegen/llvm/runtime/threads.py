@@ -46,7 +46,8 @@ _POOL = """
 @gate = internal global i64 0, align 64
 @next = internal global i64 0, align 64
 @job_end = internal global i64 0, align 64
-@job_step = internal global i64 0
+@job_grain = internal global i64 0
+@job_parts = internal global i64 0
 @job_body = internal global ptr null
 @job_ctx = internal global ptr null
 @job_flags = internal global i64 0
@@ -113,15 +114,25 @@ define internal void @take_pieces() {{
   %body = load ptr, ptr @job_body
   %ctx = load ptr, ptr @job_ctx
   %end = load i64, ptr @job_end
-  %step = load i64, ptr @job_step
+  %grain = load i64, ptr @job_grain
+  %parts = load i64, ptr @job_parts
   br label %again
 again:
-  %from = atomicrmw add ptr @next, i64 %step monotonic
+  %from = load atomic i64, ptr @next monotonic, align 8
   %more = icmp slt i64 %from, %end
-  br i1 %more, label %piece, label %out
-piece:
+  br i1 %more, label %choose, label %out
+choose:
+  %left = sub i64 %end, %from
+  %share = udiv i64 %left, %parts
+  %whole = udiv i64 %share, %grain
+  %grains = call i64 @llvm.smax.i64(i64 %whole, i64 1)
+  %step = mul i64 %grains, %grain
   %far = add i64 %from, %step
   %to = call i64 @llvm.smin.i64(i64 %far, i64 %end)
+  %swap = cmpxchg ptr @next, i64 %from, i64 %to monotonic monotonic
+  %mine = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %mine, label %piece, label %again
+piece:
   call void %body(ptr %ctx, i64 %from, i64 %to)
   br label %again
 out:
@@ -238,14 +249,11 @@ grow:
   call void @start(i32 %helpers)
   br label %publish
 publish:
-  ; About eight pieces for each thread, in whole grains: enough to even out a core that is taken away.
+  ; Each piece is a quarter of a thread's share of what is left, in whole grains: few pieces, and small ones at the end, where they
+  ; even out what the threads have done, and a core that is taken away.
   %threads64 = zext i32 %threads to i64
-  %pieces = shl i64 %threads64, 3
+  %parts = shl i64 %threads64, 2
   %g = call i64 @llvm.smax.i64(i64 %grain, i64 1)
-  %share = udiv i64 %n, %pieces
-  %grains = udiv i64 %share, %g
-  %atleast = call i64 @llvm.smax.i64(i64 %grains, i64 1)
-  %step = mul i64 %atleast, %g
   %mode = call i64 @read_mode()
   store i64 %mode, ptr @job_mode
   %core = call i32 @sched_getcpu()
@@ -253,7 +261,8 @@ publish:
   store ptr %body, ptr @job_body
   store ptr %ctx, ptr @job_ctx
   store i64 %end, ptr @job_end
-  store i64 %step, ptr @job_step
+  store i64 %g, ptr @job_grain
+  store i64 %parts, ptr @job_parts
   store i64 %begin, ptr @next
   %seats = zext i32 %helpers to i64
   %open = shl i64 %seats, 32
