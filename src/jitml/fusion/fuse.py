@@ -25,6 +25,7 @@ from jitml.fusion.merge_steps.scalar_steps import merge_scalars
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
+from jitml.fusion.prepare.narrow import narrow_integers
 from jitml.fusion.prepare.observed_rest import observe_the_rest
 from jitml.fusion.prepare.readback import read_back
 from jitml.fusion.scalar_loops import NotRolled, roll, with_recurrences
@@ -81,6 +82,8 @@ def fuse(
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
     graph = behind_widening(behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place), target.calls.get("gemm")))))
     graph = observe_the_rest(graph, is_point, target.cost)
+    if "vector" in target.kinds:
+        graph = narrow_integers(graph)
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)

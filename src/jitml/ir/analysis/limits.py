@@ -130,6 +130,23 @@ def _of_masked(node: Node, limits: list[Limits]) -> Limits | None:
     return (0, min(highs)) if highs else None
 
 
+def _of_bits(node: Node, limits: list[Limits]) -> Limits | None:
+    """Of `x | y` and `x ^ y`: without sign bits, no bit is above the highest of both."""
+    (a, high), (b, other) = limits
+    return (0, (1 << max(high, other).bit_length()) - 1) if min(a, b) >= 0 else None
+
+
+def _of_shift(direction: int) -> Rule:
+    def rule(node: Node, limits: list[Limits]) -> Limits | None:
+        (a, b), (least, most) = limits
+        if not 0 <= least <= most < 8 * node.output.dtype.itemsize:
+            return None
+        values = [n << s if direction > 0 else n >> s for n in (a, b) for s in (least, most)]
+        return min(values), max(values)
+
+    return rule
+
+
 def _of_full(node: Node, limits: list[Limits]) -> Limits | None:
     return int(node.params["value"]), int(node.params["value"])
 
@@ -174,6 +191,10 @@ _RULES: dict[Op, Rule] = {
     ops.floor_divide: _of_quotient,
     ops.remainder: _of_remainder,
     ops.bit_and: _of_masked,
+    ops.bit_or: _of_bits,
+    ops.bit_xor: _of_bits,
+    ops.shift_left: _of_shift(1),
+    ops.shift_right: _of_shift(-1),
     ops.reduce_sum: _of_sum,
     ops.cumsum: _of_sum,
     ops.argmax: _of_position,
