@@ -1,8 +1,8 @@
 """Narrow integers: `((a.astype(np.int32) * 3 + b) >> 2).astype(np.uint8)` of bytes is computed in 16 bits.
 
-NumPy's users widen small integers so that sums do not overflow, and NumPy widens some itself. A vector holds twice as many numbers
-of half the width. Sums, products and logical operations have the same low bits at any width. What looks at high bits (a shift to
-the right, a division, a comparison) needs operands that fit: by their limits (`ir/analysis/limits.py`).
+Users widen small integers so that sums do not overflow, and NumPy widens some itself. A vector holds twice as many numbers of
+half the width. Sums, products and logical operations have the same low bits at any width. What looks at high bits (a shift to the
+right, a division, a comparison) needs operands that fit: by their limits (`ir/analysis/limits.py`).
 """
 
 from __future__ import annotations
@@ -134,11 +134,11 @@ def _operands(node: Node, makers: Mapping[Value, Node]) -> list[Value] | None:
         return list(node.inputs[1:])
     if node.op in _BY_POSITIVE or node.op is ops.shift_left:
         by = makers.get(node.inputs[1])
-        is_known = by is not None and by.op is ops.full and by.params["value"] >= (node.op not in (ops.shift_left, ops.shift_right))
-        return list(node.inputs) if is_known else None
-    if node.op is ops.convert and is_integer(node.inputs[0].dtype) and node.inputs[0].dtype.itemsize >= node.output.dtype.itemsize:
-        return list(node.inputs)
-    return None
+        least = 0 if node.op in (ops.shift_left, ops.shift_right) else 1
+        return list(node.inputs) if by is not None and by.op is ops.full and by.params["value"] >= least else None
+    if node.op is not ops.convert or not is_integer(node.inputs[0].dtype):
+        return None
+    return list(node.inputs) if node.inputs[0].dtype.itemsize >= node.output.dtype.itemsize else None
 
 
 def _leaf_bits(value: Value, node: Node | None) -> int:

@@ -249,8 +249,8 @@ grow:
   call void @start(i32 %helpers)
   br label %publish
 publish:
-  ; Each piece is a quarter of a thread's share of what is left, in whole grains: few pieces, and small ones at the end, where they
-  ; even out what the threads have done, and a core that is taken away.
+  ; Each piece is a quarter of a thread's share of what is left, in whole grains: few pieces, and small ones at the end, where
+  ; they even out what the threads have done, and a core that is taken away.
   %threads64 = zext i32 %threads to i64
   %parts = shl i64 %threads64, 2
   %g = call i64 @llvm.smax.i64(i64 %grain, i64 1)
