@@ -178,6 +178,20 @@ def test_rows_are_lanes_where_that_is_worth_their_stores() -> None:
     assert [n for n in range(2, 12) if is_across(n, "reduce_max")] == [2, 3, 4, 5, 6, 7]
 
 
+@pytest.mark.parametrize("tail", ["", "observe k;"])
+def test_labels_find_their_elements_on_the_pass_that_computes_them(tail: str) -> None:
+    """Whether errors of the other elements are heard, too, is no reason to store them all."""
+    program = fused(
+        f"""graph(x: f64[1000,10], labels: i64[1000]) {{
+          k: f64[1000,10] = div x x; {tail}
+          rows: i64[1000] = iota {{axis=0, dtype=i64, shape=(1000,)}}
+          y: f64[1000] = gather k rows labels {{axis=0}}
+          return y
+        }}"""
+    )
+    assert (1000, 10) not in [buffer.shape for buffer in program.buffers.values() if buffer.name not in program.inputs]
+
+
 def test_rows_of_several_passes_are_lanes_up_to_middling_lengths() -> None:
     """An exponential in each, or an extreme, along rows of ten took twice as long. A plain sum is as fast there."""
 

@@ -409,3 +409,18 @@ def test_what_a_mask_leaves_out_raises_nothing(bad: float) -> None:
         for e, g in zip(program(x), step(x)):
             np.testing.assert_allclose(g, e)
     assert [dict(variant.replays) for variant in step.variants] == [{}]
+
+
+def test_elements_that_no_label_asks_for_are_heard() -> None:
+    """They are computed on the pass that finds the label's element, and stored nowhere."""
+
+    def program(x: Array, labels: Array) -> Any:
+        inverse = 1 / x
+        return inverse[np.arange(len(x)), labels]
+
+    x = np.arange(1.0, 41.0).reshape(8, 5)
+    step, labels = jitml.jit(program), np.full(8, 4)
+    np.testing.assert_array_equal(step(x, labels), program(x, labels))
+    x[3, 2] = 0
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+        step(x, labels)

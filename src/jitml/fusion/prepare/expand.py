@@ -45,7 +45,8 @@ def expand(graph: Graph, gemm: Accepts | None = GEMM) -> Graph:
     """
     if not any(node.op in expansion for node in graph.nodes):
         return graph
-    around = Surroundings(graph.producers(), Counter(v for node in graph.nodes for v in node.inputs), gemm)
+    uses = Counter(v for node in graph.nodes if node.op is not ops.observe for v in node.inputs)
+    around = Surroundings(graph.producers(), uses, gemm)
     b = GraphBuilder()
     env: dict[Value, Value] = {v: b.add_input(v.aval) for v in graph.inputs}
     with recording(b):
