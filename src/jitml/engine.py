@@ -6,7 +6,6 @@ Importing this takes about a tenth of a second, and `jitted.py` is what decides 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from types import FunctionType
@@ -162,15 +161,14 @@ class Engine:
                         self._ended(result, turn)
                 if result is not MISS:
                     return result
-            why, broken, refusal = "", None, None
+            why, broken, refusal, dear = "", None, None, None
             try:
                 result = self._call_compiled(args, kwargs)
                 return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
             except FailedCheck:
                 pass
-            except Unpaid:
-                if not self._variants:
-                    self._rent_out(args, kwargs)
+            except Unpaid as error:
+                dear = error.refusal
             except SourceNotFound as error:
                 self._is_unread, self._is_special, why = True, True, error.message
             except StarvedError as error:
@@ -191,6 +189,10 @@ class Engine:
                 refusal = error
             # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
             args, kwargs = ours(args, kwargs)
+            if dear is not None and not self._variants:
+                self._rent_out(args, kwargs, dear)
+                dear = None
+                return self.jitted(*args, **kwargs)
             if refusal is not None:
                 self._is_special = True
                 split, refusal = self.splits.refused(refusal, args, kwargs), None
@@ -316,16 +318,9 @@ class Engine:
         return result
 
     def _bought(self, make: Callable[[], Variant]) -> Variant:
-        """A variant. It may cost about as much as plain Python has, or what has not run yet as much as there is.
-
-        Raises:
-            Unpaid: it would cost more.
-        """
+        """A variant; `Unpaid` is raised if it would cost more than it may."""
         rent = self._rent
-        is_asked = self.options.is_asked or not (rent.spent or PURSE.affords(USUAL))  # for arrays on a device
-        most = math.inf if is_asked or not CONFIG.trial else max(USUAL, PURSE.left)
-        if rent.spent and most != math.inf:
-            most = min(most, rent.most)
+        most = rent.most(is_asked=self.options.is_asked or not CONFIG.trial)
         self._specializer.limits = limits = self._limits.within(most)
         is_made = is_unpaid = False
         began = PURSE.clock()
@@ -339,7 +334,7 @@ class Engine:
             is_unpaid = limits != self._limits and error.cause in (Cause.UNROLLED, Cause.SLOW)
             if not is_unpaid:
                 raise
-            raise Unpaid from None
+            raise Unpaid(error) from None
         finally:
             rent.bought(PURSE.clock() - began, is_made=is_made)
             if is_unpaid:
@@ -355,11 +350,12 @@ class Engine:
         is_plain = not is_worth_a_first_call(self.function, args, kwargs) or is_inside() or is_called_plainly()
         return not (is_plain or is_driver(self.function, args, kwargs))
 
-    def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Let plain Python answer until the rent is due; loops may have compiled bodies until then."""
+    def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any], dear: Exception | None = None) -> None:
+        """Let plain Python answer until the rent is due. Loops may have compiled bodies; of what is `dear`, at once."""
         self._is_special = True
         is_short = not has_loop(self.function) or is_called_plainly()
-        if is_short or not PURSE.has_earned(FRAME) or not self.splits.rented(self._rent, args, kwargs):
+        may_split = not is_short and (PURSE.has_earned(FRAME) if dear is None else PURSE.affords(USUAL))
+        if not may_split or not self.splits.rented(self._rent, args, kwargs, dear):
             self._leave_alone(self._rent.paid)
             self.jitted.awaits_frame = not is_short
 

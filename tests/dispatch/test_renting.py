@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.renting import ADVANCE, FEW, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
+from jitml.dispatch.renting import ADVANCE, FEW, FIRST_CALLS, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
 from jitml.dispatch.work import is_driver, is_likely_long
 from jitml.trace.speculation.compile_cost import ProgramSize
 from sections.forced_breaks import trials
@@ -472,3 +472,76 @@ def test_what_a_function_calls_that_is_left_alone_is_no_first_call_to_compile_at
         assert middle(n + 0.5) == (n + 1.5) * 2
     assert outer.variants
     assert not inner.variants
+
+
+class Fit:
+    def fit(self, x: np.ndarray) -> float:
+        total = 0.0
+        for v in x:
+            total += v
+        return total
+
+
+class OwnFit(Fit):
+    def __init__(self, is_whole: bool) -> None:
+        self.is_whole = is_whole
+
+    def fit(self, x: np.ndarray) -> float:
+        return float(x.sum()) if self.is_whole else super().fit(x)
+
+
+class Alone:
+    def fit(self, x: np.ndarray) -> float:
+        return float(x.sum())
+
+
+@pytest.mark.parametrize("is_inherited", [False, True])
+def test_the_loop_of_a_method_that_is_overridden_counts(is_inherited: bool) -> None:
+    """`super().fit` is what the work is in."""
+    x = np.ones(5)
+    assert is_likely_long(Fit.fit, (Fit(), x), {})
+    assert not is_likely_long(Alone.fit, (Alone(), x), {})
+    kind = type("Kind", (OwnFit,), {}) if is_inherited else OwnFit
+    assert is_likely_long(OwnFit.fit, (kind(False), x), {})
+
+
+SHOWN: list[int] = []
+
+
+def shown_while_computed(x: np.ndarray, count: int, *, raises: bool = False) -> np.ndarray:
+    for n in range(count):
+        SHOWN.append(id(SHOWN) and n)
+        x = np.sin(x) * np.cos(x) + np.exp(-x * x) + np.tanh(x) * np.sqrt(np.abs(x))
+        if raises and n == 3:
+            raise KeyError(n)
+    return x
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize(("seconds", "count", "is_bought"), [(0.9, 40, True), (0.9, 1, False), (0.0, 40, False)])
+def test_the_purse_buys_what_has_run_for_long_in_a_first_call(seconds: float, count: int, is_bought: bool) -> None:
+    """The call has waited for the whole to be refused; a compilation that is paid for takes a hundred times as long."""
+    x = np.linspace(0, 1, 10_000)
+    jitted = jitml.jit(shown_while_computed)
+    with trials():
+        jitted.splits.refused(RuntimeError(), (x, count), {})  # the whole has been tried
+        jitted.engine._is_special = True
+        jitted.go_on()
+        PURSE.spent += PURSE.left - seconds
+        np.testing.assert_allclose(jitted(x, count), shown_while_computed(x, count), rtol=1e-9)
+        (split,) = jitted.splits
+        assert any(section.compiled is not None for section in split.sections) == is_bought
+    assert FIRST_CALLS.running == 0
+
+
+@pytest.mark.loose
+def test_a_first_call_that_raises_has_ended_too() -> None:
+    x = np.ones(10)
+    jitted = jitml.jit(shown_while_computed)
+    with trials():
+        jitted.splits.refused(RuntimeError(), (x, 9), {})
+        jitted.engine._is_special = True
+        jitted.go_on()
+        with pytest.raises(KeyError):
+            jitted(x, 9, raises=True)
+    assert FIRST_CALLS.running == 0

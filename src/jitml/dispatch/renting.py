@@ -7,8 +7,10 @@ to run for long (`work.py`) is bought before it has paid, so that a process that
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from time import perf_counter, process_time
@@ -25,6 +27,7 @@ STARTUP = 0.3  # seconds more for the first one, which brings the compiler
 SHARE = 0.1  # of the time that has passed, which may be spent on what may be for nothing
 ADVANCE = 1.0  # seconds that may be spent before: what is likely to run for long is to be compiled at its first call
 FRAME = 0.02  # seconds that it takes to write the frame of a function in sections, about
+LONG = 1e-3  # seconds of plain Python in one call that are worth a compilation, if there will be more such calls
 SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
 _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
@@ -33,8 +36,28 @@ _STRIDE = 400  # calls at the most after one that is timed
 FEW = 50  # turns after which it is known to be small
 
 
+class _FirstCalls(threading.local):
+    """First calls in this thread of functions that have turned out not to be compiled whole: how many are `running`.
+
+    Whoever has waited for that waits for what else the purse can pay: parts that have run for long in such a call are bought.
+    """
+
+    running = 0
+
+    def begin(self) -> None:
+        self.running += 1
+
+    def end(self) -> None:
+        self.running -= 1
+
+
+FIRST_CALLS = _FirstCalls()
+
+
 def stride_after(seconds: float) -> int:
     """How many turns of plain Python are not timed after one that has taken so long: timing shall cost a hundredth at most."""
+    if FIRST_CALLS.running:
+        return 0
     return min(int(_TIMING / max(seconds, 1e-7)), _STRIDE)
 
 
@@ -100,7 +123,10 @@ PURSE = Purse(_passed, _startup(), _since)
 
 
 class Unpaid(Exception):
-    """A program is too dear for what plain Python has cost so far."""
+    """A program is too dear for what plain Python has cost so far; `refusal` says where that is so."""
+
+    def __init__(self, refusal: Exception) -> None:
+        self.refusal = refusal
 
 
 class PlainTurn:
@@ -146,12 +172,21 @@ class Rent:
             times: as dear as usual, since so many programs have been of no use to later calls.
         """
         price = self.price * times
-        return self.spent >= price + PURSE.startup and PURSE.affords(price)
+        if self.spent >= price + PURSE.startup and PURSE.affords(price):
+            return True
+        is_long = self.spent >= LONG and self.spent >= self.turns * SMALL
+        return is_long and FIRST_CALLS.running > 0 and PURSE.affords(price)
 
-    @property
-    def most(self) -> float:
-        """Seconds that a compilation may take now."""
-        return max(USUAL, 2 * self.spent)
+    def most(self, *, is_asked: bool) -> float:
+        """Seconds that a compilation may take now: about what plain Python has, or for what has not run yet all that there is.
+
+        Args:
+            is_asked: whether it is to be whatever it costs.
+        """
+        if is_asked or not (self.spent or PURSE.affords(USUAL)):  # for arrays on a device
+            return math.inf
+        most = max(USUAL, PURSE.left)
+        return min(most, max(USUAL, 2 * self.spent)) if self.spent and not FIRST_CALLS.running else most
 
     @property
     def is_small(self) -> bool:
@@ -285,6 +320,7 @@ class LeftAlone:
 
 __all__ = [
     "FEW",
+    "FIRST_CALLS",
     "FRAME",
     "MOST",
     "PURSE",

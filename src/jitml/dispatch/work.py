@@ -88,12 +88,23 @@ def _cost(function: Callable[..., Any], owner: type, depth: int) -> tuple[bool, 
     loops, operations = _cost_of_code(code)
     names = getattr(function, "__globals__", {})
     for name in code.co_names if depth else ():
-        called = names[name] if name in names else getattr(owner, name, None)
-        called = getattr(called, "__wrapped__", called)
+        called = _plain(names[name] if name in names else getattr(owner, name, None))
+        if called is function and "super" in code.co_names:
+            called = _overridden(owner, name, function)
         if type(called) is FunctionType and called.__globals__ is names and called is not function:
             more = _cost(called, owner, depth - 1)
             loops, operations = loops or more[0], operations + more[1]
     return loops, operations
+
+
+def _overridden(owner: type, name: str, function: Callable[..., Any]) -> Any:
+    """The method that a method of a class finds by `super()`, under its own name."""
+    found = [_plain(vars(kind)[name]) for kind in owner.__mro__ if name in vars(kind)]
+    return next((x for n, x in enumerate(found) if n and found[n - 1] is function), None)
+
+
+def _plain(x: Any) -> Any:
+    return getattr(x, "__wrapped__", x)
 
 
 @functools.lru_cache(maxsize=1024)

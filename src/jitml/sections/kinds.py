@@ -115,9 +115,13 @@ class Splits:
         split.prepare()
         return split
 
-    def rented(self, rent: Rent, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Whether a split answers calls of this kind until the rent of the whole is due."""
-        split = self._add(args, kwargs)
+    def rented(self, rent: Rent, args: Sequence[Any], kwargs: Mapping[str, Any], dear: BaseException | None = None) -> bool:
+        """Whether a split answers calls of this kind until the rent of the whole is due.
+
+        Args:
+            dear: where the whole is too dear, if it has been tried.
+        """
+        split = self._add(args, kwargs) if dear is None else self.refused(dear, args, kwargs)
         if split is not None:
             split.rent, split.is_asleep = rent, False
         return split is not None
@@ -167,7 +171,7 @@ class Splits:
     def begin(self, split: SplitFunction) -> PlainTurn:
         """A call of a split begins; gives what `end` is to be told."""
         _FRAMES.count += 1
-        return PlainTurn(split.took)
+        return split.begin()
 
     def end(self, turn: PlainTurn) -> None:
         _FRAMES.count -= 1

@@ -18,7 +18,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jitml.diagnostics import log
-from jitml.dispatch.renting import PURSE, Rent
+from jitml.dispatch.renting import FIRST_CALLS, PURSE, PlainTurn, Rent
 from jitml.errors import CompilerError, JitmlError
 from jitml.forks import lock
 from jitml.records import dataclass
@@ -110,6 +110,17 @@ class SplitFunction:
     def is_plain(self) -> bool:
         """Whether nothing that it runs is compiled: then the function as it was written is as good."""
         return all(section.is_plain for section in self.sections) and self._callee.compiled.isdisjoint(names_in_code(self._code))
+
+    def begin(self) -> PlainTurn:
+        """A call begins; gives what is to be told when it has ended."""
+        if self.seconds or not self.breaks:
+            return PlainTurn(self.took)
+        FIRST_CALLS.begin()
+        return PlainTurn(self._first_took)
+
+    def _first_took(self, seconds: float) -> None:
+        FIRST_CALLS.end()
+        self.took(seconds)
 
     def took(self, seconds: float) -> None:
         """A call has run for so long."""
