@@ -196,6 +196,15 @@ class SourceNotFound(UnsupportedError):
     usual = Cause.SYNTAX
 
 
+class LifetimeError(UnsupportedError):
+    """When an object is let go can be seen: by a weak reference to it, or by its `__del__`. No part of the function is compiled.
+
+    What a section takes in, the frame around it holds until the function ends, whatever is bound in the section.
+    """
+
+    usual = Cause.EFFECT
+
+
 class RowsDiffer(UnsupportedError):
     """Rows of a batch take ways that no one program computes for all of them."""
 

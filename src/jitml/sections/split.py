@@ -19,7 +19,7 @@ from typing import Any
 
 from jitml.diagnostics import log
 from jitml.dispatch.renting import FIRST_CALLS, PURSE, PlainTurn, Rent
-from jitml.errors import CompilerError, JitmlError
+from jitml.errors import CompilerError, JitmlError, LifetimeError
 from jitml.forks import lock
 from jitml.records import dataclass
 from jitml.sections.blame import Break, blame, cause_of
@@ -200,9 +200,8 @@ class SplitFunction:
         run = section.run
         if not self._learn(error, run.node.body, self._text.file):
             return None
-        if (
-            run.exact or run.unsure or not isinstance(error, JitmlError)
-        ):  # what tracing raised, the statements may raise: in their own frame
+        # What tracing raised, the statements may raise: in their own frame.
+        if self._text is None or run.exact or run.unsure or not isinstance(error, JitmlError):
             return None
         with self._lock:
             return self._split(run.node, self._function(run.node))
@@ -230,8 +229,17 @@ class SplitFunction:
         where, why = found
         self.breaks[where] = why
         log.refused(self.function, f"line {why.line} runs as Python", cause_of(error))
+        if isinstance(cause_of(error), LifetimeError):
+            self._leave_as_written()
         self._renew()
         return True
+
+    def _leave_as_written(self) -> None:
+        """No section is used any more, in the frame that runs neither."""
+        self._text = None
+        for section in self.sections:
+            section.cell.cell_contents = None
+        self.sections = []
 
 
 def _read(function: FunctionType) -> _Text | None:

@@ -7,6 +7,7 @@ import contextvars
 import decimal
 import functools
 import inspect
+import io
 import sys
 import traceback
 import types
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.errors import UnsupportedError
+from jitml.errors import LifetimeError, UnsupportedError
 
 X = np.ones(2)
 TABLE: dict[str, Any] = {"a": 1.0}
@@ -354,3 +355,46 @@ def test_what_is_made_inside_ends_when_it_is_let_go(f: Callable[[Any], Any]) -> 
         np.testing.assert_equal(compiled(np.arange(3.0)), f(np.arange(3.0)))
     with pytest.raises(UnsupportedError, match="would still see objects of the jitted function that are let go in it"):
         jitml.jit(f, strict=True)(np.arange(3.0))
+
+
+def let_go_in_branch(x: Any) -> Any:
+    point, y = Point(), np.exp(x) * 2
+    view = weakref.ref(point)
+    if y[0] > 2:
+        point = None  # type: ignore[assignment]
+    return y, view() is None
+
+
+def bound_anew_in_loop(x: Any) -> Any:
+    print("begins", file=io.StringIO())  # another break, before
+    point = Point()
+    known = weakref.WeakValueDictionary(first=point)
+    for v in x:
+        if v > 2:
+            point = Point()
+    return x * point.v, "first" in known
+
+
+class Ending:
+    ended = 0
+
+    def __del__(self) -> None:
+        Ending.ended += 1
+
+
+def ends_in_branch(x: Any) -> Any:
+    before, ending = Ending.ended, Ending()
+    if x[0] > 0:
+        ending = None  # type: ignore[assignment]
+    return x * 2, Ending.ended - before, ending is None
+
+
+@pytest.mark.parametrize("f", [let_go_in_branch, bound_anew_in_loop, ends_in_branch])
+@pytest.mark.loose
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
+def test_no_section_keeps_what_is_let_go(f: Callable[[Any], Any]) -> None:
+    compiled = jitml.jit(f, verify="never")
+    for x in (np.ones(3), -np.ones(3), np.arange(4.0), np.ones(3)):
+        np.testing.assert_equal(compiled(x), f(x))
+    with pytest.raises(LifetimeError if f is not bound_anew_in_loop else UnsupportedError):
+        jitml.jit(f, strict=True)(np.ones(3))

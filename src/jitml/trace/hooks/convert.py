@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitml.errors import Source
+from jitml.errors import LifetimeError, Source
 from jitml.functions import FunctionLike
 from jitml.imports.late import late
 from jitml.trace.environment.class_guards import require_bases, require_class
@@ -28,7 +28,7 @@ from jitml.trace.environment.guarded_loads import CalledArguments, load
 from jitml.trace.environment.name_lookup import base_of, is_made_plainly
 from jitml.trace.hooks.calls import Hooks
 from jitml.trace.record.libraries import is_library
-from jitml.trace.record.recording import Trace, active_trace, current_trace, unsupported
+from jitml.trace.record.recording import Trace, active_trace, current_trace, refuse, unsupported
 from jitml.trace.record.user_code import as_written, note_inner
 from jitml.trace.regions.drivers import made
 from jitml.trace.rewrite import code_cache
@@ -195,7 +195,8 @@ def _convert_class(cls: type) -> Callable[..., Any]:
         return cls
     init = inspect.getattr_static(cls, "__init__")
     if type(inspect.getattr_static(cls, "__del__", None)) is FunctionType:
-        unsupported(f"{cls.__qualname__}.__del__ would run when the function has been traced, and not at every call")
+        message = f"{cls.__qualname__}.__del__ would run when the function has been traced, and not at every call"
+        refuse(LifetimeError(message))
     by_us = is_made_plainly(cls)
     if (maker := _users_new(cls)) is not None and not issubclass(cls, np.ndarray):
         return functools.partial(_made_by, cls, maker, init)

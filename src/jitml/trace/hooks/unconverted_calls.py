@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from jitml.errors import Cause
+from jitml.errors import Cause, LifetimeError
 from jitml.imports.late import late
 from jitml.trace.carried.iterators import gone_through
 from jitml.trace.carried.outer_lists import OpenList
@@ -38,7 +38,7 @@ from jitml.trace.host_calls.array_ownership import own_arrays, with_lifted_items
 from jitml.trace.record.container_contents import contents, differ, refill
 from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import flatten, is_record
-from jitml.trace.record.recording import Trace, home_of, is_users_class, unsupported
+from jitml.trace.record.recording import Trace, home_of, is_users_class, refuse, unsupported
 from jitml.trace.record.user_code import as_written
 from jitml.trace.regions.drivers import made
 from jitml.trace.values.boxing import is_traced, lift
@@ -159,7 +159,7 @@ class OutsideCalls(Sighted):
         """A weak reference, if not to what the function makes: that lives as long as the trace, not until it is let go."""
         if not is_one_of(function, WEAK[:2]) or not args or id(args[0]) not in self.trace.outside.places:
             message = f"{full_name(function)}() would still see objects of the jitted function that are let go in it"
-            unsupported(message, "Make them outside of it.", Cause.EFFECT)
+            refuse(LifetimeError(message, remedy="Make them outside of it."))
         return self.call_outside(function, *args, **kwargs)
 
     def _result(self, function: Any, box: list[Any], given: Iterable[Any]) -> Any:
