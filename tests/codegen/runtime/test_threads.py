@@ -22,7 +22,8 @@ from jitml.codegen.llvm.runtime.jit import Code, addresses, generate, link, pars
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.threads import LIBC, pool, pool_ir
 
-# A body that adds 1 to each of its cells, one that runs the first as a parallel loop of its own, and one that notes its piece.
+# A body that adds 1 to each of its cells, one that runs the first as a parallel loop of its own, one
+# that notes its piece, and one that notes its thread.
 BODIES = """
 declare void @jitml_pool_run(ptr, ptr, i64, i64, i64, i32)
 
@@ -52,13 +53,30 @@ define void @note(ptr %cells, i64 %from, i64 %to) {
   store i64 %n, ptr %p
   ret void
 }
+
+declare ptr @pthread_self()
+
+define void @who(ptr %cells, i64 %from, i64 %to) {
+  %own = call ptr @pthread_self()
+  %tid = ptrtoint ptr %own to i64
+  br label %loop
+loop:
+  %i = phi i64 [ %from, %0 ], [ %i1, %loop ]
+  %p = getelementptr i64, ptr %cells, i64 %i
+  store volatile i64 %tid, ptr %p
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %to
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
 """
 
 
 @cache
 def bodies(runner: Code) -> Code:
-    imports = {"jitml_pool_run": runner["jitml_pool_run"]}
-    return link([generate(parse(BODIES), host_cpu(), level=1)], imports=imports, exports=("count", "nested", "note"))
+    imports = addresses(ctypes.CDLL(None), ("pthread_self",)) | {"jitml_pool_run": runner["jitml_pool_run"]}
+    return link([generate(parse(BODIES), host_cpu(), level=1)], imports=imports, exports=("count", "nested", "note", "who"))
 
 
 @cache
@@ -91,11 +109,25 @@ def test_pieces_are_large_at_first_and_small_at_the_end(grain: int) -> None:
     cells = np.zeros(1000, np.int64)
     run(cells, threads=2, grain=grain, body="note")
     pieces = cells[cells > 0].tolist()
+    middle = pieces.index(min(pieces[:-1]))  # the caller comes from the front, the worker from the back
     assert sum(pieces) == 1000
-    assert pieces == sorted(pieces, reverse=True)
-    assert 100 < pieces[0] <= 125
-    assert pieces[-2] == grain
+    assert pieces[:middle] == sorted(pieces[:middle], reverse=True)
+    assert pieces[middle:-1] == sorted(pieces[middle:-1])
+    assert 100 < max(pieces) <= 128
+    assert pieces[middle] == grain
     assert all(n % grain == 0 for n in pieces[:-1])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there all is one piece")
+def test_a_thread_comes_back_to_where_it_was() -> None:
+    """What a caller has done of a loop lies in front, and then what it finds in its cache is what it needs."""
+    cells, done = np.zeros(4000, np.int64), 0
+    for _ in range(20):
+        run(cells, threads=3, body="who")
+        mine = np.flatnonzero(cells == threading.get_ident())
+        np.testing.assert_array_equal(mine, np.arange(len(mine)))
+        done += len(mine)
+    assert done
 
 
 @pytest.mark.parametrize("runner", [pool, without_threads])
