@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import jitml
+from jitml.dispatch.entry import MISS
 from jitml.dispatch.renting import ADVANCE, FEW, FIRST_CALLS, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
 from jitml.dispatch.work import is_driver, is_likely_long
+from jitml.sections.section import Section
 from jitml.trace.speculation.compile_cost import ProgramSize
 from sections.forced_breaks import trials
 
@@ -472,6 +476,47 @@ def test_what_a_function_calls_that_is_left_alone_is_no_first_call_to_compile_at
         assert middle(n + 0.5) == (n + 1.5) * 2
     assert outer.variants
     assert not inner.variants
+
+
+class OneVariant:
+    """A section's program that is for 1 alone."""
+
+    def __init__(self) -> None:
+        self.variants: tuple[Any, ...] = ()
+        self.asked = 0
+
+    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.variants = (self,)
+        return args
+
+    def known_answer(self, args: tuple[Any, ...]) -> Any:
+        self.asked += 1
+        return args if args == (1,) else MISS
+
+
+def turns_of(section: Section, value: int, count: int, seconds: float) -> None:
+    """Call a section, as its frame does."""
+    for _ in range(count):
+        answer = section.cell.cell_contents(value)
+        if type(answer) is PlainTurn:
+            answer._told(seconds)
+
+
+@pytest.mark.usefixtures("full_purse")
+def test_a_section_whose_programs_are_for_other_calls_is_left_alone_for_a_while() -> None:
+    program = OneVariant()
+    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section.rent.spent = USUAL
+    turns_of(section, 1, 3, 1e-3)
+    assert program.variants
+    section.rent.bought(USUAL, is_made=True)
+    before = program.asked
+    turns_of(section, 2, 100, 1e-4)
+    assert program.asked - before <= 10
+    assert section.rent.spent <= 100 * 1e-4 * 1.01  # each turn counts once
+    before = program.asked
+    turns_of(section, 1, 1000, 1e-4)  # the pause ends, and it is asked again
+    assert program.asked - before >= 50
 
 
 class Fit:

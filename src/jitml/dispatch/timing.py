@@ -77,7 +77,8 @@ class Timed:
             result = self.enter(leaves)
             if self.contest.is_won and result is not MISS:
                 self.contest.compiled_answered()
-                self._decide()
+                if self._is_settled:
+                    self.variant.enter = self.enter
             return result
         if self.rest is None and not self.contest.is_plains_turn:
             return self._timed(leaves)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jitml.config import CONFIG
 from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.renting import PlainTurn, Rent, Unpaid, stride_after
+from jitml.dispatch.renting import Misses, PlainTurn, Rent, Unpaid, stride_after
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
@@ -94,6 +94,7 @@ class Section:
         self._state = ""
         self.contest = Contest()
         self.rent = Rent()
+        self._misses = Misses(self.rent)
         self._stride = self._untimed = 0  # turns as Python that are not timed after one that is; how many of them are left
         self.calls = 0
         self._next_look = FIRST_LOOK
@@ -105,6 +106,10 @@ class Section:
         """What has become of it, to be read."""
         rent = self.rent
         return self._state or f"{in_us(rent.spent)} as Python so far, to be compiled when it is {in_us(rent.price)}"
+
+    @property
+    def has_variants(self) -> bool:
+        return self.compiled is not None and bool(self.compiled.variants)
 
     @property
     def seconds(self) -> float:
@@ -206,6 +211,7 @@ class Section:
         if answer is MISS:
             return self._other(args)
         if answer is not None:
+            self._misses.in_a_row = 0
             self.contest.compiled_took(perf_counter() - began)
             self._decide()
         return answer
@@ -220,6 +226,7 @@ class Section:
         if answer is MISS:
             return self._other(args)
         if answer is not None:
+            self._misses.in_a_row = 0
             self.contest.compiled_answered()
         return answer
 
@@ -233,6 +240,9 @@ class Section:
     def _other(self, args: tuple[Any, ...]) -> Any:
         """Arguments of another kind."""
         if CONFIG.trial and not self.rent.is_due():
+            self._stride = 0  # this turn stands for itself
+            if self._misses.are_many():
+                self._go_on(self._rent)
             return PlainTurn(self._rented)
         if current_trace() is not None or runs_as_python():
             return None
@@ -247,7 +257,8 @@ class Section:
         self.cell.cell_contents = entry
 
     def _rented(self, seconds: float) -> None:
-        self.rent.paid(seconds, self._stride + 1)
+        if self._misses.paid(seconds, self._stride + 1) and self.has_variants and self.cell.cell_contents == self._rent:
+            self._go_on(self._on if self.contest.is_won else self._try)
         self.contest.plain_took(seconds)
         self._stride = self._untimed = stride_after(seconds)
         if self.rent.is_small:
