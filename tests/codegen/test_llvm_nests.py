@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.errors import LoweringError
 from jitml.ir.types import DTYPES
 from jitml.kernels.interpret import interpret
+from jitml.kernels.ir import Const
 from jitml.kernels.text.parser import parse
 from support.kernel_texts import KERNELS
 from support.llvm_kernels import Arrays, copies, memory_for, program_of, run_kernel, run_program
@@ -166,6 +168,16 @@ def test_a_large_output_is_stored_past_the_caches_wherever_it_begins(offset: int
     assert run_program(program, {"x": x, "y": memory[start : start + n]})[0] == 0
     np.testing.assert_array_equal(memory[start : start + n], x + 1)
     assert not memory[:start].any() and not memory[start + n :].any()
+
+
+def test_an_output_that_may_be_small_is_stored_as_usual() -> None:
+    """Its memory has room for the largest, but how much of it is used only the run tells."""
+    n = 2_100_003
+    text = f"kernel k(x: f64[{n}], y: f64[{n}]) {{ for i in 0:{n} vector {{ y[i] = x[i] + 1.0 }} }}"
+    program = program_of([parse(text)], outputs=["y"])
+    open_ended = replace(program, kernels=replace(program.kernels, extents={"y": (Const(5),)}))
+    assert ("!nontemporal" in emit_program(program, cpu=host_cpu()).text) == host_cpu().is_x86
+    assert "!nontemporal" not in emit_program(open_ended, cpu=host_cpu()).text
 
 
 def test_the_number_of_threads_changes_no_bit() -> None:

@@ -78,7 +78,12 @@ def emit_program(
 
 
 def streamed_buffers(program: Program) -> frozenset[str]:
-    """Buffers to store past the caches: new outputs that are too large for them and read by no step."""
+    """Buffers to store past the caches: new outputs that are too large for them and read by no step.
+
+    Memory of which only the run tells how much is used is not among them: past the caches, 4 to 15 MB took 1.5 times as long, and
+    32 to 64 MB 0.85 times.
+    """
     read = {name for step in program.kernels.steps for name in step.reads}
-    own = [name for name in program.kernels.outputs if program.places[name].space == "output"]
-    return frozenset(n for n in own if program.kernels.buffers[n].nbytes >= STREAMED_BYTES and n not in read)
+    kernels = program.kernels
+    own = [n for n in kernels.outputs if program.places[n].space == "output" and n not in kernels.extents]
+    return frozenset(n for n in own if kernels.buffers[n].nbytes >= STREAMED_BYTES and n not in read)
