@@ -164,10 +164,10 @@ if not TYPE_CHECKING:  # to type checkers, what is not imported above is not the
         if name in _PARTS:
             return import_module(f"jitml.{name}")
         if name not in _HOMES:
-            told = "" if name.startswith("_") else import_module("jitml.diagnostics.elsewhere").foreign_name(name)
+            told = "" if name.startswith("_") else import_module("jitml.diagnostics.foreign_habits").foreign_name(name)
             raise AttributeError(f"module 'jitml' has no attribute {name!r}{told}")
         if _HOMES[name] not in ("jitml.api", "jitml.errors", "jitml.functions"):
-            import_module("jitml.joined").join()
+            import_module("jitml.wiring").join()
         globals()[name] = value = getattr(import_module(_HOMES[name]), name)
         return value
 

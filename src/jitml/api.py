@@ -96,7 +96,7 @@ def jit(
     array([0., 2., 4.])
     """
     if elsewhere:
-        from jitml.diagnostics.elsewhere import foreign_option  # few need it
+        from jitml.diagnostics.foreign_habits import foreign_option  # few need it
 
         raise foreign_option(
             [name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY], elsewhere
@@ -162,7 +162,7 @@ def _device_choice(device: str | None) -> str | None:
 def _wrap(function: Callable[..., Any], options: Options | None) -> Jit:
     if type(function) is not FunctionType:
         if "numba" in sys.modules or not callable(function):
-            from jitml.diagnostics.elsewhere import foreign_signature  # few need it
+            from jitml.diagnostics.foreign_habits import foreign_signature  # few need it
 
             if (error := foreign_signature(function)) is not None:
                 raise error

@@ -48,7 +48,6 @@ from jitml.imports.late import late
 from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import as_python, called_as_python, runs_as_python
 from jitml.jitted import Jit
-from jitml.joined import join
 from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.process import collect_young, fewer_collections
 from jitml.program_cache.compile import compile_graph as compile_or_load
@@ -63,6 +62,7 @@ from jitml.trace.results import told_by_flags
 from jitml.trace.speculation.limits import NO_LIMITS
 from jitml.trace.trace import Traced, trace
 from jitml.verification.verification import have_checked
+from jitml.wiring import join
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from jitml.autograd.rewrites.unselected import unselected
+from jitml.autograd.rewrites.unselected_branches import unselected
 from jitml.dispatch.specialize import Variant
 from jitml.errors import JitmlError
 from jitml.ir import ops

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.ir import blocks, unit
+from jitml.codegen.llvm.ir import blocks, translation_unit
 from jitml.codegen.llvm.ir.blocks import longest_block, split_blocks
 
 Array = np.ndarray[Any, Any]
@@ -61,7 +61,7 @@ def some(x: Array, n: int) -> Any:
 
 
 def test_programs_of_many_short_pieces_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unit, "LONG_BLOCK", 1)
+    monkeypatch.setattr(translation_unit, "LONG_BLOCK", 1)
     monkeypatch.setattr(blocks, "LONG_BLOCK", 3)
     x = np.linspace(0, 3, 37)
     with np.errstate(all="ignore"):

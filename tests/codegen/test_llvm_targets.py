@@ -10,7 +10,7 @@ import pytest
 
 import jitml
 from jitml.codegen.llvm.ir.cpu import AARCH64, X86_64, X86_64_V3, X86_64_V4, Cpu
-from jitml.codegen.llvm.ir.unit import LONG_BLOCK
+from jitml.codegen.llvm.ir.translation_unit import LONG_BLOCK
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import assembly, generate, prepare

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.diagnostics.elsewhere import NAMES, OPTIONS
+from jitml.diagnostics.foreign_habits import NAMES, OPTIONS
 
 
 def function(x: Any) -> Any:

@@ -15,7 +15,7 @@ from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.reverse.linearize import vjp_graph
 from jitml.codegen.cuda.schedule import SCHEDULER as CUDA_SCHEDULER
 from jitml.codegen.cuda.target import cuda_target
-from jitml.fusion.schedule.text import show_tree
+from jitml.fusion.schedule.tree_text import show_tree
 from jitml.ir import printer
 from jitml.ir.analysis.verify import verify
 from jitml.ir.dims import resolve

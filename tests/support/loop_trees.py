@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jitml.fusion.schedule.primitives import apply
-from jitml.fusion.schedule.text import parse_tree, show_tree
 from jitml.fusion.schedule.tree import LoopTree
+from jitml.fusion.schedule.tree_text import parse_tree, show_tree
 from jitml.kernels.schedule import parse_schedule
 
 NO_NEST: Any = None  # only `stage` asks for one

@@ -14,7 +14,7 @@ from tests.verification.test_verification import Planted, one_more, silently
 
 import jitml
 from jitml.errors import CompilerError, WrongResultWarning
-from jitml.verification.blocks import same_bits
+from jitml.verification.blockwise_comparison import same_bits
 from jitml.verification.rounding import ROUNDING, within
 from jitml.verification.saved_state import SavedState
 

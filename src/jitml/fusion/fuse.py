@@ -18,9 +18,9 @@ from jitml.fusion.grouping.regions import REGIONS, RegionSite, known_trips, upda
 from jitml.fusion.lower.indexed import write_check
 from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.points import targets
-from jitml.fusion.merge_steps.accumulate import accumulate
-from jitml.fusion.merge_steps.assemble import assemble
-from jitml.fusion.merge_steps.deliver import deliver
+from jitml.fusion.merge_steps.copy_elimination import deliver
+from jitml.fusion.merge_steps.product_accumulation import accumulate
+from jitml.fusion.merge_steps.product_assembly import assemble
 from jitml.fusion.merge_steps.scalar_steps import merge_scalars
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks

@@ -11,8 +11,8 @@ from jitml.fusion.grouping.scalarize import Points, scalarize, without_loops_of_
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.schedule import GroupNest, Scheduler, all_scalars, fitting, scheduled, write
-from jitml.fusion.schedule.views import Places, Views, steps_of, usual
-from jitml.fusion.schedule.writer import LoopWriter
+from jitml.fusion.schedule.loop_writer import LoopWriter
+from jitml.fusion.schedule.memory_views import Places, Views, steps_of, usual
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node

@@ -15,10 +15,10 @@ from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.kernels.target import Limits
 from jitml.memory.arena import Packing, aligned, pack
+from jitml.memory.double_buffering import with_spares
 from jitml.memory.liveness import Lifetime, lifetimes, peak, uses_of
 from jitml.memory.program import MemoryReport, Place, Program
 from jitml.memory.sharing import StorageSharing, share
-from jitml.memory.spares import with_spares
 
 
 def plan(kernels: KernelProgram, alignment: int = Limits().alignment) -> Program:

@@ -14,8 +14,8 @@ from jitml.kernels.analysis.coincidence import coincide_only_together, stays_beh
 from jitml.kernels.analysis.dependence import Access, Accesses, Path, accesses
 from jitml.kernels.ir import Buffer, Kernel
 from jitml.kernels.program import Call, KernelProgram, Region, Step
-from jitml.memory.delay import delay
 from jitml.memory.liveness import Lifetime, Uses, has_check
+from jitml.memory.rolling_buffers import delay
 from jitml.memory.writeback import renamed, write_back
 from jitml.records import dataclass, field, replace
 

@@ -1,7 +1,7 @@
 """From a graph to an executable, by way of the disk.
 
-What is found there is loaded (`codegen/llvm/runtime/kept.py`): no pass, no scheduling, no code generation runs, and none of their
-modules is imported. `disk_cache.py` keeps the bytes.
+What is found there is loaded (`codegen/llvm/runtime/cached_programs.py`): no pass, no scheduling, no code generation runs, and
+none of their modules is imported. `disk_cache.py` keeps the bytes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def compile_graph(graph: Graph, **given: Any) -> Any:
     with importing():  # llvmlite, and what runs programs
         key = key_of(graph, **given)
     if key is not None and (data := disk_cache().get(key)) is not None:
-        from jitml.codegen.llvm.runtime import kept  # brings llvmlite, as what follows does
+        from jitml.codegen.llvm.runtime import cached_programs  # brings llvmlite, as what follows does
 
-        found = kept.load(data, partial(_planned, graph, given))
+        found = cached_programs.load(data, partial(_planned, graph, given))
         if found is not None:
             return found
     from jitml import pipeline

@@ -42,7 +42,7 @@ def key_of(
         content = encode(graph)
     except NotWritten:
         return None
-    from jitml.codegen.llvm.runtime.kept import made_for
+    from jitml.codegen.llvm.runtime.cached_programs import made_for
 
     options = repr((sorted(aliases.items()), sorted(strides.items()), threads, sorted(fastmath), CONFIG.num_threads))
     return DiskCache.key("program", (content, options, made_for(), made_by))

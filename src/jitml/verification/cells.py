@@ -16,7 +16,7 @@ from jitml.records import dataclass
 from jitml.trace.record.container_contents import differ
 from jitml.trace.record.recording import is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
-from jitml.verification.blocks import are_same, same_bits, sample
+from jitml.verification.blockwise_comparison import are_same, same_bits, sample
 
 Array = np.ndarray[Any, Any]
 Named = Iterable[tuple[str, Any]]

@@ -20,7 +20,7 @@ from jitml.records import dataclass
 from jitml.trace.record.container_contents import kind_of_container
 from jitml.trace.record.object_state import slots_of
 from jitml.trace.record.references import MISSING
-from jitml.verification.blocks import same_bits
+from jitml.verification.blockwise_comparison import same_bits
 from jitml.verification.cells import is_found_out
 from jitml.verification.rounding import Close
 from jitml.verification.saved_state import SavedState, namespace

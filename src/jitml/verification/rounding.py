@@ -13,7 +13,7 @@ import numpy as np
 
 from jitml.ir.graph import Graph, Node
 from jitml.ir.types import F64, part_dtype
-from jitml.verification.blocks import blocks
+from jitml.verification.blockwise_comparison import blocks
 
 Array = np.ndarray[Any, Any]
 Close = Callable[[Array, Array], bool]

@@ -25,7 +25,7 @@ from jitml.trace.trace import Traced
 from jitml.verification.outcomes import CallOutcome, Difference, differences
 from jitml.verification.rounding import ROUNDING, moved, nudge_results, nudged_inputs, precision, within
 from jitml.verification.saved_state import SavedState
-from jitml.verification.silenced import silenced
+from jitml.verification.silenced_warnings import silenced
 from jitml.verification.time_limits import OutOfTime, limited
 
 _NUDGES = 6
@@ -102,7 +102,8 @@ class Trial:
         self.calls += bool(transformed)
         if not transformed or self.state.mentions("stop_gradient", "custom_jvp", "custom_vjp", "debug_nans"):
             return []
-        slopes = import_module("jitml.verification.slopes")  # brings the derivatives, which `import jitml` must not
+        # It brings the derivatives, which `import jitml` must not.
+        slopes = import_module("jitml.verification.directional_derivatives")
         for key, function, args, kwargs in transformed:
             with as_python(), silenced():
                 if wrong := slopes.wrong_slope(key, function, args, kwargs):

@@ -31,7 +31,7 @@ from jitml.trace.record.threads import others_run
 from jitml.trace.trace import Traced
 from jitml.verification.looks import Watching, look, told_by
 from jitml.verification.outcomes import CallOutcome, Difference
-from jitml.verification.repeatable import host_nodes, why_not, writes_by_itself
+from jitml.verification.repeatable_calls import host_nodes, why_not, writes_by_itself
 from jitml.verification.saved_state import GENERATORS, SavedState, Unsaved
 from jitml.verification.time_limits import OutOfTime
 from jitml.verification.trial import Trial

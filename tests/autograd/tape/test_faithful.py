@@ -28,19 +28,19 @@ DATA = np.arange(6.0).reshape(2, 3)
 @pytest.fixture
 def tape(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
     """Runs something with nothing captured."""
-    from jitml.autograd.api import running
+    from jitml.autograd.api import transform_driver
 
-    capture = running.run
+    capture = transform_driver.run
 
     def refuse(*given: Any) -> Any:
-        if running.current_trace() is None:
+        if transform_driver.current_trace() is None:
             raise jitml.UnsupportedError("not this time")
         return capture(*given)
 
     def run(program: Callable[[], Any]) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(running, "run", refuse)
-            patch.setattr(running, "_refused", type(running._refused)())
+            patch.setattr(transform_driver, "run", refuse)
+            patch.setattr(transform_driver, "_refused", type(transform_driver._refused)())
             return program()
 
     return run

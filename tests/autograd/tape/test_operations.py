@@ -41,22 +41,22 @@ CASES = [
 
 @pytest.mark.parametrize(("f", "args"), [case[2:] for case in CASES], ids=[f"{name}-{kind}" for name, kind, *_ in CASES])
 def test_derivatives_are_those_of_captured_functions(f: Any, args: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jitml.autograd.api import running
+    from jitml.autograd.api import transform_driver
 
     def both() -> Any:
         y, pull = vjp(f, *args)
         return y, pull(tree_map(along, y)), jvp(f, args, tuple(map(along, args)))
 
     expected = both()
-    capture = running.run
+    capture = transform_driver.run
 
     def refuse(*given: Any) -> Any:
-        if running.current_trace() is None:
+        if transform_driver.current_trace() is None:
             raise jitml.UnsupportedError("not this time")
         return capture(*given)
 
-    monkeypatch.setattr(running, "run", refuse)
-    monkeypatch.setattr(running, "_refused", type(running._refused)())
+    monkeypatch.setattr(transform_driver, "run", refuse)
+    monkeypatch.setattr(transform_driver, "_refused", type(transform_driver._refused)())
     for ours, theirs in zip(tree_leaves(both()), tree_leaves(expected), strict=True):
         assert type(ours) is type(theirs) and ours.dtype == theirs.dtype if hasattr(theirs, "dtype") else True
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9 * max(1, np.abs(theirs).max(initial=0)))
@@ -64,13 +64,13 @@ def test_derivatives_are_those_of_captured_functions(f: Any, args: Any, monkeypa
 
 @pytest.mark.parametrize("name", sorted(REFUSED & ROWS.keys()))
 def test_what_nothing_tells_of_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jitml.autograd.api import running
+    from jitml.autograd.api import transform_driver
 
     def refuse(*given: Any) -> Any:
         raise jitml.UnsupportedError("not this time")
 
-    monkeypatch.setattr(running, "run", refuse)
-    monkeypatch.setattr(running, "_refused", type(running._refused)())
+    monkeypatch.setattr(transform_driver, "run", refuse)
+    monkeypatch.setattr(transform_driver, "_refused", type(transform_driver._refused)())
     _, f, args = ROWS[name][0]
     with pytest.raises((DerivativeError, TypeError, AttributeError)):
         y, pull = vjp(f, *args)

@@ -153,17 +153,17 @@ PROGRAMS = [training, by_batches, drawing, growing, writing, trying, with_object
 @pytest.fixture
 def never_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every function is one that cannot be captured."""
-    from jitml.autograd.api import running
+    from jitml.autograd.api import transform_driver
 
-    capture = running.run
+    capture = transform_driver.run
 
     def refuse(*args: Any) -> Any:
-        if running.current_trace() is None:
+        if transform_driver.current_trace() is None:
             raise jitml.UnsupportedError("not this time")
         return capture(*args)
 
-    monkeypatch.setattr(running, "run", refuse)
-    monkeypatch.setattr(running, "_refused", type(running._refused)())
+    monkeypatch.setattr(transform_driver, "run", refuse)
+    monkeypatch.setattr(transform_driver, "_refused", type(transform_driver._refused)())
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
@@ -206,11 +206,11 @@ def test_what_cannot_be_captured_runs_once_a_call() -> None:
 
 
 def test_it_is_asked_once_whether_a_function_can_be_captured(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jitml.autograd.api import running
+    from jitml.autograd.api import transform_driver
 
     tried = []
-    capture = running.run
-    monkeypatch.setattr(running, "run", lambda *args: [tried.append(args), capture(*args)][1])
+    capture = transform_driver.run
+    monkeypatch.setattr(transform_driver, "run", lambda *args: [tried.append(args), capture(*args)][1])
 
     def f(x: Any, bar: Any) -> Any:
         return sum((x * n).sum() for n in bar)

@@ -180,17 +180,17 @@ PROGRAMS = [
 @pytest.fixture
 def never_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every function is one that cannot be captured."""
-    from jitml.autograd.api import running
+    from jitml.autograd.api import transform_driver
 
-    capture = running.run
+    capture = transform_driver.run
 
     def refuse(*args: Any) -> Any:
-        if running.current_trace() is None:
+        if transform_driver.current_trace() is None:
             raise jitml.UnsupportedError("not this time")
         return capture(*args)
 
-    monkeypatch.setattr(running, "run", refuse)
-    monkeypatch.setattr(running, "_refused", type(running._refused)())
+    monkeypatch.setattr(transform_driver, "run", refuse)
+    monkeypatch.setattr(transform_driver, "_refused", type(transform_driver._refused)())
 
 
 @pytest.mark.parametrize("f", PROGRAMS)

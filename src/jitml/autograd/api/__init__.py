@@ -1,7 +1,7 @@
 """What users call: the transforms of functions, by topic.
 
 Each traces the function at the given arguments, transforms the graph and puts the outcome into the enclosing trace
-(`running.py`). The signatures and conventions are JAX's; `docs/derivatives.md` says where they differ.
+(`transform_driver.py`). The signatures and conventions are JAX's; `docs/derivatives.md` says where they differ.
 """
 
 from jitml.autograd.api.batching import vmap

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import optree
 
-from jitml.autograd.api.running import Function, rows_of, runs_untraced
+from jitml.autograd.api.transform_driver import Function, rows_of, runs_untraced
 from jitml.autograd.arguments.aliasing import own_copies
 from jitml.autograd.arguments.attributes import hand_on_attributes, is_inexact_or_array, never
 from jitml.autograd.arguments.point import copied, is_number, told

@@ -9,7 +9,7 @@ import numpy as np
 import optree
 
 from jitml.autograd.arguments.point import ResultForm, copied, form_of, is_number, told
-from jitml.autograd.core.levels import at_level
+from jitml.autograd.core.differentiation_orders import at_level
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import is_supported

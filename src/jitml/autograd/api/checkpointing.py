@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, overload
 
 from jitml.autograd.api.calls import of_its_own
-from jitml.autograd.core.levels import levels
+from jitml.autograd.core.differentiation_orders import levels
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.custom import is_taped
 from jitml.diagnostics.tracebacks import entry

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitml.autograd.api.directions import jvp, vjp
-from jitml.autograd.api.running import require_sequence
+from jitml.autograd.api.transform_driver import require_sequence
 from jitml.autograd.arguments.point import is_number
 from jitml.diagnostics.tracebacks import entry
 from jitml.errors import DerivativeError

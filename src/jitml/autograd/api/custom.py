@@ -14,7 +14,7 @@ import numpy as np
 
 from jitml.autograd.api.calls import Called, Container, of_its_own, trace_call, with_captured
 from jitml.autograd.api.custom_rules import trace_backward_rule, trace_forward_rule, trace_jvp_rule, varies
-from jitml.autograd.core.levels import levels
+from jitml.autograd.core.differentiation_orders import levels
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.custom import call_with_jvp, call_with_vjp, is_taped, not_given
 from jitml.autograd.tape.tape import current_tape

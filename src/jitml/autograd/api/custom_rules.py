@@ -10,9 +10,9 @@ import optree
 
 from jitml.autograd.api.calls import Called, Container
 from jitml.autograd.api.linearity import require_no_offset
-from jitml.autograd.api.running import fitting, leaves_like
+from jitml.autograd.api.transform_driver import fitting, leaves_like
 from jitml.autograd.arguments.point import told
-from jitml.autograd.core.levels import at_level
+from jitml.autograd.core.differentiation_orders import at_level
 from jitml.autograd.core.transpose import zeros
 from jitml.errors import DerivativeError
 from jitml.ir import ops

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from jitml.autograd.api.linear import LinearMap
-from jitml.autograd.api.running import Function, forward, inline, leaves_like, require_sequence, run_or_tape
+from jitml.autograd.api.transform_driver import Function, forward, inline, leaves_like, require_sequence, run_or_tape
 from jitml.autograd.arguments.point import FunctionPoint, trace_point
 from jitml.autograd.core.jvp import jvp_graph
 from jitml.autograd.core.transpose import zeros

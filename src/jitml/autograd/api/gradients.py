@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
 
-from jitml.autograd.api.running import ArgumentChoice, Function, forward, inline, run_or_tape
+from jitml.autograd.api.transform_driver import ArgumentChoice, Function, forward, inline, run_or_tape
 from jitml.autograd.arguments.point import Domain, trace_point
 from jitml.autograd.tape.transforms import recorded
 from jitml.diagnostics.tracebacks import entry

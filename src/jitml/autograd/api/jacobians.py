@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from jitml.autograd.api.directions import pushed
 from jitml.autograd.api.gradients import derived, grad
-from jitml.autograd.api.running import ArgumentChoice, Function, inline, require_sequence, rows_of, run_or_tape
+from jitml.autograd.api.transform_driver import ArgumentChoice, Function, inline, require_sequence, rows_of, run_or_tape
 from jitml.autograd.arguments.point import Domain, FunctionPoint, trace_point
 from jitml.autograd.batching.vmap import spread
 from jitml.autograd.core.batch import Batched

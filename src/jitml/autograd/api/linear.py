@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.api.running import inline, leaves_like, loses_half, require_structure
+from jitml.autograd.api.transform_driver import inline, leaves_like, loses_half, require_structure
 from jitml.autograd.arguments.point import ResultForm
 from jitml.device.array import Array
 from jitml.device.operations import compiled_alone

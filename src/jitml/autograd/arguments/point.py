@@ -17,7 +17,7 @@ import optree
 
 from jitml.autograd.arguments.aliasing import own_copies
 from jitml.autograd.arguments.attributes import hand_on_attributes, is_inexact, never
-from jitml.autograd.core.levels import at_level, levels
+from jitml.autograd.core.differentiation_orders import at_level, levels
 from jitml.autograd.reverse.budget import shared_by_directions
 from jitml.errors import DerivativeError
 from jitml.ir.graph import Graph, Value

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitml.autograd.core.batch import as_value, is_empty
-from jitml.autograd.core.hidden import note_hidden
+from jitml.autograd.core.hidden_dependences import note_hidden
 from jitml.autograd.core.smooth_wholes import with_wholes
 from jitml.autograd.core.transpose import transpose
 from jitml.ir import ops

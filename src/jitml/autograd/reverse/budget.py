@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from jitml.autograd.core.levels import levels
+from jitml.autograd.core.differentiation_orders import levels
 from jitml.config import CONFIG
 from jitml.errors import Source
 from jitml.interrupts import unset

@@ -15,7 +15,7 @@ from jitml.autograd.core.transpose import transpose_graph
 from jitml.autograd.reverse.budget import shared_by
 from jitml.autograd.reverse.recompute import recomputing
 from jitml.autograd.reverse.split import Halves, halve
-from jitml.autograd.rewrites.shifts import without_vain_shifts
+from jitml.autograd.rewrites.shift_invariance import without_vain_shifts
 from jitml.autograd.rewrites.softmax import with_softmaxes
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value

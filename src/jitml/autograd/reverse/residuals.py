@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from jitml.autograd.reverse.cheap import is_light
 from jitml.autograd.reverse.counters import limits_here
 from jitml.autograd.reverse.min_cut import minimum_cut
+from jitml.autograd.reverse.recompute_cost import is_light
 from jitml.autograd.reverse.split import Halves
 from jitml.ir import ops
 from jitml.ir.dims import Sym

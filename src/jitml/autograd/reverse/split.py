@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from jitml.autograd.core.transpose import not_linear
-from jitml.autograd.reverse.cheap import is_light
+from jitml.autograd.reverse.recompute_cost import is_light
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording

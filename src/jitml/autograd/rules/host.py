@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.core.hidden import ON_HOST
+from jitml.autograd.core.hidden_dependences import ON_HOST
 from jitml.autograd.core.jvp import JvpRule, Tangent, jvp_of_many
 from jitml.autograd.core.transpose import zeros
 from jitml.autograd.rules.index_maps import part_of, recorded_size

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import jitml.autograd.tape.operators  # noqa: F401  # installs them
-from jitml.autograd.tape.foreign import GENERATORS, of_c
+from jitml.autograd.tape.c_functions import GENERATORS, of_c
 from jitml.autograd.tape.recording import record
 from jitml.autograd.tape.rewriting import HOOK, rewrite
 from jitml.autograd.tape.tape import current_tape

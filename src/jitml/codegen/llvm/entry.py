@@ -13,8 +13,8 @@ from itertools import count
 
 from jitml.codegen.llvm.calls.calls import emit_call
 from jitml.codegen.llvm.ir.conventions import CLEAR, ENTRY, LOOK, RAISED
-from jitml.codegen.llvm.ir.support import need
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.support_functions import need
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.codegen.llvm.loops.safepoints import find_word
 from jitml.codegen.llvm.loops.statements import identifier

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from jitml.codegen.llvm.entry import Entry
 from jitml.codegen.llvm.ir.conventions import HostStep, ModulePart
 from jitml.codegen.llvm.ir.cpu import Cpu
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.safepoints import is_long
 from jitml.codegen.llvm.shapes import write_shapes
 from jitml.kernels.ir import Check

@@ -9,7 +9,7 @@ the program's `exact` outputs one after the other.
 from __future__ import annotations
 
 from jitml.codegen.llvm.ir.conventions import SHAPES
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.ir.types import I64
 from jitml.kernels.ir import Buffer, Const, Kernel, Stmt, Store

@@ -2,8 +2,8 @@
 
 A `Scalar`: an expression over loop indices and loads, shared where it repeats.
 
-Lowering rules build scalars; `fusion/schedule/writer.py` writes them down, with a `Let` wherever one is used twice or can stand
-outside a loop. Equal scalars are one object, so that "used twice" is a count and not a comparison.
+Lowering rules build scalars; `fusion/schedule/loop_writer.py` writes them down, with a `Let` wherever one is used twice or can
+stand outside a loop. Equal scalars are one object, so that "used twice" is a count and not a comparison.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from jitml.fusion.schedule.canonical import canonical
 from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.primitives import apply
 from jitml.fusion.schedule.primitives.kinds import require_kind
-from jitml.fusion.schedule.text import show_tree
 from jitml.fusion.schedule.tree import LoopTree, Misfit, TreeLoop
-from jitml.fusion.schedule.write import write
+from jitml.fusion.schedule.tree_text import show_tree
+from jitml.fusion.schedule.write_tree import write
 from jitml.kernels.ir import Kernel
 from jitml.kernels.schedule import Primitive, Schedule, introduced, show_primitive
 from jitml.kernels.target import Target

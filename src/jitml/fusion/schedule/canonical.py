@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from jitml.fusion.grouping.scalarize import Reduced
 from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.schedule.memory_views import Axis
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.passes import identity, passes_of
+from jitml.fusion.schedule.reduction_passes import identity, passes_of
 from jitml.fusion.schedule.tree import Accumulate, Body, ComputePoint, LoopTree, TreeLoop, TreeNode, nested
-from jitml.fusion.schedule.views import Axis
 from jitml.kernels.ir import Cell
 
 

@@ -8,7 +8,7 @@ from math import prod
 
 from jitml.fusion.grouping.scalarize import Points, Reduced, Stored
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.schedule.views import Axis, Views
+from jitml.fusion.schedule.memory_views import Axis, Views
 from jitml.ir.types import DType
 from jitml.kernels.analysis.mixed_radix import SizedDigit, certainly_zero
 from jitml.kernels.analysis.polynomials import Poly, constant, plus, raised, times, variables

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest, reachable
-from jitml.fusion.schedule.passes import Pass
+from jitml.fusion.schedule.reduction_passes import Pass
 from jitml.kernels.schedule import Stage
 from jitml.kernels.target import WORK
 

@@ -2,7 +2,7 @@
 
 A tree holds loops, the cells of reductions and the memory of partial results, and at its leaves `ComputePoint`: what happens at
 one point, by name. `%s0` is the operand of the reduction s0, `%3` a scalar by its place in the group (`GroupNest.scalars`), `h`
-the value that is stored to h. Primitives (`primitives/`) take a tree and return another; `write.py` makes statements of it.
+the value that is stored to h. Primitives (`primitives/`) take a tree and return another; `write_tree.py` makes statements of it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 NumPy computes what it is told to, and warns. Here an element is computed where a user needs it (`demand.py`). What may warn and
 has no user for some of its elements gets an `observe`. Passes after this one keep to what was found: a region has what it takes
-in in memory, all of it, so where one stops to take something in, `let_go` says so (`heard.py`).
+in in memory, all of it, so where one stops to take something in, `let_go` says so (`observable_errors.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jitml.ir.analysis.fp_errors import is_heard
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts
 from jitml.ir.passes.demand import NOTHING, SOME, WHOLE, Demand, asked, demanded
-from jitml.ir.passes.heard import may_warn
+from jitml.ir.passes.observable_errors import may_warn
 from jitml.ir.passes.trim import needed
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
-from jitml.ir.passes.heard import let_go
+from jitml.ir.passes.observable_errors import let_go
 from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
 from jitml.ir.types import BOOL, is_complex, is_inexact

@@ -12,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts, rebuilt
 from jitml.ir.passes.dce import eliminate_dead
-from jitml.ir.passes.heard import let_go, to_be_heard
+from jitml.ir.passes.observable_errors import let_go, to_be_heard
 from jitml.ir.rewrite import Producers, sweep
 from jitml.records import dataclass, replace
 

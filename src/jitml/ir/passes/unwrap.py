@@ -6,7 +6,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts, inlined
-from jitml.ir.passes.heard import let_go
+from jitml.ir.passes.observable_errors import let_go
 from jitml.ir.rewrite import Producers, sweep
 from jitml.ir.types import I64
 

@@ -1,8 +1,8 @@
 """Coincidence: can two addresses be the same in different iterations?
 
 They are compared by their difference, digit by digit: if every larger step exceeds all that the smaller ones can add up to,
-a difference of zero means that each digit is zero. Steps and ranges are numbers here; where they are sizes, `sizes_apart.py`
-does the same. Whatever does not fit this pattern counts as "may be the same".
+a difference of zero means that each digit is zero. Steps and ranges are numbers here; where they are sizes,
+`coincidence_by_sizes.py` does the same. Whatever does not fit this pattern counts as "may be the same".
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import TypeAlias
 
+from jitml.kernels.analysis.coincidence_by_sizes import coincide_by_sizes
 from jitml.kernels.analysis.dependence import CONSTANT, Access, Accesses, Form, Path, Range
-from jitml.kernels.analysis.sizes_apart import coincide_by_sizes
 
 Digit: TypeAlias = tuple[int, int, int, bool]  # its step, its least and greatest value, whether it must be zero
 

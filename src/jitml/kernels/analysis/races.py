@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jitml.kernels.analysis.coincidence import coincide_only_together
+from jitml.kernels.analysis.coincidence_by_sizes import coincide_by_sizes
 from jitml.kernels.analysis.dependence import Access, Accesses, Form, Path, accesses
-from jitml.kernels.analysis.sizes_apart import coincide_by_sizes
 from jitml.kernels.ir import (
     FREE,
     Alloc,

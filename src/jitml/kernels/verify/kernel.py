@@ -16,7 +16,7 @@ from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.ir.ops.regions import exception_named
 from jitml.ir.types import BOOL, I64, Aval, DType, dtype_name, is_inexact, is_integer
 from jitml.kernels.analysis.affine_sums import within
-from jitml.kernels.analysis.contents import NOTHING, BufferContents, KnownContents
+from jitml.kernels.analysis.buffer_contents import NOTHING, BufferContents, KnownContents
 from jitml.kernels.analysis.monotone import Cells
 from jitml.kernels.analysis.races import races
 from jitml.kernels.analysis.ranges import Ranges

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from jitml.errors import VerificationError
 from jitml.ir.types import BOOL, I64, dtype_name
-from jitml.kernels.analysis.contents import NOTHING, KnownContents
+from jitml.kernels.analysis.buffer_contents import NOTHING, KnownContents
 from jitml.kernels.ir import Buffer, Kernel
 from jitml.kernels.program import KernelProgram, Region
 from jitml.kernels.text.printer import show_buffer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from jitml.codegen.cuda.schedule.spread import NEIGHBOURS, Span, lanes, spans, spread
 from jitml.codegen.cuda.target import PROCESSORS, THREADS, WARP
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.passes import in_order, passes_of
+from jitml.fusion.schedule.reduction_passes import in_order, passes_of
 from jitml.kernels.schedule import BindLoop, Primitive, RFactor, Split, Unroll, Vector
 
 ROWS = 32  # that are summed one after the other before their sum joins a longer one

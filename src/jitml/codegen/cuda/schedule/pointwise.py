@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from jitml.codegen.cuda.schedule.spread import NEIGHBOURS, lanes, spans, spread
 from jitml.codegen.cuda.target import WARP
+from jitml.fusion.schedule.memory_views import Axis
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.views import Axis
 from jitml.kernels.schedule import BindLoop, Primitive, Reorder, Split, StageAhead
 
 TILE = WARP  # elements on each side, so that a row of a tile is a lane's for each lane

@@ -13,7 +13,7 @@ from jitml.codegen.cuda.schedule.spread import RESIDENT, lanes
 from jitml.codegen.cuda.target import PROCESSORS, SHARED_BYTES, THREADS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.passes import in_order, passes_of
+from jitml.fusion.schedule.reduction_passes import in_order, passes_of
 from jitml.fusion.schedule.staging import Plan, staged
 from jitml.kernels.schedule import BindLoop, Fuse, Jam, Primitive, Reorder, RFactor, Split, Stage, Vector
 

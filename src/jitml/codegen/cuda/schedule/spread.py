@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
+from jitml.fusion.schedule.memory_views import Axis
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.views import Axis
 from jitml.kernels.schedule import BindLoop, Fuse, Jam, Primitive, Split, Vector
 from jitml.records import dataclass
 

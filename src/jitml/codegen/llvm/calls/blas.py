@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from jitml.codegen.llvm.ir.builder import Builder, llvm_type
 from jitml.codegen.llvm.ir.conventions import LOOK, RAISED
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.safepoints import find_word, leave_if_stopped, parallel_for
 from jitml.codegen.product import Matrix, Product
 from jitml.errors import UnsupportedError

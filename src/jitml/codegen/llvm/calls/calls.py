@@ -15,7 +15,7 @@ from jitml.codegen.llvm.calls.host import emit_host
 from jitml.codegen.llvm.calls.random import emit_random
 from jitml.codegen.llvm.calls.sorting import emit_sort
 from jitml.codegen.llvm.calls.syrk import emit_gram, is_gram
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.codegen.llvm.schedule.calls import scheduled_fill, scheduled_product
 from jitml.codegen.product import Product

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jitml.codegen.llvm.ir.conventions import ASIDE, CALLS, RAISED, HostStep
-from jitml.codegen.llvm.ir.support import need
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.support_functions import need
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.ir.ops.host import HostFunction
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, seen_as

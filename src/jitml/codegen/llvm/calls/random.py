@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.kernels.program import Call
 
 

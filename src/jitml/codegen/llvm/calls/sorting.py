@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.ir.types import BOOL, dtype_name
 from jitml.kernels.ir import Buffer, Check, Const
 from jitml.kernels.program import Call

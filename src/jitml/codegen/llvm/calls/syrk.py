@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from jitml.codegen.llvm.ir.builder import llvm_type
 from jitml.codegen.llvm.ir.conventions import NO_MEMORY
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.codegen.llvm.schedule.calls import scheduled_sums
 from jitml.codegen.product import Product

@@ -20,8 +20,8 @@ from jitml.codegen.llvm.ir import libm
 from jitml.codegen.llvm.ir.conversions import convert
 from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.codegen.llvm.ir.fp_errors import raise_errors
+from jitml.codegen.llvm.ir.lane_loops import repeat
 from jitml.codegen.llvm.ir.operand import Arg, Operand, constant_value, literal, llvm_type, mangled
-from jitml.codegen.llvm.ir.repeat import repeat
 from jitml.ir.types import BOOL, F16, F32, DType, signed
 
 __all__ = ["Arg", "Builder", "Operand", "constant_value", "literal", "llvm_type"]
@@ -379,7 +379,7 @@ class Builder:
         more: Callable[[list[Operand]], Operand],
         step: Callable[[list[Operand]], Sequence[Operand]],
     ) -> list[Operand]:
-        """What is left of some values after `step` has been taken as often as `more` holds in any lane; see `repeat.py`."""
+        """What is left of some values after `step` has been taken as often as `more` holds in any lane; see `lane_loops.py`."""
         return repeat(self, start, more, step)
 
     def any(self, mask: Operand) -> Operand:

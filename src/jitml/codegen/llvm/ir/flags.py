@@ -3,7 +3,7 @@
 The processor's sticky flags, in the bits of `ir/analysis/fp_errors.py`.
 
 The text below goes into the native functions that run programs and their threads, and beside programs that look themselves
-(`support.py`). Elsewhere than on x86-64 and AArch64 nothing is seen.
+(`support_functions.py`). Elsewhere than on x86-64 and AArch64 nothing is seen.
 """
 
 from __future__ import annotations

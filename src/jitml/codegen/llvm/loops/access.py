@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from jitml.codegen.llvm.ir.builder import Operand, literal, llvm_type
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
-from jitml.codegen.llvm.ir.linear import LinearForm
+from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.ir.operand import mangled
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.values import Values

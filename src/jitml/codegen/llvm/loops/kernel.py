@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.conventions import LOOK, NO_MEMORY, RAISED, STOPPED, Effort
-from jitml.codegen.llvm.ir.linear import LinearForm
-from jitml.codegen.llvm.ir.unit import Unit
+from jitml.codegen.llvm.ir.linear_forms import LinearForm
+from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.access import BufferMemory
 from jitml.codegen.llvm.loops.compaction import CompactingNest
 from jitml.codegen.llvm.loops.function import Function

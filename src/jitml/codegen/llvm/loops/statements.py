@@ -9,7 +9,7 @@ from math import inf
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand, llvm_type
 from jitml.codegen.llvm.ir.cpu import Cpu
-from jitml.codegen.llvm.ir.linear import LinearForm
+from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.ir.operand import c_type
 from jitml.codegen.llvm.loops.access import COMBINES, BufferMemory
 from jitml.codegen.llvm.loops.function import Function

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from jitml.codegen.llvm.ir.builder import Operand, literal
-from jitml.codegen.llvm.ir.linear import LinearForm
+from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.scalar_math import emit
 from jitml.codegen.scalar_math.builder import RAISING

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
-from jitml.codegen.llvm.ir.linear import LinearForm
+from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.access import COMBINES
 from jitml.codegen.llvm.loops.register_pressure import (
     POLYNOMIAL,

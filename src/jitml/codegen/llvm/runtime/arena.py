@@ -12,7 +12,7 @@ import mmap
 import sys
 
 from jitml.codegen.llvm.runtime.jit import Code, addresses, defined, load
-from jitml.codegen.llvm.runtime.once import once
+from jitml.codegen.llvm.runtime.singletons import once
 
 HUGE_PAGE = 2 << 20
 MADV_DONTNEED = 4

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jitml.codegen.llvm.runtime.jit import Code, load
-from jitml.codegen.llvm.runtime.once import once
+from jitml.codegen.llvm.runtime.singletons import once
 from jitml.errors import StarvedError
 from jitml.headroom import require_blas
 

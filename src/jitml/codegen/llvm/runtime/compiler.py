@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from jitml.codegen.llvm.ir.conventions import PARALLEL_FOR, PARALLEL_FOR_WATCHED
-from jitml.codegen.llvm.ir.support import SUPPORT, support_ir
+from jitml.codegen.llvm.ir.support_functions import SUPPORT, support_ir
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.runtime import jit
+from jitml.codegen.llvm.runtime.cached_programs import kept_bytes
 from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
 from jitml.codegen.llvm.runtime.executable import NativeCode, NativeExecutable
-from jitml.codegen.llvm.runtime.kept import kept_bytes
 from jitml.codegen.llvm.runtime.threads import parallel_for_ir
 from jitml.codegen.run.calling import NO_NEEDS, RunNeeds
 from jitml.codegen.run.describe import interface_of

@@ -18,7 +18,7 @@ import numpy as np
 
 from jitml.codegen.llvm.ir.conventions import HostStep
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
-from jitml.codegen.llvm.runtime.once import once
+from jitml.codegen.llvm.runtime.singletons import once
 from jitml.codegen.run.fp_errors import error_state, give_back, raising_at
 from jitml.errors import FailedCheck
 from jitml.interrupts import pass_on

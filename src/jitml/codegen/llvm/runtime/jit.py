@@ -19,7 +19,7 @@ from typing import Any
 from jitml.codegen.llvm.ir.conventions import ModulePart
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.runtime.cpu import host_cpu, llvm_binding, target_machine
-from jitml.codegen.llvm.runtime.once import once
+from jitml.codegen.llvm.runtime.singletons import once
 from jitml.config import CONFIG
 from jitml.disk_cache import DiskCache, disk_cache
 from jitml.headroom import require_llvm

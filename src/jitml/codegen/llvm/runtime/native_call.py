@@ -32,9 +32,9 @@ from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
-from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.results import LARGE, results, results_handler
 from jitml.codegen.llvm.runtime.safepoints import ENTER, LEAVE, safepoints
+from jitml.codegen.llvm.runtime.singletons import once
 from jitml.kernels.ir import Buffer
 
 Array = np.ndarray[Any, Any]

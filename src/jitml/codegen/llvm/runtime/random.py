@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
-from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.random_ir import DOUBLE, INTEGERS, LEGACY_NORMAL, NUMBER, pcg64_ir
+from jitml.codegen.llvm.runtime.singletons import once
 from jitml.codegen.run.generators import generator_places, kept_normal
 from jitml.ir.op import OPS
 from jitml.ir.ops.random import routine

@@ -19,7 +19,7 @@ import sys
 
 from jitml.codegen.llvm.runtime.arena import HUGE_PAGE, MADV_HUGEPAGE
 from jitml.codegen.llvm.runtime.jit import Code, addresses, defined, load
-from jitml.codegen.llvm.runtime.once import once
+from jitml.codegen.llvm.runtime.singletons import once
 from jitml.config import CONFIG
 from jitml.headroom import give_back_first
 

@@ -19,7 +19,7 @@ from jitml.codegen.llvm.ir.flags import flags_ir
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
-from jitml.codegen.llvm.runtime.once import once
+from jitml.codegen.llvm.runtime.singletons import once
 
 ENTER, LEAVE = "jitml_run_begins", "jitml_run_ends"
 PERIOD_NS = 50_000_000

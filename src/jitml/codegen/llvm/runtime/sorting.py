@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
-from jitml.codegen.llvm.runtime.once import once
+from jitml.codegen.llvm.runtime.singletons import once
 from jitml.ir.types import DTYPES, DType
 
 Array = np.ndarray[Any, Any]

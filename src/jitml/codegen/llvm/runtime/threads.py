@@ -27,8 +27,8 @@ from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
-from jitml.codegen.llvm.runtime.once import once
 from jitml.codegen.llvm.runtime.safepoints import PERIOD_NS, safepoints
+from jitml.codegen.llvm.runtime.singletons import once
 
 # By architecture (Linux): the numbers of the system calls futex, sched_setaffinity and sched_getaffinity, and the hint of a
 # spinning thread.

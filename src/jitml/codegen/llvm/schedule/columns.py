@@ -5,7 +5,7 @@ from __future__ import annotations
 from jitml.codegen.llvm.schedule.lanes import across
 from jitml.codegen.llvm.schedule.pointwise import SHORT_ROW, share
 from jitml.fusion.schedule.nest import GroupNest, all_scalars
-from jitml.fusion.schedule.passes import Pass, in_order, passes_of
+from jitml.fusion.schedule.reduction_passes import Pass, in_order, passes_of
 from jitml.kernels.schedule import Parallel, Primitive, RFactor, Vector
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.codegen.llvm.schedule.pointwise import share, share_chunks
+from jitml.fusion.schedule.memory_views import Axis
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.views import Axis
 from jitml.kernels.schedule import Primitive, Reorder, Vector
 
 CHUNK = 512  # rows; threads take some multiple of them at once

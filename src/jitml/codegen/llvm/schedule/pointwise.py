@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitml.fusion.schedule.memory_views import Axis
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.views import Axis
 from jitml.kernels.schedule import Parallel, Primitive, Reorder, Split, Unroll, Vector
 
 SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided

@@ -15,7 +15,7 @@ from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest, all_scalars
-from jitml.fusion.schedule.passes import Pass, in_order, passes_of, visits
+from jitml.fusion.schedule.reduction_passes import Pass, in_order, passes_of, visits
 from jitml.fusion.schedule.staging import Plan, staged, work_of
 from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Split, Stage, StageCells, Unroll, Vector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jitml.codegen.llvm.schedule.pointwise import SHORT_ROW, share
 from jitml.fusion.schedule.nest import GroupNest
-from jitml.fusion.schedule.passes import passes_of
+from jitml.fusion.schedule.reduction_passes import passes_of
 from jitml.kernels.schedule import Primitive, Unroll
 
 MOST_UNROLLED = 64  # points of a loop's body that are written out

@@ -8,7 +8,7 @@ from dataclasses import replace
 from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest, all_scalars, reachable
-from jitml.fusion.schedule.passes import visits
+from jitml.fusion.schedule.reduction_passes import visits
 from jitml.fusion.schedule.tree import (
     Body,
     ComputePoint,

@@ -7,9 +7,9 @@ A function takes LLVM some 0.4 ms however short it is: as much as a program's ow
 
 from __future__ import annotations
 
+from jitml.codegen.llvm.ir.buffer_exchange import EXCHANGE
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.declarations import Declarations
-from jitml.codegen.llvm.ir.exchange import EXCHANGE
 from jitml.codegen.llvm.ir.flags import flags_ir
 
 SUPPORT = {

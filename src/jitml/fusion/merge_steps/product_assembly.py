@@ -1,7 +1,7 @@
 """Assembly of products: which products are made only to be parts of a larger array?  BLAS writes them where they will be.
 
 The gradient of one matrix of three is three products side by side; made apart, each is written, read, and written again.
-What kernels make for windows of arrays is the subject of `deliver.py`.
+What kernels make for windows of arrays is the subject of `copy_elimination.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from jitml.fusion.merge_steps.deliver import limits_of
+from jitml.fusion.merge_steps.copy_elimination import limits_of
 from jitml.kernels.ir import Buffer, Expr, Kernel, Load, Loop, Stmt, Store, affine, walk_expressions
 from jitml.kernels.program import Call, Step
 from jitml.records import dataclass, replace

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.schedule.views import Places, Views
+from jitml.fusion.schedule.memory_views import Places, Views
 from jitml.kernels.ir import Apply, Block, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr, variables_of
 from jitml.kernels.ir import Kind as LoopKind
 from jitml.records import dataclass, field, replace

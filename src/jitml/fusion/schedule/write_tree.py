@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.jam import side_by_side
+from jitml.fusion.schedule.loop_writer import LoopWriter
 from jitml.fusion.schedule.nest import GroupNest
 from jitml.fusion.schedule.tree import Bind, Body, ComputePoint, Home, LoopTree, Recall, Scratch, TreeLoop
-from jitml.fusion.schedule.writer import LoopWriter
 from jitml.ir.types import DType
 from jitml.kernels.ir import Apply, Cell, Expr, Let, Load, Store, Update, Var, walk_expression
 
