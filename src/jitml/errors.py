@@ -314,6 +314,11 @@ class OtherResult(WrongPath):
         return self._fact
 
 
+def is_programs_own(error: Exception) -> bool:
+    """Whether an exception may be one that the plain function raises, too."""
+    return isinstance(error, FailedCheck) or not isinstance(error, (JitmlError, MemoryError))
+
+
 class CodedWarning(UserWarning):
     """A warning of jitml, with its code."""
 

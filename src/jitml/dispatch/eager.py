@@ -35,6 +35,7 @@ from jitml.errors import (
     RaisingBranch,
     RowsDiffer,
     UnsupportedError,
+    is_programs_own,
 )
 from jitml.forks import lock
 from jitml.interrupts import contained, pass_on
@@ -147,11 +148,6 @@ def _handled(failure: Exception, handlers: Sequence[Handler]) -> HandledError:
         remedy="Ask for the condition before, with np.where or an `if`, in place of the "
         + ("`try`." if len(places) == 1 else f"`try`, here or at {', '.join(places[1:])}."),
     )
-
-
-def is_programs_own(error: Exception) -> bool:
-    """Whether an exception may be one that the plain function raises, too."""
-    return isinstance(error, FailedCheck) or not isinstance(error, (JitmlError, MemoryError))
 
 
 def replay(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], handlers: Sequence[Handler]) -> Any:

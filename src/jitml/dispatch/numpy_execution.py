@@ -25,10 +25,10 @@ from jitml.ir.execute.in_place import in_place
 from jitml.ir.execute.to_python import Run, straight
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import interpret
-from jitml.ir.ops.host import generator_at, postpone, postponing
 from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
+from jitml.ir.run_state import generator_at, postpone, postponing
 from jitml.trace.results import FromGraph
 from jitml.trace.speculation.exceptions import raising, raising_now
 from jitml.trace.trace import Traced

@@ -24,7 +24,7 @@ from jitml.ir import ops
 from jitml.ir.capacity import learn
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Value
-from jitml.ir.ops.host import keeping_made
+from jitml.ir.run_state import keeping_made
 from jitml.process import fewer_collections
 from jitml.records import dataclass, replace
 from jitml.trace.effects.made_objects import parts_of_made

@@ -18,7 +18,7 @@ from jitml.interrupts import contained, pass_on
 from jitml.ir.execute.debug_nans import as_python
 from jitml.ir.graph import Graph
 from jitml.ir.interpret import watched
-from jitml.ir.ops.host import keeping_made, postponing
+from jitml.ir.run_state import keeping_made, postponing
 from jitml.ir.types import F64
 from jitml.trace.record.pytree import flatten, unflatten
 from jitml.trace.trace import Traced

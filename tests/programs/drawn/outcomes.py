@@ -26,6 +26,7 @@ from jitml.codegen.backend import backend_named, chosen_backend
 from jitml.codegen.run.generators import state_keeper
 from jitml.dispatch.entry import interpreted
 from jitml.errors import FailedCheck, UncompiledWarning
+from jitml.ir import run_state
 from jitml.ir.analysis.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.ops import host, indexed
@@ -107,7 +108,7 @@ class Layered(Jit):
         execute, generators = interpreted(traced), generators_in(traced.graph)
 
         def checked(*inputs: Any) -> Any:
-            restore = [state_keeper(host.generator_at(inputs[n])) for n in generators]
+            restore = [state_keeper(run_state.generator_at(inputs[n])) for n in generators]
             try:
                 return execute(*inputs)
             except Exception as error:

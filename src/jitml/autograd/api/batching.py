@@ -21,8 +21,8 @@ from jitml.autograd.reverse.budget import shared_by_rows
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.tape import current_tape
 from jitml.diagnostics.tracebacks import entry
-from jitml.dispatch.eager import TransformTries, attempt, heeded, is_programs_own
-from jitml.errors import DTypeError, RowsDiffer, ShapeError
+from jitml.dispatch.eager import TransformTries, attempt, heeded
+from jitml.errors import DTypeError, RowsDiffer, ShapeError, is_programs_own
 from jitml.functions import require_function
 from jitml.interrupts import pass_on
 from jitml.ir import ops

@@ -17,8 +17,8 @@ from jitml.codegen.run.generators import Drawing
 from jitml.codegen.run.interface import ProgramInterface
 from jitml.codegen.run.results import has_failed, shrunk
 from jitml.errors import DeviceMemoryError, FailedCheck
-from jitml.ir.ops.host import postpone, postponing
 from jitml.ir.ops.regions import failed_check
+from jitml.ir.run_state import postpone, postponing
 from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]

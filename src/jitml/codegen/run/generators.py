@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.run.results import has_failed
-from jitml.ir.ops.host import generator_at, keeping_made
+from jitml.ir.run_state import generator_at, keeping_made
 
 _TWISTER_BYTES = 4 * 625  # 624 numbers and the place of the next
 _KEPT_BYTES = 16  # whether there is one, and the number

@@ -5,25 +5,20 @@ host_call  (*operands) {function} -> *results       `function` says what is call
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import math
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from jitml.interrupts import preserve
 from jitml.ir.graph import Node
 from jitml.ir.op import Op
 from jitml.ir.types import Aval
 from jitml.records import dataclass, field
 
-T = TypeVar("T")
 _serial = itertools.count()
 
 
@@ -93,65 +88,3 @@ def _evaluate(*operands: Any, function: HostFunction) -> tuple[Any, ...]:
 # An effect: it may raise, so that it must run even if nothing uses its results.
 host_call = Op("host_call", "host", lambda *operands, function: function.results, _evaluate, has_effect=True)
 draw = Op("draw", "host", lambda *operands, function: function.results, _evaluate, has_effect=True)
-
-
-class _Postponed(threading.local):
-    """What running programs will do for others to see once they have succeeded, by thread; None where it is done at once."""
-
-    def __init__(self) -> None:
-        self.effects: list[Callable[[], None]] | None = None
-
-
-_POSTPONED = _Postponed()
-
-
-def postpone(effect: Callable[[], None]) -> None:
-    """Do something that cannot be undone as soon as nothing can fail any more."""
-    if _POSTPONED.effects is None:
-        effect()
-    else:
-        _POSTPONED.effects.append(effect)
-
-
-def postponing(run: Callable[..., T], *args: Any) -> tuple[T, list[Callable[[], None]]]:
-    """Runs something: its result and what it would do for others to see, for the caller to do or to drop."""
-    before = _POSTPONED.effects
-    effects: list[Callable[[], None]] = []
-    try:
-        _POSTPONED.effects = effects
-        return run(*args), effects
-    finally:
-        _POSTPONED.effects = before
-
-
-def _set_effects(effects: list[Callable[[], None]] | None) -> None:
-    _POSTPONED.effects = effects
-
-
-preserve(lambda: _POSTPONED.effects, _set_effects)
-
-
-class _MadeByThread(threading.local):
-    """Generators that running programs have made, by thread: nothing else knows of them but by their addresses."""
-
-    def __init__(self) -> None:
-        self.generators: list[object] = []
-
-
-MADE = _MadeByThread()
-preserve(lambda: len(MADE.generators), lambda mark: MADE.generators.__delitem__(slice(mark, None)))
-
-
-@contextmanager
-def keeping_made() -> Iterator[None]:
-    """What is made inside the block lives until its end."""
-    mark = len(MADE.generators)
-    try:
-        yield
-    finally:
-        del MADE.generators[mark:]
-
-
-def generator_at(address: int) -> Any:
-    """The generator that an address stands for."""
-    return ctypes.cast(address, ctypes.py_object).value

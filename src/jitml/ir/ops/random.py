@@ -13,7 +13,7 @@ import numpy as np
 
 from jitml.errors import DTypeError, ShapeError
 from jitml.ir.op import Op
-from jitml.ir.ops.host import generator_at
+from jitml.ir.run_state import generator_at
 from jitml.ir.types import I64, Aval, DType, dtype_name
 
 DISTRIBUTIONS = ("uniform", "normal", "exponential", "integers")

@@ -1,4 +1,4 @@
-"""Names: what does a function find by name?
+"""Name lookup: what does a function find by name, among globals, what it closes over and defaults?
 
 Globals, what it closes over, defaults: all entered in the host program and guarded.
 """

@@ -15,9 +15,9 @@ from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from jitml.imports.late import late
-from jitml.trace.environment.unseen_reads import outer_values
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import home_of, is_users_class
+from jitml.trace.rewrite.code_names import outer_values
 
 if TYPE_CHECKING:
     from jitml.trace.rewrite import source, source_texts

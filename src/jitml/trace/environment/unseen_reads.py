@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import dis
 import os
 from array import array
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +21,6 @@ from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, are_all, parts_of
 from jitml.trace.record.recording import Trace, home_of, is_users, is_users_class, unsupported
 from jitml.trace.record.user_code import about
-from jitml.trace.rewrite.code_names import codes_inside
 from jitml.trace.values.boxing import is_traced
 
 # Special methods that only the conversion calls, or that have nothing to do with computing.
@@ -52,23 +48,6 @@ def _is_users(member: Any) -> bool:
     return isinstance(function, FunctionType) and (
         is_users(function.__code__.co_filename) or function.__code__.co_filename == "<string>"
     )
-
-
-@lru_cache(maxsize=1024)
-def globals_in(code: CodeType) -> frozenset[str]:
-    """Names that a function, and functions in it, load from their module, or of builtins."""
-    codes = (code, *codes_inside(code))
-    steps = (step for inner in codes for step in dis.get_instructions(inner))
-    return frozenset(step.argval for step in steps if step.opname == "LOAD_GLOBAL")
-
-
-def outer_values(function: FunctionType) -> dict[str, Any]:
-    """What a function loads by name, as far as it is bound: globals, and what it closes over."""
-    found = {name: function.__globals__[name] for name in globals_in(function.__code__) if name in function.__globals__}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        with suppress(ValueError):
-            found[name] = cell.cell_contents
-    return found
 
 
 def require_constant(trace: Trace, value: Any, slot: Slot) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from jitml.imports.late import late, late_class
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.ops.host import MADE, generator_at
+from jitml.ir.run_state import MADE, generator_at
 from jitml.ir.types import I64
 from jitml.records import dataclass
 from jitml.trace.record.guards import Slot

@@ -18,7 +18,8 @@ import numpy as np
 from jitml.errors import FailedCheck
 from jitml.imports.late import late, late_class
 from jitml.ir import ops
-from jitml.ir.ops.host import HostFunction, postpone
+from jitml.ir.ops.host import HostFunction
+from jitml.ir.run_state import postpone
 from jitml.trace.host_calls.rules import HostCallRules, require_allowed
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.record.user_code import caller, namespace

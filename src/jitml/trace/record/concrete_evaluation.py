@@ -23,7 +23,7 @@ from jitml.ir.dims import resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import Watch, interpret_outputs, watched
 from jitml.ir.op import recording
-from jitml.ir.ops.host import postponing
+from jitml.ir.run_state import postponing
 from jitml.ir.types import F64, I64, Aval
 from jitml.records import dataclass, field, replace
 from jitml.trace.record.array_memory import native_copy

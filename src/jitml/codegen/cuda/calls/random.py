@@ -17,8 +17,8 @@ from jitml.codegen.cuda.calls.text import entry, number_type, read, template, wr
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import THREADS
 from jitml.ir import ops
-from jitml.ir.ops.host import generator_at
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
+from jitml.ir.run_state import generator_at
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
 from jitml.records import dataclass, replace
