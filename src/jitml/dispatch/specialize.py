@@ -30,7 +30,6 @@ from jitml.interrupts import pass_on
 from jitml.ir.capacity import learning
 from jitml.records import dataclass, field
 from jitml.trace.environment.arguments import Static
-from jitml.trace.program_size import too_large
 from jitml.trace.record.guards import Opened, Place
 from jitml.trace.speculation.dynamic_shapes import (
     Closed,
@@ -43,7 +42,7 @@ from jitml.trace.speculation.dynamic_shapes import (
     seen,
     with_fewest_calls,
 )
-from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits
+from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, too_large
 from jitml.trace.speculation.paths import Path
 from jitml.trace.trace import Traced, trace
 

@@ -13,10 +13,9 @@ import jitml
 from jitml.config import CONFIG
 from jitml.errors import Cause, UnsupportedError
 from jitml.records import replace
-from jitml.trace.program_size import too_large
 from jitml.trace.speculation import limits
 from jitml.trace.speculation.compile_cost import ProgramSize
-from jitml.trace.speculation.limits import TraceLimits, TraceProfile
+from jitml.trace.speculation.limits import TraceLimits, TraceProfile, too_large
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]

@@ -1,4 +1,4 @@
-"""Price: how long is it going to take to compile what has been recorded?"""
+"""Compile cost: how long is it going to take to compile what has been recorded?"""
 
 from __future__ import annotations
 

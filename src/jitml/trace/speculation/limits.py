@@ -13,10 +13,13 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable
 from time import thread_time
+from typing import Protocol
 
 from jitml.errors import Cause, Source, UnsupportedError, UserFrame
+from jitml.ir.graph import Graph
 from jitml.records import dataclass, field, replace
 from jitml.trace.record.user_code import Instruction, frame_of, instructions, user_stack
+from jitml.trace.speculation.compile_cost import ProgramSize
 
 _MOST = 0.5  # of what is too much: the loop that has brought as much is to blame, and no statement
 _MUCH = 0.25  # the same of a statement; where none has, they are cut in the middle
@@ -207,4 +210,26 @@ def beyond(message: str, stack: tuple[UserFrame, ...], is_loop: bool) -> Unsuppo
     return error
 
 
-__all__ = ["IN_SIGHT", "NO_LIMITS", "TraceLimits", "TraceProfile", "UnrolledLoop", "beyond"]
+class Profiled(Protocol):
+    """What has been traced, and what that has cost, if there were limits."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def profile(self) -> TraceProfile | None: ...
+
+
+def too_large(traced: Profiled, limits: TraceLimits) -> UnsupportedError | None:
+    """The refusal of a program beyond the limits that it was traced with, at what has brought most operations; else None."""
+    size = ProgramSize.of(traced.graph.nodes)
+    nodes, seconds = size.cheap + size.other, size.compile_seconds()
+    stack, is_loop = traced.profile.heaviest("recorded") if traced.profile is not None else ((), False)
+    if limits.nodes is not None and nodes > limits.nodes:
+        return beyond(f"{nodes} operations have been recorded, too many for one program", stack, is_loop)
+    if limits.seconds is not None and seconds > limits.seconds:
+        return beyond(f"it would take some {seconds:.1f} s to compile {nodes} operations", stack, is_loop)
+    return None
+
+
+__all__ = ["IN_SIGHT", "NO_LIMITS", "TraceLimits", "TraceProfile", "UnrolledLoop", "beyond", "too_large"]
