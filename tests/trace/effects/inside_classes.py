@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import defaultdict, namedtuple
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -377,3 +378,20 @@ def factory_under_condition(x):
     if x[0] > 0:
         d.default_factory = lambda: 5.0
     return d["a"] * x
+
+
+@program
+def partial_under_condition(x):
+    p = functools.partial(pow, 2)
+    if x[0] > 0:
+        p.__setstate__((pow, (3,), {}, {}))
+    return p(2) * x
+
+
+@program
+def namespace_filled_in_loop(x):
+    o = SimpleNamespace(n=0)
+    for v in x:
+        if v > 2:
+            SimpleNamespace.__init__(o, n=o.n + 1)
+    return o.n

@@ -150,3 +150,18 @@ def test_what_descriptors_and_methods_of_all_objects_read(function: Any) -> None
 def test_a_slot_is_read_by_its_descriptor_in_compiled_code() -> None:
     SLOTTED.v = 3.0
     assert (jitml.jit(lambda x: x * READ(SLOTTED), strict=True)(np.ones(2)) == 3.0).all()
+
+
+@pytest.mark.loose
+@pytest.mark.filterwarnings("ignore::jitml.errors.UncompiledWarning")
+def test_a_namespace_that_is_filled_by_its_class() -> None:
+    def fill(o: SimpleNamespace, x: Any) -> None:
+        if x[0] > 0:
+            SimpleNamespace.__init__(o, w=2.0)  # type: ignore[misc]
+
+    compiled = jitml.jit(fill, verify="never")
+    for x in (1.0, -1.0, 1.0, -1.0):
+        found, expected = SimpleNamespace(v=1.0), SimpleNamespace(v=1.0)
+        compiled(found, np.full(2, x))
+        fill(expected, np.full(2, x))
+        assert found == expected

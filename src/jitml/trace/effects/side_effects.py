@@ -41,7 +41,7 @@ _LOCKS: tuple[Any, ...] = (type(threading.Lock()), type(threading.RLock()))  # w
 _EMPTY: dict[str, Any] = {}
 # What is what it holds.
 _VIEWS = (
-    tuple, frozenset, functools.partial, MappingProxyType, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()),
+    tuple, frozenset, MappingProxyType, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()),
     operator.itemgetter,
 )  # fmt: skip
 # Functions that only look, at iterators and objects whose state nobody can see as well.
@@ -150,6 +150,8 @@ def state_of(x: Any) -> State:
         return (*found, *x.args)
     if isinstance(x, ContextVar):
         return (*found, x.get(_MISSING))
+    if isinstance(x, functools.partial):
+        return (*found, x.func, x.args, x.keywords)
     if isinstance(x, _LOCKS):
         return (*found, repr(x))
     return None if has_hidden_state(kind) else tuple(found)

@@ -19,6 +19,7 @@ from types import (
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodWrapperType,
+    SimpleNamespace,
     WrapperDescriptorType,
 )
 from typing import Any
@@ -150,6 +151,8 @@ class Callees(OutsideCalls):
             return functools.partial(self._looking_up, function, *(() if owner is None else (owner,)))
         if type(function) in _WRAPPERS and function.__name__ == "__get__":
             return functools.partial(self._getting, function, *(() if owner is None else (owner,)))
+        if type(function) in _WRAPPERS and function.__name__ == "__init__" and function.__objclass__ is SimpleNamespace:
+            return functools.partial(self._setting_all, function, *(() if owner is None else (owner,)))
         if _is_store(function):
             return functools.partial(self._storing, function, *(() if owner is None else (owner,)))
         return None
@@ -319,6 +322,12 @@ class Callees(OutsideCalls):
         if is_hidden or users_method(type(obj), "__getattribute__"):
             unsupported(f"{full_name(function)} reads an object out of sight", "Read the attribute.", Cause.OBJECT)
         return self.attr(obj, member.__name__)
+
+    def _setting_all(self, function: Callable[..., Any], obj: Any, *args: Any, **kwargs: Any) -> None:
+        """`SimpleNamespace.__init__(obj, name=value)`"""
+        if id(obj) in self.trace.copies.watched or id(obj) in self.trace.outside.places:
+            refuse_write(self.trace, obj)
+        self.call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), *args, **kwargs)
 
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
         """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""
