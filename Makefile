@@ -102,6 +102,7 @@ docs: $(VENV)/.docs  ## write the pages that are made of the code, and build the
 	$(BIN)/python -m jitml.numpy.supported > docs/supported.md
 	$(BIN)/python -m tests.trace.environment.understood_page > docs/understood.md
 	$(BIN)/python -m tests.tools.settings_page > docs/reference/settings.md
+	$(BIN)/python -m tests.tools.file_index
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 release-check: $(VENV)/.release  ## build sdist and wheel, look at them, and try them on each Python that is found (PYTHONS="python3.12 ...")

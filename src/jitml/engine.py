@@ -1,4 +1,4 @@
-"""The engine of a jitted function, where all layers meet: trace, compile, dispatch, sections.
+"""The engine of a jitted function, where all layers meet: calls answered by variants, or traced and compiled, or by sections.
 
 Importing this takes about a tenth of a second, and `jitted.py` is what decides when.
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import jitml
-from tools import release_check
+from tools import file_index, release_check
 from tools.pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -72,3 +72,10 @@ def test_the_release_check_finds_interpreters_of_each_promised_version(tmp_path:
     monkeypatch.setattr(release_check, "promised", lambda: [this, "3.98", "3.99"])
     assert release_check.interpreters([str(broken), "no-such-python"]) == {this: sys.executable, "3.99": str(folder / "python")}
     assert release_check.version_of(broken) is None
+
+
+def test_the_architecture_names_every_file() -> None:
+    assert file_index.PAGE.read_text() == file_index.page(), "run make docs"
+    assert not [
+        path for path in file_index.SOURCE.rglob("*.py") if path.name != "__init__.py" and len(file_index.says(path)) < 10
+    ]

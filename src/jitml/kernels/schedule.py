@@ -1,4 +1,4 @@
-"""Schedules: how the loops of a kernel run, as data that prints, parses, hashes and pickles.
+"""Schedules: the primitives that say how the loops of a kernel run, as data; and the text of schedules, written and read.
 
 A schedule is a sequence of primitives, applied one after the other to loops that are all serial at first:
 
@@ -180,6 +180,7 @@ def show_primitive(primitive: Primitive) -> str:
         return form.format(**{name: " ".join(v) if isinstance(v, tuple) else v for name, v in values.items()})
 
     def optional(match: re.Match[str]) -> str:
+        """A part of the form in brackets, if one of its fields is not as usual."""
         names = _FIELD.findall(match[1])
         return shown(match[1]) if any(values[name] != defaults[name] for name in names) else ""
 

@@ -1,4 +1,4 @@
-"""pow, cbrt, hypot.
+"""Powers and roots: pow, cbrt, hypot.
 
 A power is 2**(y log2(x)) with the logarithm in two parts: an error of log2(x) is multiplied by up to 2**10 in the result.
 Float32 goes through float64, which leaves bits to spare.

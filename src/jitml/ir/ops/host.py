@@ -1,4 +1,4 @@
-"""Steps that leave compiled code: a NumPy or SciPy function is called on arrays, at this point of the program.
+"""Host calls: functions that run in Python at this point of the program (`HostFunction`), and their ops.
 
 host_call  (*operands) {function} -> *results       `function` says what is called, and what comes back
 """

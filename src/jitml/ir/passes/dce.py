@@ -1,4 +1,4 @@
-"""Dead code elimination."""
+"""Dead code elimination: nodes that nobody needs go."""
 
 from __future__ import annotations
 

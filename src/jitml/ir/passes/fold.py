@@ -1,4 +1,4 @@
-"""Constant folding."""
+"""Constant folding: nodes of constants are computed once."""
 
 from __future__ import annotations
 

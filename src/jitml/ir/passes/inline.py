@@ -1,4 +1,4 @@
-"""Calls become what they compute, once no transform is to come."""
+"""Inlining: calls become what they compute, once no transform is to come."""
 
 from __future__ import annotations
 

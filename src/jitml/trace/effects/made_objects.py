@@ -1,5 +1,4 @@
-"""Objects among results: an instance that the function has made itself and returns, or keeps outside, is made anew at the end of
-each call, of its attributes as they are then.
+"""Objects among results: what the function has made and returns, or keeps outside, is made anew at the end of each call.
 
 Two that share a part share it again. A `Made` stands for one until then. Functions, bound methods and what else the function
 makes are refused as results.

@@ -44,6 +44,7 @@ class Box:
     shape: tuple[int, ...]
 
     def of(self, grid: Any) -> Any:
+        """This view of a grid, of an array that is traced or not."""
         index = (*self.index, ...)  # an array even where it is one element
         chosen = call(operator.getitem, grid, index) if type(grid) is TracedArray else grid[index]
         if type(chosen) is TracedArray:
@@ -164,6 +165,7 @@ class Grid:
     shape: tuple[int, ...]
 
     def of(self, base: Any) -> Any:
+        """The grid of the array that owns the memory of overlapping arguments."""
         if type(base) is not TracedArray:
             return base.reshape(-1)[self.stretch].reshape(self.shape)
         line = call(np.reshape, base, (-1,))

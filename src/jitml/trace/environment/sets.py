@@ -1,4 +1,4 @@
-"""Sets: what of sets?
+"""Sets from outside: how do sets come in, taken apart, and in which order do they go through their members?
 
 Members are known while tracing, for hashing one guards it. One that is returned is made at each call of what it holds; those from
 outside are not changed.

@@ -1,4 +1,4 @@
-"""Traced drivers: how does a traced condition, or a range worth rolling, become a region of the graph?  The traced drivers.
+"""Traced drivers: which region does a traced `if`, `for`, `while` or `and` become, or one that began as plain Python (`unless`)?
 
 `driver_protocol.py` is the protocol that they follow, `hooks/control_flow.py` asks here for one. Branches are captured in
 `branch.py`, loops in `for_loop.py` and `while_loop.py`.

@@ -1,4 +1,4 @@
-"""Type specialization.
+"""Type specialization: a function of a number whose type only the program knows is computed for each type, behind a branch.
 
 What is computed of a number of which only the compiled program knows whether it is Python's or NumPy's, where that shows?  The
 same for each type that it may have, in branches on the truths beside it (`type_unions.py`). What they end with is merged like the

@@ -1,4 +1,4 @@
-"""Comprehensions.
+"""Comprehensions: list, dict and set comprehensions, generator expressions and `sum` of them, rewritten as loops.
 
 How do `[f(v) for v in x if v > 0]`, `sum(...)`, `any(...)` and `all(...)` over generators become loops that can be captured?
 Each becomes a call of a function that is defined right before its statement, with the locals that it reads as parameters:

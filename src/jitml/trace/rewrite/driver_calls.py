@@ -1,4 +1,4 @@
-"""The statements and expressions that a driven construct is written with (`control_flow.py`)."""
+"""Driver calls: the statements around the bodies of driven loops and branches (`enter`, `step`, `load`, the ends of bodies)."""
 
 from __future__ import annotations
 

@@ -35,6 +35,11 @@ def require_writeable(x: TracedArray, message: str) -> None:
 
 
 def refuse_lent() -> NoReturn:
+    """Refuse to write an array that shows memory of a library's object.
+
+    Raises:
+        LentMemory: always.
+    """
     refuse(LentMemory("an array is written, or set read-only, that shows memory of a library's object"))
 
 

@@ -1,0 +1,49 @@
+"""Writes the last part of `docs/architecture.md`, a line for each file, from what the files say of themselves: `make docs`."""
+
+from __future__ import annotations
+
+import ast
+from itertools import groupby
+from pathlib import Path
+
+from tools.pages import DOCS, ROOT
+
+SOURCE = ROOT / "src" / "jitml"
+PAGE = DOCS / "architecture.md"
+HEAD = """\
+## Every file
+
+Written by `make docs` from the first lines of the files; not by hand.
+"""
+
+
+def says(path: Path) -> str:
+    """What a file says of itself first, as a cell of a table."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def index() -> str:
+    """A table for each package, in which a row without a text begins a room."""
+    files = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
+    parts = [HEAD]
+    for package, found in groupby(sorted(files, key=_order), key=lambda path: _order(path)[:1]):
+        name = f"`{package[0]}/`" if package[0] else "Files beside the packages"
+        rows = [f"| `{path.relative_to(SOURCE).as_posix().removeprefix(f'{package[0]}/')}` | {says(path)} |" for path in found]
+        parts.append("\n".join([f"### {name}", "", "| file | holds |", "| --- | --- |", *rows, ""]))
+    return "\n".join(parts)
+
+
+def _order(path: Path) -> tuple[str, str, str]:
+    folder = path.relative_to(SOURCE).parent.as_posix()
+    package, _, room = ("" if folder == "." else folder).partition("/")
+    return package, room, path.name
+
+
+def page() -> str:
+    """The page as it is, with a new last part."""
+    return PAGE.read_text().partition(HEAD.splitlines()[0])[0] + index()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
