@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.fusion.fuse import fuse
 from jitml.fusion.grouping.groups import ReadRecorder
+from jitml.ir.text.parser import parse
 from jitml.kernels.ir import Expr
 
 Array = np.ndarray[Any, Any]
@@ -37,3 +39,21 @@ def test_pieces_of_all_lengths(n: int) -> None:
 
     for a, b in zip(jitml.jit(joined)(*pieces), joined(*pieces)):
         np.testing.assert_array_equal(a, b, strict=True)
+
+
+def test_a_stack_of_stacks_is_one_loop() -> None:
+    """Of a piece of a piece each element is made once, in its own box, so that no inner stack is stored."""
+    program = fuse(
+        parse(
+            """graph(a: f64[1000], b: f64[1000]) {
+              p: f64[1000,1] = reshape a {shape=(1000, 1)}
+              q: f64[1000,1] = reshape b {shape=(1000, 1)}
+              n: f64[1000,1] = exp q
+              x: f64[1000,2] = concat p q {axis=1}; r: f64[1000,1,2] = reshape x {shape=(1000, 1, 2)}
+              y: f64[1000,2] = concat n p {axis=1}; s: f64[1000,1,2] = reshape y {shape=(1000, 1, 2)}
+              z: f64[1000,2,2] = concat r s {axis=1}
+              return z
+            }"""
+        )
+    )
+    assert [buffer.shape for name, buffer in program.buffers.items() if name not in program.inputs] == [(1000, 2, 2)]

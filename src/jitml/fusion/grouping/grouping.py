@@ -14,7 +14,16 @@ from itertools import islice
 
 from jitml.fusion import cost
 from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cuts, split_for_reshape
-from jitml.fusion.grouping.legality import alike, evaluations, homes, may_inline, on_the_way, rows_stay_in_cache, why_not_inline
+from jitml.fusion.grouping.legality import (
+    alike,
+    evaluations,
+    homes,
+    may_inline,
+    on_the_way,
+    piece_of,
+    rows_stay_in_cache,
+    why_not_inline,
+)
 from jitml.fusion.grouping.partition import Partition
 from jitml.fusion.grouping.products import Products, is_product
 from jitml.fusion.grouping.regions import UPDATES, acts, carried_operands, known_trips
@@ -328,17 +337,18 @@ class _GroupSweep:
             for result in [i for i in g.wanted[node.output] if i is not None]:
                 split_for_reshape(g, node, result)
         self.parts.take(node, g)
+        share = g.shares.get(node.output, 1.0)
         for index, reach in list(g.wanted[node.output].items()):
             assert index is not None
             if node.op.is_pointwise:
                 for value in node.inputs:
-                    self.parts.want(g, value, index, reach)
+                    self.parts.want(g, value, index, reach, share)
                 continue
             recorder = ReadRecorder(g, index, reach)
             recorder.run(node, index)
             collect_cuts(recorder, g.cuts, g.ranges)
             for value, at in recorder.reads:
-                self.parts.want(g, value, at, reach)
+                self.parts.want(g, value, at, reach, share * piece_of(node, value))
 
     def place_reduction(self, node: Node, users: list[Group], must: bool) -> None:
         value = node.output

@@ -34,6 +34,7 @@ class Group:
     and of its operand.
     wanted: value -> index -> the loop indices that its use depends on; WHOLE for a use from memory.
     cuts: loop index -> places where the loop is cut, so that a pad or concat needs no test inside.
+    shares: of pieces and what they are made of: value -> at which part of the loops' points it is computed, at most.
     target: for an update in place, the index in the whole array as a function of the index in the slice.
     """
 
@@ -45,6 +46,7 @@ class Group:
     reductions: dict[Node, tuple[Index, Index]] = field(default_factory=dict)
     wanted: dict[Value, dict[Index | None, frozenset[str]]] = field(default_factory=dict)
     cuts: dict[str, set[int]] = field(default_factory=dict)
+    shares: dict[Value, float] = field(default_factory=dict)
     members: dict[Node, None] = field(default_factory=dict)
     raised: int = 0  # floating-point errors that a member can raise
     ignored: int = ALL  # those that nobody wants to hear of, whichever member they come from
@@ -108,9 +110,12 @@ class Group:
         self.claims |= other.claims
         for value, uses in other.wanted.items():
             for index, reach in uses.items():
-                self.want(value, index, reach)
+                self.want(value, index, reach, other.shares.get(value, 1.0))
 
-    def want(self, value: Value, index: Index | None, reach: frozenset[str]) -> None:
+    def want(self, value: Value, index: Index | None, reach: frozenset[str], share: float = 1.0) -> None:
+        share += self.shares.pop(value, 1.0 if value in self.wanted else 0.0)
+        if share < 1:
+            self.shares[value] = share
         uses = self.wanted.setdefault(value, {})
         uses[index] = uses.get(index, frozenset()) | reach
 

@@ -111,8 +111,19 @@ def evaluations(g: Group, value: Value, index: Index) -> float:
         if name in used:
             mine *= bound(g.axes[name])
             count = times
+    if not g.cuts:
+        return count
     # Of a piece of a concat or the inside of a pad, only its own box is run.
-    return count / max(1.0, mine) * min(mine, value.capacity) if g.cuts else count
+    return min(count * g.shares.get(value, 1.0), count / max(1.0, mine) * min(mine, value.capacity))
+
+
+def piece_of(node: Node, operand: Value) -> float:
+    """Which part of a node's result is made of an operand."""
+    if node.op is not ops.concat:
+        return 1.0
+    axis = node.params["axis"]
+    pieces = sum(bound(v.shape[axis]) for v in node.inputs if v is operand)
+    return pieces / max(1, bound(node.output.shape[axis]))
 
 
 def alike(value: Value, g: Group, h: Group) -> bool:

@@ -54,11 +54,11 @@ class Partition:
         self.groups.append(g)
         return g
 
-    def want(self, g: Group, value: Value, index: Index | None, reach: frozenset[str]) -> None:
+    def want(self, g: Group, value: Value, index: Index | None, reach: frozenset[str], share: float = 1.0) -> None:
         """Note that a group needs a value, at an index of its loops."""
         if value not in g.wanted:
             self.users.setdefault(value, []).append(g)
-        g.want(value, index, reach)
+        g.want(value, index, reach, share)
 
     def take(self, node: Node, g: Group) -> None:
         """Make a node a member of a group, which then needs the sizes that the node mentions."""
