@@ -69,22 +69,22 @@ def halve(graph: Graph, moving: Collection[Value], cheap: Collection[Value] | No
     linear: list[Node] = []
     with recording(known):
         for node in graph.nodes:
-            here = replace(node, inputs=tuple(env[v] for v in node.inputs))
+            inputs = tuple([env[v] for v in node.inputs])
             outs: Sequence[Value]
-            if tangents.isdisjoint(here.inputs):
-                outs = known.emit(node.op, here.inputs, node.params, tuple(v.aval for v in node.outputs), node.source)
-                if readable is not None and is_light(node) and readable.issuperset(here.inputs):
+            if tangents.isdisjoint(inputs):
+                outs = known.emit(node.op, inputs, node.params, tuple([v.aval for v in node.outputs]), node.source)
+                if readable is not None and is_light(node) and readable.issuperset(inputs):
                     readable.update(outs)
             elif node.op is ops.bind:
                 raise not_linear("a size or place", node)
             elif node.bodies:
                 with known.at(node.source):
-                    outs, linear_nodes = halving[node.op](here, tangents, readable)
+                    outs, linear_nodes = halving[node.op](replace(node, inputs=inputs), tangents, readable)
                 linear += linear_nodes
                 tangents.update(v for linear_node in linear_nodes for v in linear_node.outputs)
             else:
-                outs = tuple(Value(v.aval) for v in node.outputs)
-                linear.append(replace(here, outputs=outs))
+                linear.append(Node(node.op, inputs, node.params, tuple([Value(v.aval) for v in node.outputs]), node.source))
+                outs = linear[-1].outputs
                 tangents.update(outs)
             env.update(zip(node.outputs, outs, strict=True))
     return Halves(known, linear, [env[v] for v in graph.inputs], [env[v] for v in graph.outputs], tangents)
