@@ -5,7 +5,7 @@ Declarations, checks, calls of Python; and the parts that they are written in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 
 from jitml.codegen.llvm.ir.blocks import LONG_BLOCK, longest_block, split_blocks
@@ -17,6 +17,7 @@ from jitml.kernels.ir import Check, Kernel, walk
 from jitml.kernels.text.nameless import nameless
 from jitml.records import dataclass, field
 
+SHORT_PART = 60  # lines up to which a module of their own costs more than the usual effort for them: half a millisecond
 LONG_PART = 1000  # lines from which on LLVM may begin with what there is of a program: some 25 ms of its work
 
 
@@ -75,13 +76,17 @@ class Unit:
             body = split_blocks(body)
         self.functions[effort].append(f"define hidden {head} #0 {{\n{body}\n}}")
         self.heads[mentioned(head)[0]] = f"declare hidden {head}"
-        if sum(text.count("\n") for text in self.functions[effort]) >= LONG_PART:
+        if _lines(self.functions[effort]) >= LONG_PART:
             part = self._part(effort)
             if self.finished is not None:
                 self.finished(part)
 
     def finish(self) -> tuple[ModulePart, ...]:
         """All parts, once every function has been added."""
+        usual, least = self.functions["usual"], self.functions["least"]
+        if usual and _lines(least) <= SHORT_PART:
+            usual += least
+            least.clear()
         for effort in EFFORTS:
             if self.functions[effort]:
                 self._part(effort)
@@ -139,6 +144,10 @@ class Unit:
             half_lanes=self.cpu.vector_bytes // 4,
             fastmath=self.fastmath,
         )
+
+
+def _lines(functions: Sequence[str]) -> int:
+    return sum(text.count("\n") for text in functions)
 
 
 def attributes(cpu: Cpu) -> str:
