@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workloads import Workload, newcomers
+from workloads import Workload
 
 jax.config.update("jax_enable_x64", True)
 
@@ -36,24 +36,24 @@ def adam_update(parameters, gradient, first, second):
     return parameters - 0.001 * (first / 0.9) / (jnp.sqrt(second / 0.999) + 1e-8), first, second
 
 
-def cooling_plate(u):
+def advance(u, steps):
     def step(_, u):
         inner = u[1:-1, 1:-1]
         return u.at[1:-1, 1:-1].add(0.2 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * inner))
 
-    return jax.lax.fori_loop(0, newcomers.STEPS, step, u)
+    return jax.lax.fori_loop(0, steps, step, u)
 
 
-def game_of_life(grid):
+def life(grid, steps):
     def step(_, grid):
         shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
         count = sum(jnp.roll(grid, shift, axis=(0, 1)) for shift in shifts)
         return ((count == 3) | ((grid == 1) & (count == 2))).astype(grid.dtype)
 
-    return jax.lax.fori_loop(0, newcomers.STEPS, step, grid)
+    return jax.lax.fori_loop(0, steps, step, grid)
 
 
-OWN = {f.__name__: f for f in (heat_step, jacobi_in_place, adam_update, cooling_plate, game_of_life)}
+OWN = {f.__name__: f for f in (heat_step, jacobi_in_place, adam_update, advance, life)}
 
 
 @cache

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from workloads import WORKLOADS, Workload, finance, learning, newcomers
+from workloads import WORKLOADS, Workload, finance, learning
 
 normal_cdf = numba.njit(finance.normal_cdf)
 
@@ -483,16 +483,16 @@ def mlp_forward(w1, b1, w2, b2, x):
     return network(w1, b1, w2, b2, x)
 
 
-def cooling_plate(u):
+def advance(u, steps):
     new = u.copy()
-    for _ in range(newcomers.STEPS):
+    for _ in range(steps):
         for i in prange(1, u.shape[0] - 1):
             for j in range(1, u.shape[1] - 1):
                 new[i, j] = u[i, j] + 0.2 * (u[i + 1, j] + u[i - 1, j] + u[i, j + 1] + u[i, j - 1] - 4 * u[i, j])
         u[:] = new
 
 
-def wave_fit_gradient(p, t, y):
+def fit_gradient(p, t, y):
     a, b, c = 0.0, 0.0, 0.0
     for i in prange(len(t)):
         decay = np.exp(-p[1] * t[i])
@@ -504,9 +504,9 @@ def wave_fit_gradient(p, t, y):
     return (np.array([a, b, c]),)
 
 
-def game_of_life(grid):
+def life(grid, steps):
     rows, columns = grid.shape
-    for _ in range(newcomers.STEPS):
+    for _ in range(steps):
         new = np.empty_like(grid)
         for i in prange(rows):
             up, down = (i - 1) % rows, (i + 1) % rows
