@@ -173,6 +173,20 @@ def test_turns_go_on_where_they_were_before_somebody_looked() -> None:
     assert other._engine is None
 
 
+def test_strict_refuses_each_kind_of_call_that_cannot_be_compiled() -> None:
+    def changes(price: Any) -> Any:
+        return np.diff(price) / price[:-1]
+
+    pandas = pytest.importorskip("pandas")
+    price = pandas.Series([100.0, 110.0, 99.0])
+    jitted = jitml.jit(changes, strict=True)
+    for _ in range(30):  # it is not left alone, either
+        jitted(price.to_numpy())
+    for _ in range(3):
+        with pytest.raises(jitml.UnsupportedError, match=r"pandas\.Series"):
+            jitted(price)
+
+
 @pytest.mark.usefixtures("poor")
 def test_a_derivative_on_a_tape_goes_through_it() -> None:
     inner = jitml.jit(lambda x: np.asarray([x, float(x) ** 2]).sum())

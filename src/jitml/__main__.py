@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m jitml", description="A compiler for NumPy code.")
     parser.add_argument("--version", action="version", version=f"jitml {jitml.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command")
     commands.add_parser("info", help="versions, processor, threads and configuration")
     keep = commands.add_parser("cache", help="machine code kept on disk for later processes")
     keep.add_argument(
@@ -78,6 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = commands.add_parser("demo", help="three programs on real data, NumPy beside jitml")
     run.add_argument("--picture", type=Path, default=Path("out/photograph.png"), help="where the filtered photograph goes")
     options = parser.parse_args(argv)
+    if options.command is None:
+        parser.print_help()
+        return 0
     if options.command == "info":
         print(info())
         return 0

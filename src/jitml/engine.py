@@ -107,7 +107,7 @@ class Engine:
         self._variants = Variants[Variant](making=lock())
         self._rent = rent
         self._misses = Misses(rent)
-        self._is_renting = is_timed is None and CONFIG.trial
+        self._is_renting = is_timed is None and CONFIG.trial and not options.strict  # which refuses in the very call
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
         self._limits = NO_LIMITS if options.strict else LIMITS
@@ -250,7 +250,9 @@ class Engine:
         return result
 
     def _rest(self) -> None:
-        if (found := resting(self.variants)) is not None:
+        if (
+            not self.options.strict and (found := resting(self.variants)) is not None
+        ):  # else each call is to be refused or compiled
             self._leave_alone(found.paid, run=partial(called_as_python, self.function) if found.is_tiny else None)
 
     def _leave_alone(self, paid: Callable[[float, int], bool], *, run: Callable[..., Any] | None = None) -> None:
@@ -296,7 +298,7 @@ class Engine:
                 return result
 
         if self._is_renting:
-            if not self.options.strict and len([*self._variants.of(key)]) >= MOST_VARIANTS:
+            if len([*self._variants.of(key)]) >= MOST_VARIANTS:
                 claim, source = self._why_not(leaves, key)
                 self._warn(self._specializer.compilations.is_refused(claim), RecompileWarning)
                 raise ManyPrograms(MOST_VARIANTS, claim, source)
