@@ -329,3 +329,41 @@ def test_a_record_that_lacks_a_field_is_for_python() -> None:
     del record.b
     for _ in range(3):
         assert jitml.jit(lambda o, x: o.a * x)(record, 3.0) == 6.0
+
+
+@dataclass
+class Defaulted:
+    a: float = 1.0
+    b: float = 2.0
+
+
+def test_a_field_that_only_the_class_shows_is_none_of_the_record() -> None:
+    def without(x: Any) -> Any:
+        record = Defaulted(b=x)
+        del record.a
+        return record
+
+    def kept(record: Defaulted, x: Any) -> Any:
+        record.b = x + record.a
+        return record
+
+    given = Defaulted()
+    del given.a
+    for x in (3.0, 4.0):
+        assert vars(jitml.jit(without, verify="never")(x)) == {"b": x}
+        assert vars(jitml.jit(kept, verify="never")(given, x)) == {"b": x + 1}
+
+
+class Space(SimpleNamespace):
+    pass
+
+
+def test_a_namespace_of_a_class_of_its_own_is_returned() -> None:
+    def made(x: Any) -> Any:
+        space = Space(a=x + 1)
+        space.b = x * 2
+        return space
+
+    compiled = jitml.jit(made, verify="never", strict=True)
+    for x in (3.0, 4.0):
+        assert compiled(x) == made(x)

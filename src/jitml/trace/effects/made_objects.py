@@ -42,7 +42,7 @@ class Build:
     names: tuple[str, ...]
 
     def __call__(self, parts: Sequence[Any]) -> Any:
-        made: Any = SimpleNamespace() if self.kind is SimpleNamespace else object.__new__(self.kind)
+        made: Any = (SimpleNamespace if issubclass(self.kind, SimpleNamespace) else object).__new__(self.kind)
         for name, value in zip(self.names, parts):
             object.__setattr__(made, name, value)
         return made

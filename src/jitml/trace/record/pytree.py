@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -282,9 +283,15 @@ _REGISTER(
 def _register(cls: type) -> None:
     _registered.add(cls)
     names = tuple(f.name for f in dataclasses.fields(cls))
+    absent = object()
+    defaults = {name: inspect.getattr_static(cls, name, absent) for name in names}
+    # Of these, getattr finds what the class has where the instance has none.
+    shown_by_class = frozenset(name for name, x in defaults.items() if x is not absent and not hasattr(type(x), "__set__"))
 
     def split(instance: Any) -> tuple[list[Any], None, tuple[str, ...]]:
         try:
+            if shown_by_class and not shown_by_class <= vars(instance).keys():
+                raise AttributeError(", ".join(sorted(shown_by_class - vars(instance).keys())))
             return [getattr(instance, name) for name in names], None, names
         except AttributeError as error:
             raise UnsupportedError(f"a {cls.__qualname__} lacks a field: {error}", remedy="Set it to None instead.") from error
