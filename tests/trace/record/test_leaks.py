@@ -272,8 +272,8 @@ def test_only_stand_ins_are_taken_out() -> None:
     held[:] = [new, old, (new,), theirs]
     table |= {"a": new, "c": theirs, "d": new}
     is_left = {id(new), id(held[2])}.__contains__
-    items.take_back(before, lambda x: is_left(id(x)))
-    entries.take_back(was, lambda x: is_left(id(x)))
+    items.remove_left(before, lambda x: is_left(id(x)))
+    entries.remove_left(was, lambda x: is_left(id(x)))
     assert held == [old, theirs]
     assert table == {"a": old, "b": new, "c": theirs}
 

@@ -1,4 +1,4 @@
-"""Transforms, the driver: what do the transforms share?
+"""Transforms, the driver: how does one run, inside a trace, outside of `jit`, or on the tape where it cannot be captured?
 
 Recording graphs into the current trace, and finding the arguments to differentiate by.
 

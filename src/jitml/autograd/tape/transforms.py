@@ -1,4 +1,4 @@
-"""Transforms on the tape: how is a function differentiated that no graph can hold?
+"""Transforms on the tape, `grad`, `jacobian` and their kin: how is a function differentiated that no graph can hold?
 
 It runs as Python, once, on values that are known; what NumPy computes on the way is recorded. Then derivatives go along the tape.
 """
@@ -114,6 +114,7 @@ class Recorded:
         return [self._block(y, x, [row[n] for row in rows], 0) for n, x in enumerate(self.given)]
 
     def columns(self, result: int) -> list[Any]:
+        """The Jacobian of a result, a block for each argument, pushed forward column by column."""
         y, slot = _bare(self.results[result]), self.slots[result]
         blocks = []
         for number, x in zip(self.inputs, self.given):

@@ -121,11 +121,11 @@ class Snapshot:
             if differ(held, part.references.look()):
                 part.references.put(held)
 
-    def take_back(self) -> None:
+    def remove_left(self) -> None:
         """Leave no stand-ins of a trace behind: first those that are there themselves, then what is new and holds others."""
         for is_left in (is_stand_in, holds_stand_in):
             for part in self._parts:
-                part.references.take_back(part.before, is_left)
+                part.references.remove_left(part.before, is_left)
 
     def changed(self) -> SnapshotPart | None:
         """The first part that is not as it was."""
@@ -236,14 +236,14 @@ def undo(error: ChangedOutside, before: Snapshot, attempt: Callable[[], object])
     """
     is_alone, again = not others_run(soon=True), None
     try:
-        before.take_back()
+        before.remove_left()
         changed = before.look()
         if is_alone:
             before.put_back()
         _find_line(error, attempt)
         again = before.changed()
     finally:  # which an exception from outside may end
-        before.take_back()
+        before.remove_left()
     if not is_alone:
         raise error
     if again is None and (error.__cause__ is None or _handles_signals()):

@@ -1,4 +1,4 @@
-"""The recording: which recording is going on?
+"""The recording: which recording is going on, and which files are jitml's own?
 
 `Trace`: one recording with what it has refused, and the current one of this thread.
 """

@@ -1,7 +1,7 @@
 """References from outside: what is in a container, in attributes and in a cell.  How they are looked at, and put back.
 
-`put` has all as it was. `take_back` removes what a refused trace has left: nobody else has put that there, nor can use it. Other
-references stay as they are, for another thread may have changed them meanwhile.
+`put` has all as it was. `remove_left` takes out what a refused trace has left: nobody else has put that there, nor can use it.
+Other references stay as they are, for another thread may have changed them meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class References(Protocol):
         """Have there what has been seen."""
         ...
 
-    def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
+    def remove_left(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
         """Take out what a trace has left since `before` was seen."""
         ...
 
@@ -46,7 +46,7 @@ class Items:
     def put(self, before: tuple[Any, ...]) -> None:
         refill(self.container, before)
 
-    def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
+    def remove_left(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
         after = self.look()
         is_dict = isinstance(self.container, dict)
         wanted = _entries_without(before, after, is_left) if is_dict else _items_without(before, after, is_left)
@@ -74,9 +74,9 @@ class Attributes:
         return (*named, *(_held(member, self.owner) for member in self.members))
 
     def put(self, before: tuple[Any, ...]) -> None:
-        self.take_back(before, lambda _: True)
+        self.remove_left(before, lambda _: True)
 
-    def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
+    def remove_left(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
         keys: tuple[str | MemberDescriptorType, ...] = (*self.names, *self.members)
         for key, was, now in zip(keys, before, self.look()):
             if now is not was and is_left(now):
@@ -112,7 +112,7 @@ class Content:
         else:
             self.cell.cell_contents = before[0]
 
-    def take_back(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
+    def remove_left(self, before: tuple[Any, ...], is_left: IsLeft) -> None:
         (was,), (now,) = before, self.look()
         if now is not was and is_left(now):
             self.put(before)

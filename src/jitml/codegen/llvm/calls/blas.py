@@ -94,6 +94,11 @@ class _Arguments:
         self.unit, self.dtype = unit, dtype
 
     def size(self, n: int) -> str:
+        """An extent or a stride as BLAS takes it: the address of a 32-bit constant.
+
+        Raises:
+            UnsupportedError: it does not fit.
+        """
         if not 0 < n <= INT32:
             raise UnsupportedError(
                 f"a matrix product with an extent or stride of {n} does not fit BLAS, which counts in 32 bits",
