@@ -250,9 +250,9 @@ class Engine:
         return result
 
     def _rest(self) -> None:
-        if (
-            not self.options.strict and (found := resting(self.variants)) is not None
-        ):  # else each call is to be refused or compiled
+        if self.options.strict:  # each call is to be compiled or refused
+            return
+        if (found := resting(self.variants)) is not None:
             self._leave_alone(found.paid, run=partial(called_as_python, self.function) if found.is_tiny else None)
 
     def _leave_alone(self, paid: Callable[[float, int], bool], *, run: Callable[..., Any] | None = None) -> None:
