@@ -114,3 +114,12 @@ def test_images(function: Function, source: Any) -> None:
     few = np.unique(np.linspace(ends.min, ends.max, 256).astype(source))
     a, b = (x.reshape(-1).copy() for x in np.meshgrid(few, few))
     np.testing.assert_array_equal(jitml.jit(function)(a, b), function(a, b))
+
+
+@pytest.mark.parametrize("by", [10, 31, 32, 256, 65536])
+def test_shifts_by_more_than_there_are_bits(by: int) -> None:
+    def shifted(x: Any) -> Any:
+        return ((x.astype(np.int64) << by) + x).astype(np.uint16)
+
+    x = np.arange(256).astype(np.uint8)
+    np.testing.assert_array_equal(jitml.jit(shifted, strict=True, verify="never")(x), shifted(x))

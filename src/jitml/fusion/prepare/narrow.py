@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -135,7 +136,8 @@ def _operands(node: Node, makers: Mapping[Value, Node]) -> list[Value] | None:
     if node.op in _BY_POSITIVE or node.op is ops.shift_left:
         by = makers.get(node.inputs[1])
         least = 0 if node.op in (ops.shift_left, ops.shift_right) else 1
-        return list(node.inputs) if by is not None and by.op is ops.full and by.params["value"] >= least else None
+        most = 63 if node.op is ops.shift_left else inf  # a larger one is another number in few bits
+        return list(node.inputs) if by is not None and by.op is ops.full and least <= by.params["value"] <= most else None
     if node.op is not ops.convert or not is_integer(node.inputs[0].dtype):
         return None
     return list(node.inputs) if node.inputs[0].dtype.itemsize >= node.output.dtype.itemsize else None
