@@ -18,6 +18,9 @@ from programs.drawn.forms import (
     INEXACT_BINARY,
     INEXACT_UNARY,
     INTEGER_BINARY,
+    INTEGER_DTYPES,
+    INTEGER_STEPS,
+    INTEGERS,
     JOINS,
     LITERALS,
     MADE,
@@ -184,6 +187,8 @@ class Expressions:
             self._cast,
             self._made,
             self._sized,
+            self._few_bits,
+            self._few_bits,
         ]
         text, level = self.choices.pick(kinds)(depth - 1, most)
         if level > most:
@@ -227,6 +232,23 @@ class Expressions:
         forms += [(f, INEXACT) for f in INEXACT_BINARY]
         form, level = self.choices.pick(forms)
         return f"({form.format(bracketed(x.text), bracketed(y.text))})", level
+
+    def _few_bits(self, depth: int, most: int) -> tuple[str, int]:
+        """Integers that are widened, computed with and narrowed, or compared."""
+        x = self.array(depth, EXACT)
+        if np.asarray(x.value).dtype.kind not in "biu":
+            return self._unary(depth, most)
+        text = f"{bracketed(x.text)}.astype({self.choices.pick(INTEGER_DTYPES)})" if self.choices.chance(70) else x.text
+        for _ in range(self.choices.number(1, 4)):
+            other = self.choices.pick(INTEGERS)
+            if self.choices.chance(30):
+                y = self._mate(x, 0, EXACT)
+                other = y.text if np.asarray(y.value).dtype.kind in "biu" else other
+            longer = self.choices.pick(INTEGER_STEPS).format(bracketed(text), bracketed(other))
+            text = longer if self.scope.evaluate(longer, EXACT) else text
+        if self.choices.chance(25):
+            return f"({bracketed(text)} {self.choices.pick(('>', '<=', '==', '!='))} {self.choices.pick(INTEGERS)})", EXACT
+        return (f"{bracketed(text)}.astype({self.choices.pick(INTEGER_DTYPES)})" if self.choices.chance(70) else text), EXACT
 
     def _unary(self, depth: int, most: int) -> tuple[str, int]:
         x = self.array(depth, most)

@@ -23,7 +23,30 @@ DECIDING_BINARY = (
     "{} < {}",
     "np.hypot({}, {})",
 )
-INTEGER_BINARY = ("{} & {}", "{} | {}", "{} ^ {}", "{} << ({} & 3)", "{} >> ({} & 3)")
+INTEGER_BINARY = ("{} & {}", "{} | {}", "{} ^ {}", "{} << ({} & 3)", "{} >> ({} & 3)", "{} << {}", "{} >> {}", "{} // ({} | 1)")
+# Steps of integers with a number, as images and codes have them; some are of no use in few bits, or need many.
+INTEGER_STEPS = (
+    "{} + {}",
+    "{} - {}",
+    "{} * {}",
+    "{} << {}",
+    "{} >> {}",
+    "{} // {}",
+    "{} % {}",
+    "{} & {}",
+    "{} | {}",
+    "{} ^ {}",
+    "np.minimum({}, {})",
+    "np.maximum({}, {})",
+    "np.where({0} > {1}, {0}, 3)",
+    "np.where({0} > {1}, {0}, {1})",
+    "np.abs({0})",
+    "-{0}",
+    "~{0}",
+)
+INTEGERS = ("1", "2", "0", "3", "5", "7", "8", "15", "16", "31", "32", "63", "64", "77", "100", "127", "128", "255", "256")
+INTEGERS += ("-1", "-2", "-8", "-128", "1000", "32767", "65535", "65536", "100000")
+INTEGER_DTYPES = ("np.uint8", "np.int32", "np.int64", "np.int16", "np.uint16", "np.int8", "np.uint32", "np.uint64", "int")
 INEXACT_BINARY = ("np.arctan2({}, {})", "{} ** {}", "np.hypot({}, {})", "np.power(np.abs({}), {})")
 SUMS = ("{}.sum({})", "np.sum({}, {})", "np.add.reduce({}, {})")
 MEANS = ("{}.mean({})", "np.prod({}, {})", "np.median({}, {})")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from programs.drawn.choices import Choices
 
-DTYPES = ("float64", "int64", "float32", "bool", "int32", "uint8", "int8", "uint32", "int16", "uint64")
-SHAPES = ((5,), (3, 4), (4, 4), (7,), (1,), (0,), (), (2, 3, 4), (17,), (1, 4), (6, 2), (33,), (2, 0))
+DTYPES = ("float64", "int64", "float32", "bool", "int32", "uint8", "int8", "uint32", "int16", "uint64", "uint16")
+SHAPES = ((5,), (3, 4), (4, 4), (7,), (1,), (0,), (), (2, 3, 4), (17,), (1, 4), (6, 2), (33,), (2, 0), (130,), (9, 15))
 # How the argument is taken out of an array that is made for it: expression, and what that array's shape must be.
 LAYOUTS = ("{}", "{}.T", "{}[::-1]", "{}[::2]", "np.asfortranarray({})", "{}[..., ::-1]", "{}[1:]", "{}[..., 1:]")
 CALLS = 3
@@ -33,7 +33,10 @@ class Argument:
         if self.special and self.dtype.startswith("float"):
             values = "np.nan, np.inf, -np.inf, -0.0"
             lines.append(f"{self.name}.reshape(-1)[::4] = np.resize(np.array([{values}]), {self.name}.reshape(-1)[::4].shape)")
-        elif self.special and self.dtype not in ("bool",):
+        elif self.special and self.dtype != "bool":
+            ends = f"np.iinfo(np.{self.dtype}).min, np.iinfo(np.{self.dtype}).max"
+            whole = f"np.random.default_rng({seed}).integers({ends}, {self.name}.shape, np.{self.dtype}, endpoint=True)"
+            lines.append(f"{self.name}[...] = {whole}")
             lines.append(f"{self.name}.reshape(-1)[::3] = np.iinfo({self.name}.dtype).min")
         if self.layout != "{}":
             lines.append(f"{self.name} = {self.layout.format(self.name)}")
@@ -70,7 +73,7 @@ def draw_argument(choices: Choices, name: str, shapes: list[tuple[int, ...]]) ->
     """An argument of one of the shapes already met, or of another."""
     shape = choices.pick([*shapes, *SHAPES]) if not shapes or choices.chance(50) else shapes[0]
     layout = choices.pick(LAYOUTS) if shape and choices.chance(40) else "{}"
-    return Argument(name, choices.pick(DTYPES), shape, layout, special=choices.chance(10), read_only=choices.chance(4))
+    return Argument(name, choices.pick(DTYPES), shape, layout, special=choices.chance(15), read_only=choices.chance(4))
 
 
 def resized(argument: Argument, size: dict[int, int]) -> Argument:
