@@ -51,7 +51,7 @@ from jitml.jitted import Jit
 from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.process import collect_young, fewer_collections
 from jitml.program_cache.compile import compile_graph as compile_or_load
-from jitml.sections.kinds import Splits, is_inside
+from jitml.sections.kinds import Splits
 from jitml.sections.requirements import LIMITS, MOST_VARIANTS, require_no_calls
 from jitml.trace.asynchronous import is_aside
 from jitml.trace.environment.arguments import marked, require_countable
@@ -154,10 +154,12 @@ class Engine:
                     return self.function(*args, **kwargs)
                 result = self._call_specially(args, kwargs)
                 if type(result) is splitting.SplitFunction:  # called from here: one frame less for what recurs
-                    turn = self.splits.begin(result)
+                    around, turn = self.splits.running.level, PlainTurn(result.took)
                     try:
+                        self.splits.running.level = max(around, result.level)
                         return result.frame(*self.splits.first, *args, **kwargs)
                     finally:
+                        self.splits.running.level = around  # first: exceptions from outside come after calls
                         self._ended(result, turn)
                 if result is not MISS:
                     return result
@@ -261,7 +263,7 @@ class Engine:
 
     def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
         """A call of the split function has ended."""
-        self.splits.end(turn)
+        turn.seen()
         if split.rent is not None and split.rent.spent < SHORT:
             self.splits.drop(split)
             if not self._variants:  # else calls of this kind are misses
@@ -349,7 +351,7 @@ class Engine:
             return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
         if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
             return True
-        is_plain = not is_worth_a_first_call(self.function, args, kwargs) or is_inside() or is_called_plainly()
+        is_plain = not is_worth_a_first_call(self.function, args, kwargs) or self.splits.is_inside or is_called_plainly()
         return not (is_plain or is_driver(self.function, args, kwargs))
 
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any], dear: Exception | None = None) -> None:

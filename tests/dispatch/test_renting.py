@@ -12,7 +12,21 @@ import pytest
 
 import jitml
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.renting import ADVANCE, FEW, FIRST_CALLS, MOST, PURSE, SHARE, STARTUP, USUAL, Misses, PlainTurn, Purse, Rent
+from jitml.dispatch.renting import (
+    ADVANCE,
+    FEW,
+    IN_NONE,
+    MOST,
+    PURSE,
+    RUNNING,
+    SHARE,
+    STARTUP,
+    USUAL,
+    Misses,
+    PlainTurn,
+    Purse,
+    Rent,
+)
 from jitml.dispatch.work import is_driver, is_likely_long
 from jitml.sections.section import Section
 from jitml.trace.speculation.compile_cost import ProgramSize
@@ -576,7 +590,7 @@ def test_the_purse_buys_what_has_run_for_long_in_a_first_call(seconds: float, co
         np.testing.assert_allclose(jitted(x, count), shown_while_computed(x, count), rtol=1e-9)
         (split,) = jitted.splits
         assert any(section.compiled is not None for section in split.sections) == is_bought
-    assert FIRST_CALLS.running == 0
+    assert RUNNING.level == IN_NONE
 
 
 @pytest.mark.loose
@@ -589,4 +603,4 @@ def test_a_first_call_that_raises_has_ended_too() -> None:
         jitted.go_on()
         with pytest.raises(KeyError):
             jitted(x, 9, raises=True)
-    assert FIRST_CALLS.running == 0
+    assert RUNNING.level == IN_NONE

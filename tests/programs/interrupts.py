@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import jitml
+from jitml.dispatch.renting import RUNNING
 from jitml.trace.record.recording import current_trace
 
 Array = np.ndarray[Any, Any]
@@ -69,8 +70,16 @@ def slope(x: Array) -> Any:
     return jitml.grad(lambda y: (np.sin(y) * y).sum())(x)
 
 
+def in_sections(x: Array) -> Any:
+    for n in range(6):
+        SEEN[:] = [id(SEEN), n]
+        x = np.sin(x) + 0.1
+    return x
+
+
+SEEN: list[int] = []
 X = np.random.default_rng(5).normal(size=(4, 4))
-FUNCTIONS: tuple[Callable[..., Any], ...] = (products, branches, masked, looping, drawing, slope)
+FUNCTIONS: tuple[Callable[..., Any], ...] = (products, branches, masked, looping, drawing, slope, in_sections)
 
 
 def arguments(f: Callable[..., Any]) -> tuple[Any, ...]:
@@ -81,7 +90,15 @@ EXPECTED = {f: f(*arguments(f)) for f in FUNCTIONS}
 
 
 def state() -> tuple[Any, ...]:
-    return current_trace(), sys.getrecursionlimit(), gc.get_threshold(), np.geterr(), sys.gettrace(), threading.stack_size()
+    return (
+        RUNNING.level,
+        current_trace(),
+        sys.getrecursionlimit(),
+        gc.get_threshold(),
+        np.geterr(),
+        sys.gettrace(),
+        threading.stack_size(),
+    )
 
 
 def check(f: Callable[..., Any], fast: Callable[..., Any], before: tuple[Any, ...]) -> str:

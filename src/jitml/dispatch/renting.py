@@ -36,27 +36,24 @@ _STRIDE = 400  # calls at the most after one that is timed
 FEW = 50  # turns after which it is known to be small
 
 
-class _FirstCalls(threading.local):
-    """First calls in this thread of functions that have turned out not to be compiled whole: how many are `running`.
+IN_NONE, IN_SECTIONS, IN_FIRST_CALL = range(3)
+
+
+class _Running(threading.local):
+    """Where this thread is: in no function in sections, in one, or in the first call of one that could not be compiled whole.
 
     Whoever has waited for that waits for what else the purse can pay: parts that have run for long in such a call are bought.
     """
 
-    running = 0
-
-    def begin(self) -> None:
-        self.running += 1
-
-    def end(self) -> None:
-        self.running -= 1
+    level = IN_NONE
 
 
-FIRST_CALLS = _FirstCalls()
+RUNNING = _Running()
 
 
 def stride_after(seconds: float) -> int:
     """How many turns of plain Python are not timed after one that has taken so long: timing shall cost a hundredth at most."""
-    if FIRST_CALLS.running:
+    if RUNNING.level == IN_FIRST_CALL:
         return 0
     return min(int(_TIMING / max(seconds, 1e-7)), _STRIDE)
 
@@ -175,7 +172,7 @@ class Rent:
         if self.spent >= price + PURSE.startup and PURSE.affords(price):
             return True
         is_long = self.spent >= LONG and self.spent >= self.turns * SMALL
-        return is_long and FIRST_CALLS.running > 0 and PURSE.affords(price)
+        return is_long and RUNNING.level == IN_FIRST_CALL and PURSE.affords(price)
 
     def most(self, *, is_asked: bool) -> float:
         """Seconds that a compilation may take now: about what plain Python has, or for what has not run yet all that there is.
@@ -186,7 +183,7 @@ class Rent:
         if is_asked or not (self.spent or PURSE.affords(USUAL)):  # for arrays on a device
             return math.inf
         most = max(USUAL, PURSE.left)
-        return min(most, max(USUAL, 2 * self.spent)) if self.spent and not FIRST_CALLS.running else most
+        return min(most, max(USUAL, 2 * self.spent)) if self.spent and RUNNING.level < IN_FIRST_CALL else most
 
     @property
     def is_small(self) -> bool:
@@ -320,10 +317,13 @@ class LeftAlone:
 
 __all__ = [
     "FEW",
-    "FIRST_CALLS",
     "FRAME",
+    "IN_FIRST_CALL",
+    "IN_NONE",
+    "IN_SECTIONS",
     "MOST",
     "PURSE",
+    "RUNNING",
     "USUAL",
     "LeftAlone",
     "Misses",

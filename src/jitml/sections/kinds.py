@@ -5,7 +5,6 @@ A kind is types and dtypes, no sizes and no values. After a few kinds, further o
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.dispatch.renting import USUAL, PlainTurn, Rent
+from jitml.dispatch.renting import IN_NONE, RUNNING, USUAL, Rent
 from jitml.forks import lock
 from jitml.imports.late import late
 
@@ -30,20 +29,6 @@ MOST_KINDS = 4
 _ANY = "any"
 
 
-class _Frames(threading.local):
-    """How many frames of split functions are running in this thread."""
-
-    count = 0
-
-
-_FRAMES = _Frames()
-
-
-def is_inside() -> bool:
-    """Whether the function around is one that has been split."""
-    return _FRAMES.count > 0
-
-
 def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
     """Types and dtypes of arguments."""
     return tuple(_kind(x) for x in args), tuple((name, _kind(x)) for name, x in kwargs.items())
@@ -58,7 +43,12 @@ class Splits:
 
     Args:
         is_whole: whether it can be compiled whole for some arguments; a generator cannot.
+
+    Attributes:
+        running: where this thread is, which whoever calls a split has to say.
     """
+
+    running = RUNNING
 
     def __init__(
         self,
@@ -81,6 +71,11 @@ class Splits:
 
     def __iter__(self) -> Iterator[SplitFunction]:
         return iter(dict.fromkeys(self._splits.values()))
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a function around is one that has been split."""
+        return self.running.level > IN_NONE
 
     def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
         """The split that answers calls of this kind; None if they are tried whole."""
@@ -168,15 +163,6 @@ class Splits:
                 self._splits = {**self._splits, kind: splitting.SplitFunction(self._function, self._compiled, self._callees())}
             return self._splits[kind]
 
-    def begin(self, split: SplitFunction) -> PlainTurn:
-        """A call of a split begins; gives what `end` is to be told."""
-        _FRAMES.count += 1
-        return split.begin()
-
-    def end(self, turn: PlainTurn) -> None:
-        _FRAMES.count -= 1
-        turn.seen()
-
     def complaint(self) -> str:
         """What to tell the user, once, if most of the function's time is plain Python's."""
         if self._is_told:
@@ -190,4 +176,4 @@ class Splits:
         self._splits = {}
 
 
-__all__ = ["Splits", "is_inside"]
+__all__ = ["Splits"]

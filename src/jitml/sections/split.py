@@ -18,7 +18,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jitml.diagnostics import log
-from jitml.dispatch.renting import FIRST_CALLS, PURSE, PlainTurn, Rent
+from jitml.dispatch.renting import IN_FIRST_CALL, IN_SECTIONS, PURSE, Rent
 from jitml.errors import CompilerError, JitmlError, LifetimeError
 from jitml.forks import lock
 from jitml.records import dataclass
@@ -111,16 +111,10 @@ class SplitFunction:
         """Whether nothing that it runs is compiled: then the function as it was written is as good."""
         return all(section.is_plain for section in self.sections) and self._callee.compiled.isdisjoint(names_in_code(self._code))
 
-    def begin(self) -> PlainTurn:
-        """A call begins; gives what is to be told when it has ended."""
-        if self.seconds or not self.breaks:
-            return PlainTurn(self.took)
-        FIRST_CALLS.begin()
-        return PlainTurn(self._first_took)
-
-    def _first_took(self, seconds: float) -> None:
-        FIRST_CALLS.end()
-        self.took(seconds)
+    @property
+    def level(self) -> int:
+        """What a thread is in that runs it (`RUNNING`)."""
+        return IN_FIRST_CALL if self.breaks and not self.seconds else IN_SECTIONS
 
     def took(self, seconds: float) -> None:
         """A call has run for so long."""
