@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+os.environ.setdefault("JITML_TRIAL", "0")  # what is compiled only when it has paid would run as Python here
+
 import jitml
 from jitml.dispatch.renting import RUNNING
 from jitml.trace.record.recording import current_trace
