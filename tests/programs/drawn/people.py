@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from programs.drawn.choices import Choices
-from programs.drawn.scope import EXACT, ROUNDED, Expression, Scope
+from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Expression, Scope
 from programs.drawn.statements import Statement, Statements
 from programs.drawn.things import places, recipes
 from programs.drawn.things.containers import CONTAINERS
@@ -166,10 +166,20 @@ class People(Statements):
     def passage(self) -> bool:
         """A passage of real code, with drawn statements in its midst."""
         words = self.words()
-        lines = filled(self.choices.pick(recipes.PASSAGES), **words).splitlines()
-        if not any(line.strip() == recipes.BODY for line in lines):
-            return self.scope.attempt(*lines)
-        return self._around(lines)
+        return self._as_exact(filled(self.choices.pick(recipes.PASSAGES), **words).splitlines(), words)
+
+    def _as_exact(self, lines: list[str], words: dict[str, str], least: int = EXACT) -> bool:
+        """Write lines: what they bind or write is as exact as what they read."""
+        around = any(line.strip() == recipes.BODY for line in lines)
+        read = [self.scope.level_of(name) for name in re.findall(r"\w+", "\n".join(lines))]
+        level = max([least, *read])
+        bound = INEXACT if ROUNDED in read and any(".sum()" in line for line in lines) else level  # a sum in any order
+        if not (self._around(lines) if around else self.scope.attempt(*lines)):
+            return False
+        for name, of in ((words["v"], bound), (words["w"], bound), (words["l"], level), (words["x"], level)):
+            if name in self.scope.values:
+                self.scope.taint(name, of)
+        return True
 
     def _around(self, lines: list[str]) -> bool:
         before = len(self.scope.lines)
