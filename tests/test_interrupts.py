@@ -156,6 +156,23 @@ def test_a_setting_is_given_back_that_a_thread_of_ours_is_changing_just_then(ala
     assert value == [1]
 
 
+@pytest.mark.parametrize("moment", [10, 1], ids=["entering", "leaving"])
+def test_a_setting_is_given_back_whose_change_is_interrupted(moment: int) -> None:
+    value, alarms_to_come = [1], 1
+
+    def write(new: int) -> None:
+        nonlocal alarms_to_come
+        value[0], before = new, value[0]
+        if (before, new) == (11 - moment, moment) and alarms_to_come:
+            alarms_to_come, value[0] = 0, 10
+            raise Alarm
+
+    setting = Setting(lambda: value[0], write, lambda own: 10 * own)
+    with pytest.raises(Alarm), setting.changed():
+        pass
+    assert value == [1] and not alarms_to_come
+
+
 def test_what_others_keep_for_a_thread_is_given_back() -> None:
     kept = [1]
     preserve(lambda: kept[0], lambda value: kept.__setitem__(0, value))

@@ -49,7 +49,7 @@ from jitml.interrupts import contained, uninterrupted
 from jitml.ir.execute.debug_nans import as_python, called_as_python, runs_as_python
 from jitml.jitted import Jit
 from jitml.options import Options, is_resumed, name_of, static_names
-from jitml.process import collect_young, fewer_collections
+from jitml.process import collected_at_its_end
 from jitml.program_cache.compile import compile_graph as compile_or_load
 from jitml.sections.kinds import Splits
 from jitml.sections.requirements import LIMITS, MOST_VARIANTS, require_no_calls
@@ -329,9 +329,8 @@ class Engine:
         is_made = is_unpaid = False
         began = PURSE.clock()
         try:
-            with fewer_collections(), in_sight(self.function):
-                variant = contained(make)
-                collect_young()
+            with in_sight(self.function):
+                variant = contained(partial(collected_at_its_end, make))
             is_made = True
             return variant
         except UnsupportedError as error:

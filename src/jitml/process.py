@@ -49,11 +49,14 @@ class Setting(Generic[T]):
     def changed(self) -> Iterator[None]:
         """Raises what writing the setting raises, which leaves it as it was."""
         before = self._depth()
-        self._enter()
         try:
+            self._enter()
             yield
         finally:
-            self._cut(before)
+            try:
+                self._cut(before)
+            finally:  # should an exception from outside come meanwhile
+                self._cut(before)
 
     def _depth(self) -> int:
         return self._threads.get(owner(), 0)
@@ -137,10 +140,13 @@ def importing() -> Iterator[None]:
                 gc.unfreeze()  # among the old ones, which are looked through when there are many new ones beside them
 
 
-def collect_young() -> None:
-    """Have Python look for cycles among what a compilation has left now, and not in the midst of a call that is fast."""
-    if gc.isenabled():
-        gc.collect(1)
+def collected_at_its_end(make: Callable[[], T]) -> T:
+    """The result of a compilation, at whose end Python looks for cycles among what it leaves, and not in a later call."""
+    with fewer_collections():
+        result = make()
+        if gc.isenabled():
+            gc.collect(1)
+    return result
 
 
 # What Python says of a text that it compiles ("\d" is no escape, ~True) it has said when the program was compiled.
