@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 
@@ -86,11 +87,16 @@ def without_threads() -> Code:
     return link([code], imports={}, exports=("jitml_pool_run",))
 
 
+def pool_run(runner: Code) -> Callable[..., None]:
+    signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_int32)
+    return signature(runner["jitml_pool_run"])
+
+
 def run(
     cells: np.ndarray, *, threads: int, grain: int = 1, body: str = "count", begin: int = 0, runner: Code | None = None
 ) -> None:
-    signature, runner = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_int32), runner or pool()
-    signature(runner["jitml_pool_run"])(bodies(runner)[body], cells.ctypes.data, begin, len(cells), grain, threads)
+    runner = runner or pool()
+    pool_run(runner)(bodies(runner)[body], cells.ctypes.data, begin, len(cells), grain, threads)
 
 
 @pytest.mark.parametrize("body", ["count", "nested"])
@@ -186,6 +192,43 @@ def test_fork_while_others_compute() -> None:
     finally:
         stop.set()
         busy.join()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there no thread helps")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_leaves_floating_point_errors_to_the_parent() -> None:
+    """What workers of a loop have seen that the parent is running is no error of the child's next loop."""
+    libm, division = ctypes.CDLL("libm.so.6"), {"x86_64": 4, "aarch64": 2}[host_cpu().arch]
+    helped, forked = threading.Event(), threading.Event()
+
+    def work() -> None:
+        caller, seen = threading.get_ident(), []
+
+        @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        def body(_: int, start: int, stop: int) -> None:
+            if threading.get_ident() != caller:
+                libm.feraiseexcept(division)
+                seen.extend(range(start, stop))
+                if stop - start == 1:  # the last pieces are that small
+                    helped.set()
+            elif not seen:
+                helped.wait(10)
+                forked.wait(10)
+
+        pool_run(pool())(ctypes.cast(body, ctypes.c_void_p).value, None, 0, 1000, 1, 2)
+
+    busy = threading.Thread(target=work)
+    busy.start()
+    assert helped.wait(10)
+    time.sleep(0.1)  # the worker leaves
+    child = os.fork()
+    if child == 0:
+        libm.feclearexcept(division)
+        run(np.zeros(5000, np.int64), threads=2)
+        os._exit(1 if libm.fetestexcept(division) else 0)
+    forked.set()
+    busy.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_exit_with_idle_and_with_fresh_workers() -> None:

@@ -350,6 +350,7 @@ define void @jitml_pool_reset() {{
   store i32 0, ptr @waiting
   store i32 0, ptr @started
   store i64 0, ptr @gate
+  store i64 0, ptr @job_flags
   ret void
 }}
 
