@@ -269,15 +269,10 @@ class OtherSizes(WrongPath, ValueError):
     """
 
     @property
-    def fact(self) -> tuple[int, int]:
-        """The number of the assumption, and what holds in this call: 0, or the first (1) or the second (2) is stretched."""
+    def fact(self) -> tuple[int, tuple[int, int]]:
+        """The number of the assumption, and the two sizes in this call."""
         _, number, _, first, _, second, *_ = self.message.split()
-        return int(number), stretched(int(first), int(second))
-
-
-def stretched(first: int, second: int) -> int:
-    """Which of two sizes is stretched to the other where arrays of them meet, 1 or 2; 0 for neither."""
-    return 0 if first == second else 1 if first == 1 else 2 if second == 1 else 0
+        return int(number), (int(first), int(second))
 
 
 class BeyondLimit(WrongPath):

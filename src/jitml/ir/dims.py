@@ -249,6 +249,15 @@ def bound(size: Size) -> int:
     return size.bound if isinstance(size, Dim) else size
 
 
+def stretched(first: int, second: int) -> int:
+    """Which of two sizes broadcasting stretches to the other, 1 or 2; 0 for neither.
+
+    >>> stretched(1, 5), stretched(5, 1), stretched(5, 5)
+    (1, 2, 0)
+    """
+    return 0 if first == second else 1 if first == 1 else 2 if second == 1 else 0
+
+
 def have_elements_if(sizes: Iterable[Size], others: Collection[Size]) -> bool:
     """Whether arrays of these sizes surely have elements where those of the others have some."""
     return all(limits(n)[0] > 0 or n in others for n in sizes)

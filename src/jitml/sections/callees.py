@@ -103,11 +103,11 @@ class _HotCallee:
         self._rent = Rent()
         self._stride = self._untimed = 0  # calls that are not timed after one that is; how many of them are left
         self._turn: PlainTurn | None = None  # the outermost call that is timed
-        self._now: Callable[..., Any] = self._timed
+        self._now: Callable[..., Any] = self._run_timed
 
     @property
     def is_timed(self) -> bool:
-        return self._now == self._timed
+        return self._now == self._run_timed
 
     def paid(self, share: float) -> bool:
         """The function that calls it has run as it was written, for this share of its time so far; whether this is due."""
@@ -124,9 +124,10 @@ class _HotCallee:
             return self._function
         return self._now
 
-    def _timed(self, *args: Any, **kwargs: Any) -> Any:
+    def _run_timed(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself, whose outermost call is timed."""
         is_outermost = self._turn is None and current_trace() is None
-        turn = PlainTurn(self._took)
+        turn = PlainTurn(self._pay_rent)
         if is_outermost:
             self._turn = turn
         try:
@@ -139,7 +140,8 @@ class _HotCallee:
                 self._turn = None
                 turn.seen()
 
-    def _took(self, seconds: float) -> None:
+    def _pay_rent(self, seconds: float) -> None:
+        """Count a timed call towards the price of a compilation; compile when it is paid."""
         is_due = self._rent.paid(seconds, self._stride + 1)
         self._stride = self._untimed = stride_after(seconds)
         if is_due:

@@ -99,7 +99,7 @@ class Section:
         self.calls = 0
         self._next_look = FIRST_LOOK
         self._lock = lock()
-        self.cell = CellType(self._rent if CONFIG.trial else self._buy)
+        self.cell = CellType(self._run_for_rent if CONFIG.trial else self._compile_first)
 
     @property
     def state(self) -> str:
@@ -119,7 +119,7 @@ class Section:
     @property
     def is_plain(self) -> bool:
         """Whether nothing else than the statements themselves runs here."""
-        return self.cell.cell_contents in (None, self._rent)
+        return self.cell.cell_contents in (None, self._run_for_rent)
 
     def paid(self, share: float) -> bool:
         """The function around has run as it was written, for this share of its time so far; whether this is due."""
@@ -131,23 +131,26 @@ class Section:
 
     # What the frame calls.
 
-    def _rent(self, *args: Any) -> Any:
+    def _run_for_rent(self, *args: Any) -> Any:
+        """Plain Python, timed now and then, until the rent is due."""
         if self._untimed:
             self._untimed -= 1
             return None
         if is_watched():
             return None
-        return self._buy(*args) if self.rent.is_due() else PlainTurn(self._rented)
+        return self._compile_first(*args) if self.rent.is_due() else PlainTurn(self._pay_rent)
 
-    def _buy(self, *args: Any) -> Any:
+    def _compile_first(self, *args: Any) -> Any:
+        """The first compilation, and its answer."""
         if current_trace() is not None or runs_as_python() or is_watched():
             return None
         with self._lock:
             if self.compiled is None:
                 self._hold(args)
         answer = self._compile(args)
-        if self._compiled().variants and self.cell.cell_contents in (self._rent, self._buy):  # it has not been refused
-            self._go_on(self._try if CONFIG.trial else self._on)
+        is_refused = self.cell.cell_contents not in (self._run_for_rent, self._compile_first)
+        if self._compiled().variants and not is_refused:
+            self._set_entry(self._try if CONFIG.trial else self._run_compiled)
             self._state = "on trial" if CONFIG.trial else "compiled"
         return answer
 
@@ -164,7 +167,8 @@ class Section:
         assert self.compiled is not None
         return self.compiled
 
-    def _given(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _handed_in(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments as the section was compiled for them: containers are attributes of one object."""
         if not self._held:
             return args
         holder = self._holder()
@@ -177,11 +181,11 @@ class Section:
         refusal: Untraced | JitmlError | None = None
         answer = None
         try:
-            answer = self._compiled().answer(self._given(args), {})
+            answer = self._compiled().answer(self._handed_in(args), {})
         except FailedCheck:
             pass
         except Unpaid:
-            return PlainTurn(self._rented)
+            return PlainTurn(self._pay_rent)
         except (Untraced, JitmlError) as error:
             refusal = error
         if refusal is None:
@@ -193,7 +197,7 @@ class Section:
     def _known(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that there is; None if it cannot answer."""
         try:
-            return self._compiled().known_answer(self._given(args))
+            return self._compiled().known_answer(self._handed_in(args))
         except FailedCheck:
             self.contest.compiled_failed()
             if CONFIG.trial and self.contest.is_won is False:
@@ -205,18 +209,19 @@ class Section:
         if is_watched():
             return None
         if self.contest.is_plains_turn:
-            return PlainTurn(self._timed)
+            return PlainTurn(self._score_plain_turn)
         began = perf_counter()
         answer = self._known(args)
         if answer is MISS:
-            return self._other(args)
+            return self._answer_other_kind(args)
         if answer is not None:
             self._misses.in_a_row = 0
             self.contest.compiled_took(perf_counter() - began)
             self._decide()
         return answer
 
-    def _on(self, *args: Any) -> Any:
+    def _run_compiled(self, *args: Any) -> Any:
+        """Compiled code, which has won."""
         if is_watched():
             return None
         self.calls += 1
@@ -224,7 +229,7 @@ class Section:
             return self._look(args)
         answer = self._known(args)
         if answer is MISS:
-            return self._other(args)
+            return self._answer_other_kind(args)
         if answer is not None:
             self._misses.in_a_row = 0
             self.contest.compiled_answered()
@@ -234,47 +239,51 @@ class Section:
         """Time both again: the next call is plain Python's."""
         self._next_look *= 2
         self.contest.again()
-        self._go_on(self._try)
+        self._set_entry(self._try)
         return self._try(*args)
 
-    def _other(self, args: tuple[Any, ...]) -> Any:
+    def _answer_other_kind(self, args: tuple[Any, ...]) -> Any:
         """Arguments of another kind."""
         if CONFIG.trial and not self.rent.is_due():
             self._stride = 0  # this turn stands for itself
             if self._misses.are_many():
-                self._go_on(self._rent)
-            return PlainTurn(self._rented)
+                self._set_entry(self._run_for_rent)
+            return PlainTurn(self._pay_rent)
         if current_trace() is not None or runs_as_python():
             return None
         if len(self._compiled().variants) >= MOST_VARIANTS:
-            instead = self._refuse(ManyPrograms(MOST_VARIANTS, *self._compiled().why_not_known(self._given(args))))
+            instead = self._refuse(ManyPrograms(MOST_VARIANTS, *self._compiled().why_not_known(self._handed_in(args))))
             return None if instead is None else instead(*args)
         return self._compile(args)
 
     # What becomes of it.
 
-    def _go_on(self, entry: Callable[..., Any] | None) -> None:
+    def _set_entry(self, entry: Callable[..., Any] | None) -> None:
+        """What the frame calls from now on; None: the statements."""
         self.cell.cell_contents = entry
 
-    def _rented(self, seconds: float) -> None:
-        if self._misses.paid(seconds, self._stride + 1) and self.has_variants and self.cell.cell_contents == self._rent:
-            self._go_on(self._on if self.contest.is_won else self._try)
+    def _pay_rent(self, seconds: float) -> None:
+        """Count what plain Python took towards the price of a compilation."""
+        if self._misses.paid(seconds, self._stride + 1) and self.has_variants and self.cell.cell_contents == self._run_for_rent:
+            self._set_entry(self._run_compiled if self.contest.is_won else self._try)
         self.contest.plain_took(seconds)
         self._stride = self._untimed = stride_after(seconds)
         if self.rent.is_small:
             self._turn_off(f"too small: {in_us(self.rent.spent / self.rent.turns)}")
             self._dropped(self)
 
-    def _timed(self, seconds: float) -> None:
+    def _score_plain_turn(self, seconds: float) -> None:
+        """Count what plain Python took in the contest, which may be decided by it."""
         self.contest.plain_took(seconds)
         self._decide()
 
     def _decide(self) -> None:
+        """Do what the contest says, if it is decided."""
         if self.contest.is_won is None:
             return
         self._state = f"compiled: {self.contest}"
         if self.contest.is_won:
-            self._go_on(self._on)
+            self._set_entry(self._run_compiled)
         else:
             self._turn_off(f"not compiled: {self.contest}")
             self._dropped(self)
@@ -283,11 +292,11 @@ class Section:
         """It has been left out for a while, since plain Python was faster."""
         if self.compiled is not None and self.contest.is_won is False:
             self.contest.again()
-            self._go_on(self._try)
+            self._set_entry(self._try)
 
     def _turn_off(self, state: str) -> None:
         self._state = state
-        self._go_on(None)
+        self._set_entry(None)
 
     def _refuse(self, error: BaseException) -> Callable[..., Any] | None:
         """What stands in for it from now on."""
@@ -301,5 +310,5 @@ class Section:
         instead = self._refused(self, error)
         if isinstance(error, JitmlError) and error.leaves_changes:
             raise error
-        self._go_on(instead)
+        self._set_entry(instead)
         return instead

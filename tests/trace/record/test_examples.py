@@ -47,7 +47,7 @@ def _growing(x: Any, y: Any) -> Any:
 
 def test_memory_that_is_only_reserved_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     reserved, refused = [], []
-    plain_run, plain_look = concrete_evaluation._run_node, concrete_evaluation._reserves_much
+    plain_run, plain_look = concrete_evaluation._examples_of_node, concrete_evaluation._reserves_much
 
     def run(node: Any, operands: Any, params: Any) -> Any:
         if any(v.aval.is_static and v.aval.nbytes > 1 << 30 for v in node.outputs):
@@ -60,7 +60,7 @@ def test_memory_that_is_only_reserved_is_not_copied(monkeypatch: pytest.MonkeyPa
             refused.append(node)
         return found
 
-    monkeypatch.setattr(concrete_evaluation, "_run_node", run)
+    monkeypatch.setattr(concrete_evaluation, "_examples_of_node", run)
     monkeypatch.setattr(concrete_evaluation, "_reserves_much", look)
     jitted = jitml.jit(_growing)
     for n in (5, 1):

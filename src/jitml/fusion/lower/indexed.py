@@ -1,4 +1,5 @@
-"""Gather: the operand in memory, read where index arrays say. Scatter: loops in index order. Both are checked before."""
+"""Gather: the operand in memory, read where index arrays say. Scatter: loops in index order, or a library call where the
+target has one. Both are checked before."""
 
 from __future__ import annotations
 
@@ -108,8 +109,8 @@ def lower_scatter(site: NestSite) -> None:
     """In the order of the indices, in place; leading and trailing axes run as plain loops around and inside."""
     (x, v, *indices), out = site.reads, site.out
     axis, depth = site.node.params["axis"], len(indices[0].shape)
-    if _is_for_the_library(site):
-        _call_library(site)
+    if _is_for_library(site):
+        _scatter_by_library(site)
         return
     shape = site.node.inputs[0].shape
     place = tuple(Var(f"k{d}") for d in range(depth))
@@ -136,14 +137,15 @@ def lower_scatter(site: NestSite) -> None:
         site.emit(nest, out, v, *indices, updates={out.name: x.name})
 
 
-def _is_for_the_library(site: NestSite) -> bool:
+def _is_for_library(site: NestSite) -> bool:
     """Whether the target scatters by a call: where there are too many indices for one to come after the other."""
     scatter, (x, v, index, *_) = site.target.calls.get("scatter"), site.reads
     dtypes = scatter is not None and (site.node.params["combine"] == "set" or scatter.takes(x.dtype))
     return scatter is not None and dtypes and index.size > scatter.small and v.size > 0 and x.size > 0
 
 
-def _call_library(site: NestSite) -> None:
+def _scatter_by_library(site: NestSite) -> None:
+    """One step that calls the target's scatter."""
     (x, v, *indices), out, axis = site.reads, site.out, site.node.params["axis"]
     is_sized = not all(value.aval.is_static for value in site.node.inputs)
     lengths: tuple[str, ...] = ()

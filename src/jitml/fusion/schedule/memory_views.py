@@ -1,4 +1,4 @@
-"""Kernel views of memory: how does a kernel see memory?
+"""Kernel views of memory: which axes does a kernel see, and which neighbours are merged into one index?
 
 Loops that run as one, and each buffer in the shape that its accesses need.
 
@@ -48,7 +48,7 @@ def undivided(x: Expr, y: Expr, n: int) -> Expr | None:
 
 
 def merged(x: Expr, y: Expr, n: int) -> Expr:
-    """The index of an axis that joins two, the inner of extent n: x * n + y, undoing a division with remainder."""
+    """The index of an axis that two are merged into, the inner of extent n: x * n + y, undoing a division with remainder."""
     whole = undivided(x, y, n)
     return add(mul(x, n), y) if whole is None else whole
 
@@ -88,7 +88,7 @@ class Views:
     Args:
         axes: the group's loop indices with their extents, outer first.
         fixed: indices that are used other than for addressing, or whose loops are cut.
-        barriers: indices that must not be joined with the one before (a row's first).
+        barriers: indices that must not be merged with the one before (a row's first).
         sizes: what extents are written as.
     """
 
@@ -107,7 +107,7 @@ class Views:
         self._steps = [steps_of(buffers[name], at, axes) for name, at in self.accesses]
         self._extents = axes
         self.sizes = {name: polynomial(sizes.expr(n)) or {} for name, n in axes.items()}
-        chains = self._join(axes, fixed, barriers)
+        chains = self._merge_axes(axes, fixed, barriers)
         self.buffers = self._shape(chains)
         if self.buffers is None:
             chains = [[name] for name in axes]
@@ -115,7 +115,7 @@ class Views:
         assert self.buffers is not None
         self.axes = [Axis(f"i{k}", prod(axes[n] for n in chain), tuple(chain)) for k, chain in enumerate(chains)]
 
-    def _join(self, axes: Mapping[str, Size], fixed: frozenset[str], barriers: frozenset[str]) -> list[list[str]]:
+    def _merge_axes(self, axes: Mapping[str, Size], fixed: frozenset[str], barriers: frozenset[str]) -> list[list[str]]:
         """The group's indices in runs that one loop can stand for."""
         loose = set(fixed)
         for (_, at), steps in zip(self.accesses, self._steps):
@@ -133,6 +133,7 @@ class Views:
         return chains
 
     def _shape(self, chains: list[list[str]]) -> dict[str, Buffer] | None:
+        """Every buffer as loops over these chains see it; None if one cannot be seen so."""
         self._last = {chain[-1]: f"i{k}" for k, chain in enumerate(chains)}
         self._inner = {name for chain in chains for name in chain[:-1]}
         self._chains = chains
@@ -169,22 +170,22 @@ class Views:
                 q = runs[-1][-1]
                 # What reads at an index from data keeps its axis for all others, too.
                 given = [(x, y) for at in uses if (x := at[q]) is not None and (y := at[p]) is not None]
-                joins = len(given) == len(uses) and any(self._wants_join(x, y, buffer.shape[p]) for x, y in given)
+                joins = len(given) == len(uses) and any(self._wants_merge(x, y, buffer.shape[p]) for x, y in given)
                 if joins and strides[q] == buffer.shape[p] * strides[p]:
                     runs[-1].append(p)
                     continue
             runs.append([p])
         return runs
 
-    def _wants_join(self, x: Expr, y: Expr, n: int) -> bool:
+    def _wants_merge(self, x: Expr, y: Expr, n: int) -> bool:
         return bool(variables_of(x) & self._inner) or undivided(x, y, n) is not None
 
     def _reads_well(self, buffer: Buffer, runs: list[list[int]], at: Places) -> bool:
-        """Whether an access can be written with the joined loops' indices."""
+        """Whether an access can be written with the merged loops' indices."""
         for run in runs:
             if len(run) > 1 and any(at[p] is None for p in run):
                 return False
-            e = self._joined(buffer, run, at)
+            e = self._merged_index(buffer, run, at)
             if e is None:
                 continue
             terms = self._linear(e)
@@ -202,14 +203,15 @@ class Views:
         return steps.get(outer, {}) == times(self.sizes[inner], steps.get(inner, {}))
 
     def _moves_evenly(self, terms: Mapping[str, Poly]) -> bool:
-        """Whether an index of one axis counts through joined loops as if they were one: its range is that of all of them."""
+        """Whether an index of one axis counts through merged loops as if they were one: its range is that of all of them."""
         for chain in self._chains:
             for outer, inner in pairwise(chain):  # of an axis of stride 0 nothing else asks
                 if bound(self._extents[outer]) > 1 and not self._goes_on(terms, outer, inner):
                     return False
         return True
 
-    def _joined(self, buffer: Buffer, run: Sequence[int], at: Places) -> Expr | None:
+    def _merged_index(self, buffer: Buffer, run: Sequence[int], at: Places) -> Expr | None:
+        """The index of the one axis that a run of axes is merged into; None if the data knows it."""
         if not run:
             return Const(0)
         e = at[run[0]]
@@ -225,11 +227,11 @@ class Views:
         runs = self._merges[name]
         if runs is None:
             runs = [list(range(len(at)))]
-        joined = (self._joined(buffer, run, at) for run in runs)
+        joined = (self._merged_index(buffer, run, at) for run in runs)
         return tuple(None if e is None else self.expr(e) for e in joined)
 
     def expr(self, e: Expr) -> Expr:
-        """An index expression over the kernel's loops. Of a joined run only the innermost index counts."""
+        """An index expression over the kernel's loops. Of a merged run only the innermost index counts."""
         if self._inner & variables_of(e) and (whole := polynomial(e)) is not None:
             e = expression({monomial: c for monomial, c in whole.items() if not self._inner.intersection(monomial)})
         return renamed(e, self._last)

@@ -139,7 +139,7 @@ def setitem(x: TracedArray, index: Any, value: Any) -> None:
         )
     if found.is_scalar:
         new = one_element(new)
-    new = fit(new if found.indices or isinstance(value, TracedNumber) else through_python(value, new), found.shape)
+    new = broadcast_assigned(new if found.indices or isinstance(value, TracedNumber) else through_python(value, new), found.shape)
     if found.indices:
         new = ops.scatter(read(found.base), new, *found.indices, axis=found.axis, combine="set")
     assign(found.base, new)
@@ -160,7 +160,7 @@ def value_for(value: Any, x: TracedArray) -> Value:
     return value_of(value, x.dtype)
 
 
-def fit(value: Value, shape: Shape) -> Value:
+def broadcast_assigned(value: Value, shape: Shape) -> Value:
     """A value broadcast into the place it is stored in; more leading axes of length one than the place has are dropped."""
     extra = value.ndim - len(shape)
     if extra > 0 and not any(never_equal(n, 1) for n in value.shape[:extra]):
@@ -202,10 +202,10 @@ def _set_where(x: TracedArray, mask: Value, new: Value) -> None:
     mask = fitted(mask, x.sizes)
     behind = x.ndim - mask.ndim
     if new.ndim > behind and any(n != 1 for n in new.shape[: new.ndim - behind]):
-        assign(x, scatter_true(base, mask, fit(new, _shape_of_true(mask, x.sizes))))
+        assign(x, scatter_true(base, mask, broadcast_assigned(new, _shape_of_true(mask, x.sizes))))
         return
     new = reshape_value(new, new.shape[max(0, new.ndim - behind) :])
-    new = broadcast_value(fit(new, x.sizes[mask.ndim :]), x.sizes)
+    new = broadcast_value(broadcast_assigned(new, x.sizes[mask.ndim :]), x.sizes)
     where = reshape_value(mask, (*mask.shape, *(1,) * behind))
     assign(x, ops.select(broadcast_value(where, x.sizes), new, base))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.types import I64, is_inexact, normalize_axis
-from jitml.numpy.arrays.indexing import Indexed, fit, locate
+from jitml.numpy.arrays.indexing import Indexed, broadcast_assigned, locate
 from jitml.numpy.arrays.methods import may_write
 from jitml.numpy.reductions.reductions import finish, is_given
 from jitml.numpy.support.arguments import (
@@ -64,9 +64,9 @@ def one_by_one(ufunc: np.ufunc, a: TracedArray, indices: Any, b: Any, /) -> None
     base = target(found)
     if not found.indices:
         result = value_of(ufunc(base, as_array(b)))
-        assign(base, fit(astype(result, a.dtype), base.sizes))
+        assign(base, broadcast_assigned(astype(result, a.dtype), base.sizes))
         return
-    values = fit(value_of(b), found.shape)
+    values = broadcast_assigned(value_of(b), found.shape)
     if len(found.indices) == 1 and found.axis == 0:  # row by row
         places, shape, rows = fresh(found.indices[0]), base.sizes[1:], base
     else:  # element by element, by their numbers

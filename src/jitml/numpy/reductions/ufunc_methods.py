@@ -12,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, I64, is_complex, is_float, is_integer
-from jitml.numpy.arrays.indexing import fit, locate
+from jitml.numpy.arrays.indexing import broadcast_assigned, locate
 from jitml.numpy.arrays.reshaping import reshaped
 from jitml.numpy.reductions.reductions import (
     accumulator,
@@ -95,7 +95,7 @@ def _at(combine: str) -> Callable[..., None]:
         if not _stays_in(a, b, combine):
             return one_by_one(getattr(np, _UFUNCS[combine]), a, indices, b)
         found = locate(a, indices)
-        new = fit(_wrapped(b, a), found.shape)
+        new = broadcast_assigned(_wrapped(b, a), found.shape)
         into = target(found)
         base = read(into)
         if not found.indices:

@@ -12,7 +12,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Dim
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, I64, DType, is_complex, is_integer
-from jitml.numpy.arrays.indexing import fit, getitem, setitem, value_for
+from jitml.numpy.arrays.indexing import broadcast_assigned, getitem, setitem, value_for
 from jitml.numpy.arrays.masks import fitted
 from jitml.numpy.arrays.reshaping import broadcasted, moveaxis, reshaped
 from jitml.numpy.reductions.reductions import finish_converted, finish_picked, is_given
@@ -244,7 +244,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TracedArra
 @implements(np.put_along_axis)
 def put_along_axis(arr: TracedArray, indices: Any, values: Any, axis: int | None) -> None:
     x, index, along = _aligned("put_along_axis", arr, indices, axis)
-    new = fit(value_for(values, arr), index.shape)
+    new = broadcast_assigned(value_for(values, arr), index.shape)
     base = read(x)
     assign(x, ops.scatter(base, new, *_along(base, index, along), axis=0, combine="set"))
 
@@ -255,7 +255,7 @@ def copyto(dst: TracedArray, src: Any, casting: Any = "same_kind", where: Any = 
     allowed = dst.dtype.kind in _HOLDING[kind] if isinstance(kind, type) else np.can_cast(kind, dst.dtype, casting)
     if not allowed and casting != "unsafe":
         raise TypeError(f"Cannot cast array data from {kind!r} to {dst.dtype!r} according to the rule {casting!r}")
-    new = fit(value_for(src, dst), dst.sizes)
+    new = broadcast_assigned(value_for(src, dst), dst.sizes)
     assign(dst, new if where is True else ops.select(broadcast_value(mask_of(where), dst.sizes), new, read(dst)))
 
 
@@ -328,7 +328,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     places = np.atleast_1d(np.arange(*obj.indices(size)) if isinstance(obj, slice) else np.asarray(obj))
     places = np.flatnonzero(places) if places.dtype == bool and not is_one_place else places
     if places.size != 1 or places.ndim > 1:  # which NumPy refuses
-        part = fit(new, (*x.sizes[:along], places.size, *x.sizes[along + 1 :]))
+        part = broadcast_assigned(new, (*x.sizes[:along], places.size, *x.sizes[along + 1 :]))
         order = np.insert(np.arange(size), places.astype(int) if not places.size else places, size + np.arange(places.size))
         return take(fresh(ops.concat(read(x), part, axis=along)), order.tolist(), along)
     at = as_int(places.item())
@@ -336,7 +336,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         raise IndexError(f"index {obj} is out of bounds for axis {along} with size {size}")
     at += size if at < 0 else 0
     new = read(moveaxis(fresh(new), 0, along)) if is_one_place else new
-    part = fit(new, (*x.sizes[:along], new.shape[along], *x.sizes[along + 1 :]))
+    part = broadcast_assigned(new, (*x.sizes[:along], new.shape[along], *x.sizes[along + 1 :]))
     before = (slice(None),) * along
     left, right = getitem(x, (*before, slice(None, at))), getitem(x, (*before, slice(at, None)))
     return fresh(ops.concat(read(left), part, read(right), axis=along))

@@ -1,4 +1,4 @@
-"""Concrete evaluation: what is a traced value in the call that is being traced?
+"""Concrete evaluation of examples: what is a traced value in the call that is being traced?
 
 `examples_of` computes it from the arguments, by interpretation.
 
@@ -137,10 +137,10 @@ def is_guess(value: Value) -> bool:
 
 def _examples(values: Sequence[Value]) -> list[Array]:
     """What others would see of it is dropped: the program is going to do it."""
-    return postponing(_computed, values)[0]
+    return postponing(_compute_examples, values)[0]
 
 
-def _computed(values: Sequence[Value]) -> list[Array]:
+def _compute_examples(values: Sequence[Value]) -> list[Array]:
     trace = active_trace()
     concrete = trace.call[Concrete]
     known = concrete.examples
@@ -149,13 +149,13 @@ def _computed(values: Sequence[Value]) -> list[Array]:
     with recording(None):
         for step in _needed(values, known, outer, trace):
             if isinstance(step, Node):
-                env.update(zip(step.outputs, _run(trace, step, env, known)))
+                env.update(zip(step.outputs, _examples_or_guesses_of_node(trace, step, env, known)))
                 if not concrete.guesses.isdisjoint(step.inputs):
                     concrete.guesses.update(step.outputs)
             else:
                 source = outer.get(step)
-                env[step] = _find(trace, step) if source is None else _lookup(source, env, known)
-        found = [_lookup(v, env, known) for v in values]
+                env[step] = _example_of_input(trace, step) if source is None else _example_known(source, env, known)
+        found = [_example_known(v, env, known) for v in values]
     _keep(trace.root, env)
     known.update(zip(values, found))
     return found
@@ -219,17 +219,18 @@ def _needed(
         stack += [(maker(v) or v, False) for v in before if v not in known]
 
 
-def _lookup(value: Value, env: dict[Value, Array], known: dict[Value, Array]) -> Array:
+def _example_known(value: Value, env: dict[Value, Array], known: dict[Value, Array]) -> Array:
     return env[value] if value in env else known[value]
 
 
-def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
+def _examples_or_guesses_of_node(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
+    """What a node makes in this call, with a few iterations only of loops that are too long: those are guesses."""
     if _reserves_much(node):
         raise NoExample
     guesses = trace.call[Concrete].guesses
-    sizes = {sym: int(_lookup(trace.sizes.values[sym], env, known)) for sym in node.syms}
+    sizes = {sym: int(_example_known(trace.sizes.values[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
-    operands = [_lookup(v, env, known) for v in node.inputs]
+    operands = [_example_known(v, env, known) for v in node.inputs]
     try:
         return run_whole(trace.root, node, operands, params)
     except TooLong:
@@ -242,11 +243,11 @@ def _run(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, A
         operands[0] = np.asarray(_MOST_ITERATIONS, operands[0].dtype)
         guesses.update(node.outputs)
     if node.op is ops.while_:
-        results, is_whole = _run_while(operands, **params)
+        results, is_whole = _few_iterations_of_while(operands, **params)
         if not is_whole:
             guesses.update(node.outputs)
         return results
-    return _run_node(node, operands, params)
+    return _examples_of_node(node, operands, params)
 
 
 def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[str, Any], most: int = _MOST_WORK) -> list[Array]:
@@ -259,7 +260,7 @@ def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[s
         TooLong: that is not enough.
     """
     if not node.bodies:
-        return _run_node(node, operands, params)
+        return _examples_of_node(node, operands, params)
 
     concrete = root.call[Concrete]
 
@@ -272,7 +273,7 @@ def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[s
         with watched(_limited(spend)):
             loops = (inner for inner in node.walk() if inner.op in (ops.loop, ops.while_))
             if all(body.nodes for loop in loops for body in loop.bodies.values()):
-                return _run_node(node, operands, params)
+                return _examples_of_node(node, operands, params)
     except TooLong:
         pass
     if node.syms:
@@ -298,7 +299,8 @@ def _limited(spend: Callable[[int], None]) -> Watch:
     return see
 
 
-def _run_node(node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:
+def _examples_of_node(node: Node, operands: Sequence[Array], params: dict[str, Any]) -> list[Array]:
+    """What a node makes of these operands, by NumPy."""
     results = node.op.run(tuple(operands), params)
     return [np.asarray(x, v.dtype) for v, x in zip(node.outputs, results if isinstance(results, tuple) else (results,))]
 
@@ -350,7 +352,7 @@ def _counted(node: Node, bodies: Mapping[str, Graph]) -> list[Node]:
     return [zero, replace(node, inputs=(begin, *node.inputs), params=params, outputs=(end, *node.outputs))]
 
 
-def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> tuple[list[Array], bool]:
+def _few_iterations_of_while(operands: list[Array], test: Any, body: Any, carried: int) -> tuple[list[Array], bool]:
     """What a loop carries after a few iterations, and whether it has ended by then."""
     state, captured = operands[:carried], operands[carried:]
     for _ in range(_MOST_ITERATIONS):
@@ -360,7 +362,7 @@ def _run_while(operands: list[Array], test: Any, body: Any, carried: int) -> tup
     return state, False
 
 
-def _find(trace: Trace, value: Value) -> Array:
+def _example_of_input(trace: Trace, value: Value) -> Array:
     """An input of the root trace: what the caller passed, or the function found outside itself."""
     root = trace.root
     if value in root.inputs.scalars:

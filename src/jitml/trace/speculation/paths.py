@@ -28,10 +28,9 @@ from jitml.errors import (
     UnsupportedError,
     UserFrame,
     WrongPath,
-    stretched,
 )
 from jitml.ir import ops
-from jitml.ir.dims import Size
+from jitml.ir.dims import Size, stretched
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.records import dataclass, field, replace
@@ -112,6 +111,8 @@ class Path:
         number, outcome = failure.fact
         if exactly and isinstance(failure, OtherResult):
             outcome = failure.exactly
+        if isinstance(failure, OtherSizes):
+            outcome = stretched(*outcome)
         *before, wrong = self.assumptions[: number + 1]
         if wrong.kind == "limit":
             outcome = 1 << (4 * outcome).bit_length()  # a few steps reach any size

@@ -1,4 +1,4 @@
-"""Writes to traced arrays: may one be written, and how does it get new contents?  `x[...] = v`, `out=x` and `x += v` end here."""
+"""Writes to traced arrays: may one be written, and how is all of it replaced?  `numpy/` decides what `x[i] = v` changes."""
 
 from __future__ import annotations
 

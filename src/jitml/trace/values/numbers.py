@@ -1,7 +1,6 @@
-"""Traced numbers: how do Python's ints, floats and bools behave in a trace?
+"""Traced numbers: `TracedNumber`, its operators, and where does each run, on the host before a call or in the graph?
 
-`TracedNumber`: as Python numbers do, and weakly typed.
-
+It behaves as Python's numbers do, and is weakly typed. What nodes check to compute as Python does: `python_arithmetic.py`.
 It knows its concrete value and the place (`Slot`) in the host program that computes it before each call. Operators among
 numbers stay numbers; beside an array a number enters the graph. Where Python must know the value (`if`, a shape, a list
 index, a dict key, a format), it takes the concrete one and the host program checks that exactly.
@@ -296,7 +295,9 @@ def apply(function: Callable[..., Any], *operands: Any) -> Any:
     try:
         result = function(*values)
     except _OF_NUMBERS as error:  # which the function may handle: another call need not raise it
-        host.require(host.compute(_raised, (HostConst(function), *given), f"what {function.__name__} raises"), repr(error))
+        host.require(
+            host.compute(_exception_on_host, (HostConst(function), *given), f"what {function.__name__} raises"), repr(error)
+        )
         raise
     if type(result) not in _DTYPES:
         # A tuple (divmod, math.frexp), a big rational: Python needs the values.
@@ -308,8 +309,8 @@ def apply(function: Callable[..., Any], *operands: Any) -> Any:
     return TracedNumber(first.trace, slot, result)
 
 
-def _raised(function: Callable[..., Any], *operands: Any) -> str | None:
-    """The exception that Python raises for some numbers, in words."""
+def _exception_on_host(function: Callable[..., Any], *operands: Any) -> str | None:
+    """The exception that a function of numbers raises on the host before this call, in words: a guard compares it."""
     try:
         function(*operands)
     except _OF_NUMBERS as error:

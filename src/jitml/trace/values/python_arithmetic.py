@@ -1,4 +1,4 @@
-"""Python arithmetic: how do Python's numbers compute in the graph?
+"""Python arithmetic in the graph: what is checked, so that 64 bits compute as Python's numbers do, where NumPy's do not?
 
 In 64 bits, as long as that is what Python computes; else Python itself does.
 

@@ -74,7 +74,7 @@ class BlockStatements(SerialStatements):
         self.threads = 1  # of the block
         self.pending = SinceBarrier()
         self.shared: list[tuple[str, str, int, int]] = []  # type, name, elements, bytes
-        self.parts = [0, 0]  # rows of shared memory, of a number for each warp, that reductions use in turn
+        self.rows_taken = [0, 0]  # rows of shared memory, of a number for each warp, that reductions use in turn
         self._turn = 0
         self._labels = 0
         self._end_of_solo = -1  # the line after what thread 0 has done alone
@@ -136,10 +136,10 @@ class BlockStatements(SerialStatements):
         """Give all threads the values that thread 0 has."""
         if not cells:
             return
-        rows = self.take_parts(len(cells))
+        rows = self.take_shared_rows(len(cells))
         for cell, row in zip(cells, rows):
             self.emit(f"ji_put<{type_of(cell.dtype)}>({cell.text}, {row});")
-        self.wait_for_parts()
+        self.barrier_before_rows()
         for cell, row in zip(cells, rows):
             self.emit(f"{cell.text} = ji_get<{type_of(cell.dtype)}>({row}, 0);")
 
@@ -188,14 +188,15 @@ class BlockStatements(SerialStatements):
             self.emit("__syncthreads();")
         self.pending = SinceBarrier()
 
-    def take_parts(self, count: int) -> list[str]:
+    def take_shared_rows(self, count: int) -> list[str]:
         """Rows of shared memory that nobody reads any more: the other ones than last time, so that this needs no barrier."""
         self._turn = 1 - self._turn
         self.meet(Touched(writes={f"parts {self._turn}"}))
-        self.parts[self._turn] = max(self.parts[self._turn], count)
+        self.rows_taken[self._turn] = max(self.rows_taken[self._turn], count)
         return [f"parts[{self._turn}][{n}]" if n else f"parts[{self._turn}][0]" for n in range(count)]
 
-    def wait_for_parts(self) -> None:
+    def barrier_before_rows(self) -> None:
+        """A barrier of the block's threads: what stands in the rows taken last may be read after it."""
         self.barrier()
         self.pending.add(Touched(reads={f"parts {self._turn}"}), is_first=False)
 
@@ -310,10 +311,10 @@ class BlockStatements(SerialStatements):
             parts.append(f"{self.functions.across_lanes(combine, own.dtype)}({own.text})")
         warps = self.threads // 32
         if warps > 1:
-            rows = self.take_parts(len(sums))
+            rows = self.take_shared_rows(len(sums))
             for (_, _, own), part, row in zip(sums, parts, rows):
                 self.emit(f"ji_put<{type_of(own.dtype)}>({part}, {row});")
-            self.wait_for_parts()
+            self.barrier_before_rows()
             parts = [
                 f"{self.functions.across_warps(combine, own.dtype)}<{warps}>({row})" for (combine, _, own), row in zip(sums, rows)
             ]

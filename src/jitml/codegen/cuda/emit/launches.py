@@ -318,7 +318,7 @@ class _LaunchWriter:
         return sum(n for *_, n in self.text.shared) > STATIC_BYTES - 256
 
     def _shared_lines(self) -> list[str]:
-        rows, lines = max(self.text.parts), []
+        rows, lines = max(self.text.rows_taken), []
         if rows:
             lines.append(f"  __shared__ u64 parts[2][{rows}][{self.text.threads // WARP}];")
         if not self._is_dynamic:
