@@ -103,11 +103,11 @@ def jit(
         )
     given = (device, static_argnums, static_argnames, dynamic, fastmath, threads, cache, host_calls, verify, schedules, strict)
     is_usual = not any(map(is_not, given, _USUAL)) and "jitml.config" not in sys.modules  # which the environment brings
-    options = None if is_usual else _chosen(*given)
+    options = None if is_usual else _options_of(*given)
     return partial(_wrap, options=options) if function is None else _wrap(function, options)
 
 
-def _chosen(
+def _options_of(
     device: str | None,
     static_argnums: int | Iterable[int],
     static_argnames: str | Iterable[str],

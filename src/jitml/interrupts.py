@@ -162,7 +162,7 @@ def uninterrupted(function: Callable[[], T]) -> T:
             answers.put(answer)
 
     try:
-        if not _start(context.run, run):
+        if not _start_thread(context.run, run):
             return function()
         del alive, run
         if (answer := answers.get()) is gone:  # Python takes a thread that just begins for the one that has started it
@@ -179,7 +179,7 @@ def uninterrupted(function: Callable[[], T]) -> T:
     return result
 
 
-def _start(function: Callable[..., object], *args: Any) -> bool:
+def _start_thread(function: Callable[..., object], *args: Any) -> bool:
     before = threading.stack_size()
     try:
         threading.stack_size(max(before, _STACK))

@@ -36,7 +36,7 @@ def _dataclass(
 ) -> Any:
     """The standard library's decorator, of which these are the options that we use."""
     asked = _Asked(eq, frozen, slots, weakref_slot)
-    return _made(cls, asked) if cls is not None else lambda cls: _made(cls, asked)
+    return _make_dataclass(cls, asked) if cls is not None else lambda cls: _make_dataclass(cls, asked)
 
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ else:
     dataclass = _dataclass
 
 
-def _made(cls: Any, asked: _Asked) -> Any:
+def _make_dataclass(cls: Any, asked: _Asked) -> Any:
     known: dict[str, Any] = {}
     for base in cls.__mro__[-1:0:-1]:
         known |= getattr(base, "__dataclass_fields__", {})

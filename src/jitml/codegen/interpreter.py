@@ -264,7 +264,7 @@ def _random(call: Call, memory: _ProgramMemory) -> None:
     numbers.reshape(-1)[:count] = drawn
 
 
-def _host(call: Call, memory: _ProgramMemory) -> None:
+def _call_host(call: Call, memory: _ProgramMemory) -> None:
     reads = [seen_as(memory.buffers[name], shape) for name, shape in zip(call.reads, call.params["shapes"], strict=True)]
     function, given = call.params["function"], [memory.view(b.name, b) for b in reads]
     try:
@@ -298,7 +298,7 @@ _CALLS = {
     "random": _random,
     "scan": _scan,
     "scatter": _scatter,
-    "host": _host,
+    "host": _call_host,
     "empty": _empty,
     "zeros": _zeros,
 }

@@ -83,7 +83,7 @@ def in_sight(function: Callable[..., Any]) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(function, shown, over), name="jitml-progress", daemon=True)
+    watch = threading.Thread(target=_show_while_compiling, args=(function, shown, over), name="jitml-progress", daemon=True)
     watch.start()
     try:
         yield
@@ -92,7 +92,7 @@ def in_sight(function: Callable[..., Any]) -> Iterator[None]:
         watch.join()
 
 
-def _watch(function: Callable[..., Any], shown: Display, over: threading.Event) -> None:
+def _show_while_compiling(function: Callable[..., Any], shown: Display, over: threading.Event) -> None:
     began = monotonic()
     if over.wait(DELAY) or not _showing.acquire(blocking=False):
         return

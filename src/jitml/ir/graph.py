@@ -250,7 +250,7 @@ class GraphBuilder:
         """Add a node (`Recorder`). Arrays and numbers beside values become constants; all-concrete calls evaluate."""
         if args and Value not in map(type, args):
             return op.run(args, params)
-        inputs = self._lift(op, args)
+        inputs = self._lift_operands(op, args)
         try:
             avals = op.aval(*(v.aval for v in inputs), **params)
         except JitmlError as error:
@@ -284,7 +284,7 @@ class GraphBuilder:
             del self._makers[out]
         return removed
 
-    def _lift(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
+    def _lift_operands(self, op: Op, args: tuple[Any, ...]) -> tuple[Value, ...]:
         like = next((a.aval for a in args if isinstance(a, Value)), None)
         lifted: list[Value] = []
         for a in args:

@@ -45,7 +45,7 @@ def pack(sizes: Mapping[str, int], lives: Mapping[str, Lifetime], alignment: int
     )
     best: Packing | None = None
     for order in orders:
-        offsets = _place(sorted(rounded, key=order), rounded, lives)
+        offsets = _place_first_fit(sorted(rounded, key=order), rounded, lives)
         size = max((offsets[name] + rounded[name] for name in offsets), default=0)
         if best is None or size < best.size:
             best = Packing({name: offsets[name] for name in sizes}, size, bound)
@@ -55,7 +55,7 @@ def pack(sizes: Mapping[str, int], lives: Mapping[str, Lifetime], alignment: int
     return best
 
 
-def _place(order: Sequence[str], sizes: Mapping[str, int], lives: Mapping[str, Lifetime]) -> dict[str, int]:
+def _place_first_fit(order: Sequence[str], sizes: Mapping[str, int], lives: Mapping[str, Lifetime]) -> dict[str, int]:
     offsets: dict[str, int] = {}
     taken: list[tuple[int, int, Lifetime]] = []  # offset, end, lifetime; by offset
     for name in order:

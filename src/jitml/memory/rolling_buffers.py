@@ -85,7 +85,7 @@ def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None
         return None
     (at,) = where
     loop, before = kernel.body[at], frozenset(s.name for s in kernel.body[:at] if isinstance(s, Let))
-    rows = _rows(loop, read, target, before) if isinstance(loop, Loop) else None
+    rows = _as_row_loop(loop, read, target, before) if isinstance(loop, Loop) else None
     if rows is None or (rows.later + 1) * prod(rows.shape) * 2 > target.size:
         return None
     writer = _DelayWriter(kernel, rows, target, before)
@@ -104,7 +104,7 @@ def delay(kernel: Kernel, read: str, written: str, apart: str) -> Delayed | None
 # ---------------------------------------------------------------------------------------------------------- rows
 
 
-def _rows(loop: Loop, read: str, target: Buffer, outside: frozenset[str]) -> _RowLoop | None:
+def _as_row_loop(loop: Loop, read: str, target: Buffer, outside: frozenset[str]) -> _RowLoop | None:
     if loop.start != Const(0) or loop.kind == "unroll" or not target.shape:
         return None
     if loop.step == 1 and loop.kind != "vector":

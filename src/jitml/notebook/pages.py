@@ -21,11 +21,11 @@ def explanation(report: Explanation) -> str:
 
 def lowered(program: Lowered) -> str:
     """The HTML of a program: its steps, and every stage as a text that opens."""
-    stages = (folded(stage, _stage(program, stage)) for stage in program.stages)
+    stages = (folded(stage, _stage_html(program, stage)) for stage in program.stages)
     return page([*outline(program_entries(program)[:-1], is_open=True), head("stages"), *stages])
 
 
-def _stage(program: Lowered, stage: str) -> Iterator[str]:
+def _stage_html(program: Lowered, stage: str) -> Iterator[str]:
     try:
         lines = program.text(stage).splitlines()
     except JitmlError as error:  # a tool that shows it is missing, say

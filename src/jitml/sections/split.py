@@ -88,7 +88,7 @@ class SplitFunction:
 
     def learn(self, error: BaseException) -> bool:
         """Note the statement that a refusal of the whole function is about; False if there is none left."""
-        return self._text is not None and self._learn(error, self._text.node.body, self._text.file)
+        return self._text is not None and self._learn_break(error, self._text.node.body, self._text.file)
 
     def prepare(self) -> None:
         """Write the frame before it is called."""
@@ -192,7 +192,7 @@ class SplitFunction:
         if isinstance(error, CompilerError) or self._text is None:
             return None
         run = section.run
-        if not self._learn(error, run.node.body, self._text.file):
+        if not self._learn_break(error, run.node.body, self._text.file):
             return None
         # What tracing raised, the statements may raise: in their own frame.
         if self._text is None or run.exact or run.unsure or not isinstance(error, JitmlError):
@@ -214,7 +214,7 @@ class SplitFunction:
         for section in [*self._made.values()]:
             section.look_again()
 
-    def _learn(self, error: BaseException, body: list[ast.stmt], file: str) -> bool:
+    def _learn_break(self, error: BaseException, body: list[ast.stmt], file: str) -> bool:
         if len(self.breaks) >= MOST_BREAKS:
             return False
         found = blame(error, body, file, frozenset(self.breaks))

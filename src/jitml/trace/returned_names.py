@@ -44,7 +44,7 @@ class ReturnStatement:
         try:
             yield
         except JitmlError as error:
-            self._place(error, path or None)
+            self._blame_return(error, path or None)
             raise
 
     @contextmanager
@@ -61,14 +61,14 @@ class ReturnStatement:
             start = sum(spec.num_leaves for spec in specs[:-1])
             path = specs[-1].paths()[position - start] if position >= start else None
             if not changes or path is None or path[0] == 0:
-                self._place(error, path[1:] if changes and path is not None else path)
+                self._blame_return(error, path[1:] if changes and path is not None else path)
             elif not error.stack:
                 change = changes[path[1]]
                 error.stack = stack_of_change(trace, change, path[2])
                 error.argument = "" if error.stack else base_name(trace.host.name(change.slot))
             raise
 
-    def _place(self, error: JitmlError, path: Sequence[Any] | None) -> None:
+    def _blame_return(self, error: JitmlError, path: Sequence[Any] | None) -> None:
         is_placed = bool(error.stack or error.argument)
         found = source.find(self._function) if self._function is not None and not is_placed else None
         if self._function is None or found is None or isinstance(found, source.Missing):

@@ -229,7 +229,7 @@ def _attempt(
             check_sealed(recording)
             if not rooted:
                 check_containers((args, kwargs), (traced_args, traced_kwargs), tracers, spec)
-            return _finish(recording, key, spec, result, returned)
+            return _make_traced(recording, key, spec, result, returned)
 
 
 ATTEMPT = _attempt.__code__  # the frame where a function begins to be traced
@@ -261,7 +261,7 @@ def _explained(recording: Trace) -> Iterator[None]:
         raise
 
 
-def _finish(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, result: Any, returned: ReturnStatement) -> Traced:
+def _make_traced(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, result: Any, returned: ReturnStatement) -> Traced:
     changes, changed = changes_of(recording)
     require_apart((result, changed), partial(parts_of_made, recording))
     whole = with_rows_themselves((result, changed) if changes else result)

@@ -120,7 +120,7 @@ class _Comparison:
             yield Difference(where, f"{type(a).__name__} {told(a)}", f"{type(b).__name__} {told(b)}")
             return
         if isinstance(b, np.ndarray):
-            yield from self._arrays(a, b, where, in_list)
+            yield from self._compare_arrays(a, b, where, in_list)
             return
         if a is b or (id(a), id(b)) in self.seen:
             return
@@ -132,11 +132,11 @@ class _Comparison:
             texts = ("another object", "the one that was there before")
             yield Difference(where, *(texts if id(b) in self.state.places else texts[::-1]))
         else:
-            yield from self._parts(a, b, where)
+            yield from self._compare_items(a, b, where)
 
-    def _parts(self, a: Any, b: Any, where: str) -> Iterator[Difference]:
+    def _compare_items(self, a: Any, b: Any, where: str) -> Iterator[Difference]:
         if isinstance(b, dict):
-            yield from self._dicts(a, b, where)
+            yield from self._compare_dicts(a, b, where)
         elif isinstance(b, (tuple, list, deque)):
             kind = kind_of_container(b)
             mine, theirs = list(kind.__iter__(a)), list(kind.__iter__(b))
@@ -176,7 +176,7 @@ class _Comparison:
                 continue
             yield from self.compare(mine.get(name, MISSING), theirs.get(name, MISSING), f"{where}.{name}")
 
-    def _dicts(self, a: Any, b: Any, where: str) -> Iterator[Difference]:
+    def _compare_dicts(self, a: Any, b: Any, where: str) -> Iterator[Difference]:
         mine, theirs = (list(kind_of_container(x).items(x)) for x in (a, b))  # in an OrderedDict's own order
         if len(mine) != len(theirs):
             yield Difference(where, f"a dict of {len(mine)} items", f"{len(theirs)}")
@@ -193,7 +193,7 @@ class _Comparison:
             if all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):
                 yield from self._numbers(np.asarray(sorted(a)), np.asarray(sorted(b)), where)
 
-    def _arrays(self, a: Array, b: Array, where: str, in_list: bool) -> Iterator[Difference]:
+    def _compare_arrays(self, a: Array, b: Array, where: str, in_list: bool) -> Iterator[Difference]:
         if not in_list:
             if a is not b and id(b) in self.state.places and id(a) not in self.state.places and b.size:
                 yield Difference(where, "another array", "the one that was there before")
@@ -206,7 +206,7 @@ class _Comparison:
             yield Difference(where, f"of shape {a.shape}", f"{b.shape}")
         elif a is not b:
             mine, theirs = self._values(a, self.got), self._values(b, self.expected)
-            yield from self._elements(mine.astype(native[0], copy=False), theirs.astype(native[1], copy=False), where)
+            yield from self._compare_elements(mine.astype(native[0], copy=False), theirs.astype(native[1], copy=False), where)
             if type(b) not in (np.ndarray, DeviceView):
                 yield from self._attributes(a, b, where)
 
@@ -217,13 +217,13 @@ class _Comparison:
             return np.asarray(outcome.now.get(place, self.state.held[place]))
         return fetch(x) if type(x) is DeviceView else x.view(np.ndarray)
 
-    def _elements(self, a: Array, b: Array, where: str) -> Iterator[Difference]:
+    def _compare_elements(self, a: Array, b: Array, where: str) -> Iterator[Difference]:
         if b.dtype.kind == "O":
             for n, pair in enumerate(zip(a.flat, b.flat)):
                 yield from self.compare(*pair, f"{where}.flat[{n}]")
         elif b.dtype.names is not None:
             for name in b.dtype.names:
-                yield from self._elements(a[name], b[name], f"{where}[{name!r}]")
+                yield from self._compare_elements(a[name], b[name], f"{where}[{name!r}]")
         else:
             yield from self._numbers(a, b, where)
 

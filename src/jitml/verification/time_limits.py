@@ -111,15 +111,15 @@ class _Watch:
     def begin(self, limit: _TimeLimit) -> None:
         self.limits[limit] = None
         if self.thread not in sys._current_frames():
-            self._start()
+            self._start_thread()
         elif limit.until < self.until:
             self._wake()
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         started = threading.Lock()
         started.acquire()
         try:
-            _thread.start_new_thread(self._work, (started,))
+            _thread.start_new_thread(self._enforce_limits, (started,))
         except RuntimeError:  # there is no further thread, or the interpreter ends
             return
         started.acquire()  # until then, CPython takes the new thread for this one, and might send it an exception of ours
@@ -130,7 +130,7 @@ class _Watch:
         except RuntimeError:  # it is about to wake
             return
 
-    def _work(self, started: threading.Lock) -> None:
+    def _enforce_limits(self, started: threading.Lock) -> None:
         self.thread = mine = threading.get_ident()
         started.release()
         while self.thread == mine:

@@ -139,12 +139,12 @@ class Verification:
     def _verified_further(self, leaves: Sequence[Any]) -> Any:
         began = thread_time()
         try:
-            return self._verified(leaves)
+            return self._answer_and_verify(leaves)
         finally:
             if self.watching is not None and self.calls > 1:
                 self.watching.check_seconds += thread_time() - began
 
-    def _verified(self, leaves: Sequence[Any]) -> Any:
+    def _answer_and_verify(self, leaves: Sequence[Any]) -> Any:
         args, kwargs = self.call_of(leaves)
         reason = why_not(self.host_nodes)
         if not reason and others_run():
@@ -163,10 +163,10 @@ class Verification:
         assert state is not None
         seen = told_by(state, _named(self.function, args, kwargs)) if self.every == FIRST else {}
         looking = thread_time() - began
-        result, raised = self._compiled(leaves, state)
+        result, raised = self._run_compiled(leaves, state)
         if self.is_timed and self.calls == 1 and result is not MISS and raised is None and self.seconds < _BRIEF:
             state.put_back()  # a program's first run says little of how long it takes
-            result, raised = self._compiled(leaves, state)
+            result, raised = self._run_compiled(leaves, state)
         if result is MISS:
             return MISS
         if self.watching is None:
@@ -180,7 +180,7 @@ class Verification:
                 f"{self.name} was compiled wrongly: its program has written {strays[0]}, of which there is no copy",
                 remedy="This is a bug in jitml: please report it. Further calls like this one run as plain Python.",
             )
-        return self._compared(got, state, leaves, args, kwargs)
+        return self._compare_with_plain(got, state, leaves, args, kwargs)
 
     def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SavedState:
         """All that can be reached, from the function and its arguments, and what else the program changes, as it is now."""
@@ -193,7 +193,7 @@ class Verification:
         roots = [(self.function, self.name), *_named(self.function, args, kwargs)]
         return SavedState([*others, *roots], CONFIG.verify_bytes, written=written)
 
-    def _compiled(self, leaves: Sequence[Any], state: SavedState) -> tuple[Any, Exception | None]:
+    def _run_compiled(self, leaves: Sequence[Any], state: SavedState) -> tuple[Any, Exception | None]:
         began = perf_counter()
         try:
             run = partial(self.enter, leaves)
@@ -209,7 +209,7 @@ class Verification:
         finally:
             self.seconds = perf_counter() - began
 
-    def _compared(
+    def _compare_with_plain(
         self, got: CallOutcome, state: SavedState, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         limit = None if self.every > 0 else _LATER if self.calls > 1 else CONFIG.verify_seconds

@@ -212,7 +212,7 @@ def _axes_and_size(in_axes: Any, args: Sequence[Any], kwargs: Any, shape: Callab
     sizes = []
     for n, axis in enumerate(axes):
         if axis is not _WHOLE:
-            axes[n] = _axis(paths[n], leaves[n], axis)
+            axes[n] = _require_axis(paths[n], leaves[n], axis)
             sizes.append((paths[n], shape(leaves[n])[axes[n]]))
     return axes, _size(sizes)
 
@@ -256,7 +256,7 @@ def _path(which: int, *keys: Any) -> str:
     return (f"argument {first!r}" if which else f"argument {first}") + "".join(f"[{key!r}]" for key in rest)
 
 
-def _axis(path: str, leaf: Any, axis: int) -> int:
+def _require_axis(path: str, leaf: Any, axis: int) -> int:
     ndim = getattr(leaf, "ndim", 0)
     if not is_number(leaf) or not ndim:
         raise ShapeError(

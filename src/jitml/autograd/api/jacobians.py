@@ -73,7 +73,7 @@ def jacfwd(
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_ARGUMENTS
     again = functools.partial(jacfwd, f, argnums, has_aux, holomorphic, argnames=argnames)
     choice = ArgumentChoice.of("jacfwd", argnums, argnames)
-    return _jacobian("jacfwd", f, choice, has_aux, domain, lambda point: _columns, again=again)
+    return _make_jacobian("jacfwd", f, choice, has_aux, domain, lambda point: _columns, again=again)
 
 
 @_jacobian_entry
@@ -94,7 +94,7 @@ def jacrev(
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.REAL_RESULTS
     again = functools.partial(jacrev, f, argnums, has_aux, holomorphic, argnames=argnames)
     choice = ArgumentChoice.of("jacrev", argnums, argnames)
-    return _jacobian("jacrev", f, choice, has_aux, domain, lambda point: _rows, all_at_once=False, again=again)
+    return _make_jacobian("jacrev", f, choice, has_aux, domain, lambda point: _rows, all_at_once=False, again=again)
 
 
 @_jacobian_entry
@@ -130,7 +130,7 @@ def jacobian(
     domain = Domain.HOLOMORPHIC_ARRAYS if holomorphic else Domain.ANY
     again = functools.partial(jacobian, f, argnums, has_aux, holomorphic, argnames=argnames)
     choice = ArgumentChoice.of("jacobian", argnums, argnames)
-    return _jacobian("jacobian", f, choice, has_aux, domain, cheaper, again=again)
+    return _make_jacobian("jacobian", f, choice, has_aux, domain, cheaper, again=again)
 
 
 @_jacobian_entry
@@ -153,8 +153,8 @@ def hessian(
     choice = ArgumentChoice.of("hessian", argnums, argnames)
     inner, outer = (Domain.HOLOMORPHIC_ARRAYS,) * 2 if holomorphic else (Domain.REAL_RESULTS, Domain.REAL_ARGUMENTS)
     again = functools.partial(hessian, f, argnums, has_aux, holomorphic, argnames=argnames)
-    first = _jacobian("hessian", f, choice, has_aux, inner, lambda point: _rows, all_at_once=False, again=again)
-    return _jacobian("hessian", first, choice, has_aux, outer, lambda point: _columns, again=again)
+    first = _make_jacobian("hessian", f, choice, has_aux, inner, lambda point: _rows, all_at_once=False, again=again)
+    return _make_jacobian("hessian", first, choice, has_aux, outer, lambda point: _columns, again=again)
 
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     return pushed("hvp", slope, primals, tangents)[1]
 
 
-def _jacobian(
+def _make_jacobian(
     what: str,
     f: Function,
     choice: ArgumentChoice,

@@ -30,13 +30,13 @@ def with_wholes(graph: Graph) -> Graph:
     def rewrite(body: Graph) -> Graph:
         found = {node.op for node in body.nodes}
         if not found.isdisjoint((ops.sqrt, ops.log1p, ops.exp, ops.abs, ops.hypot)):
-            body = sweep(body, partial(_visit, _smooth))
-        return sweep(body, partial(_visit, _length)) if ops.sqrt in found else body
+            body = sweep(body, partial(_make_smooth, _smooth))
+        return sweep(body, partial(_make_smooth, _euclidean_length)) if ops.sqrt in found else body
 
     return everywhere(rewrite)(graph)
 
 
-def _visit(whole: Callable[[Node, Producers], _Whole | None], node: Node, producers: Producers) -> Value | None:
+def _make_smooth(whole: Callable[[Node, Producers], _Whole | None], node: Node, producers: Producers) -> Value | None:
     if len(node.outputs) != 1 or node.output.dtype.kind != "f" or not node.output.aval.is_static:
         return None
     found = whole(node, producers)
@@ -102,7 +102,7 @@ def _most(x: Value) -> float:
     return float(np.finfo(np.dtype(x.dtype.name)).max) / 4
 
 
-def _length(node: Node, producers: Producers) -> _Whole | None:
+def _euclidean_length(node: Node, producers: Producers) -> _Whole | None:
     if node.op is not ops.sqrt or not _is_sum_of_squares(node.inputs[0], producers):
         return None
 

@@ -48,7 +48,7 @@ def minimum_cut(wanted: Sequence[V], operands: Callable[[V], Sequence[V] | None]
             waiting.append(u)
     for v in wanted:
         edge((v, 1), sink, inf)
-    while (path := _path(left, source, sink)) is not None:
+    while (path := _shortest_path(left, source, sink)) is not None:
         room = min(left[a][b] for a, b in path)
         for a, b in path:
             left[a][b] -= room
@@ -57,7 +57,7 @@ def minimum_cut(wanted: Sequence[V], operands: Callable[[V], Sequence[V] | None]
     return [v for v in order if (v, 1) in behind and (v, 0) not in behind]
 
 
-def _path(left: Flow, source: Hashable, sink: Hashable) -> list[tuple[Hashable, Hashable]] | None:
+def _shortest_path(left: Flow, source: Hashable, sink: Hashable) -> list[tuple[Hashable, Hashable]] | None:
     came: dict[Hashable, Hashable] = {source: source}
     waiting = deque([source])
     while waiting and sink not in came:

@@ -55,7 +55,7 @@ def converted(function: Function) -> Function:
     """What to call in place of a function."""
     kind = type(function)
     if kind is FunctionType:
-        return _function(function)  # type: ignore[arg-type]  # its type says so
+        return _with_calls_hooked(function)  # type: ignore[arg-type]  # its type says so
     if kind is MethodType:
         if isinstance(function.__self__, GENERATORS):  # type: ignore[attr-defined]  # a method
             return of_c(function)
@@ -82,7 +82,7 @@ def converted(function: Function) -> Function:
         return _class(function)
     own = inspect.getattr_static(kind, "__call__", None)
     if type(own) is FunctionType and not is_library(own):
-        return MethodType(_function(own), function)
+        return MethodType(_with_calls_hooked(own), function)
     return function
 
 
@@ -121,7 +121,7 @@ Taped.__calling__ = staticmethod(converted)  # type: ignore[attr-defined]  # wha
 hook.note, hook.own = note, own  # type: ignore[attr-defined]  # rewritten functions have one name for all
 
 
-def _function(function: FunctionType) -> Function:
+def _with_calls_hooked(function: FunctionType) -> Function:
     code = function.__code__
     if id(code) in _made:
         return function
@@ -168,7 +168,7 @@ def _class(cls: type) -> Function:
         or is_library(init)
     ):
         return cls
-    started = _function(init)
+    started = _with_calls_hooked(init)
     if started is init:
         return cls
 

@@ -42,12 +42,12 @@ def emit(b: ScalarBuilder[V], fn: str, args: Sequence[V], dtype: DType) -> V:
         LoweringError: no rule bears that name.
     """
     if fn in _PLAIN:
-        return _emit(b, fn, args, dtype)
+        return _emit_by_rule(b, fn, args, dtype)
     with b.strict():
-        return _emit(b, fn, args, dtype)
+        return _emit_by_rule(b, fn, args, dtype)
 
 
-def _emit(b: ScalarBuilder[V], fn: str, args: Sequence[V], dtype: DType) -> V:
+def _emit_by_rule(b: ScalarBuilder[V], fn: str, args: Sequence[V], dtype: DType) -> V:
     if fn == "convert":
         return b.convert(args[0], dtype, raises=True)
     function = RULES.get(fn)

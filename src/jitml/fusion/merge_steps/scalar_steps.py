@@ -37,7 +37,7 @@ def merge_scalars(steps: Sequence[Step], step: Step, uses: Mapping[str, int]) ->
     before = steps[-1] if steps else None
     if not isinstance(step, Kernel) or not isinstance(before, Kernel) or not (_is_scalar(before) and _is_scalar(step)):
         return None
-    joined = _joined(before, step)
+    joined = _merge_kernels(before, step)
     return None if joined is None else [*steps[:-1], joined]
 
 
@@ -54,7 +54,7 @@ def _is_scalar(kernel: Kernel) -> bool:
     return not kernel.updates
 
 
-def _joined(first: Kernel, second: Kernel) -> Kernel | None:
+def _merge_kernels(first: Kernel, second: Kernel) -> Kernel | None:
     params = {b.name: b for b in first.params}
     if any(params.setdefault(b.name, b) != b for b in second.params):
         return None

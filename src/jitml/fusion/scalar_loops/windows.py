@@ -182,7 +182,7 @@ def _places(body: GraphBody, node: Node, x: Held, indices: list[Held], axis: int
         n = node.inputs[0].shape[axis + k]
         assert isinstance(held, Scalar)
         index = body.w.index(body.w.named(body.b.convert(held, I64)))
-        places.append(_checked(body, node, index, body.sizes.expr(n), axis + k))
+        places.append(_checked_index(body, node, index, body.sizes.expr(n), axis + k))
     return places
 
 
@@ -201,7 +201,7 @@ def _found(body: GraphBody, node: Node, k: int, held: Held, index: Index) -> Exp
     return body.w.index(body.w.let(body.b.index(clamped)))
 
 
-def _checked(body: GraphBody, node: Node, index: Expr, n: Expr, axis: int) -> Expr:
+def _checked_index(body: GraphBody, node: Node, index: Expr, n: Expr, axis: int) -> Expr:
     low, high = Apply("ge", (index, 0 - n), BOOL), less(index, n)
     message = "index {} is out of bounds for axis {} with size {}"
     values = (index, Const(axis), n)
@@ -220,7 +220,7 @@ def _check_all(body: GraphBody, node: Node, values: Sequence[Value], indices: li
 
         def look(index: Index, held: Held = held, value: Value = value, n: Expr = n, k: int = k) -> None:
             scalar = body.w.let(body.b.convert(body.element(held, index, value.dtype), I64))
-            _checked(body, node, body.w.index(scalar), n, axis + k)
+            _checked_index(body, node, body.w.index(scalar), n, axis + k)
 
         body.over(value.shape, look)
 

@@ -204,7 +204,7 @@ class Watcher:
         of_numbers = ~was_nan & ~was_infinite
         wrong = of_numbers & (nan | infinite if role else nan)
         if wrong.any():
-            raise self._origin(node, operands, result, wrong, 0).error()
+            raise self._make_origin(node, operands, result, wrong, 0).error()
         marks = np.zeros(result.shape, int)
         for x, before in reversed(known):
             if before is not None:  # NaN comes of NaN where there is any
@@ -213,21 +213,21 @@ class Watcher:
         overflow = infinite & of_numbers
         if overflow.any():
             if node not in self._overflows:
-                self._overflows[node] = self._add(self._origin(node, operands, result, overflow, 0, is_wrong=False))
+                self._overflows[node] = self._add(self._make_origin(node, operands, result, overflow, 0, is_wrong=False))
             marks = np.where(overflow, self._overflows[node], marks)
         wrong = nan & ~was_nan
         if role:
             wrong = wrong | (infinite & was_infinite & np.isin(marks, [*self._overflows.values()]))
         if wrong.any():
             cause = int(marks[tuple(np.argwhere(wrong)[0])])
-            marks = np.where(wrong, self._add(self._origin(node, operands, result, wrong, cause)), marks)
+            marks = np.where(wrong, self._add(self._make_origin(node, operands, result, wrong, cause)), marks)
         return marks
 
     def _add(self, origin: NonFiniteOrigin) -> int:
         self._origins.append(origin)
         return len(self._origins) - 1
 
-    def _origin(
+    def _make_origin(
         self, node: Node, operands: Sequence[Array], result: Array, wrong: Array, cause: int, *, is_wrong: bool = True
     ) -> NonFiniteOrigin:
         source = node.source if node.source is not None and node.source.file else None

@@ -22,7 +22,7 @@ NUMBER = FLOAT + INT
 ANY = NUMBER + BOOLEAN
 
 
-def _check(name: str, kinds: str, avals: tuple[Aval, ...]) -> None:
+def _check_avals(name: str, kinds: str, avals: tuple[Aval, ...]) -> None:
     first = avals[0]
     for aval in avals[1:]:
         if aval.shape != first.shape:
@@ -41,7 +41,7 @@ def _pointwise(
     def aval(*avals: Aval) -> Aval:
         if len(avals) != arity:
             raise ShapeError(f"{name} takes {arity} operands, not {len(avals)}")
-        _check(name, kinds, avals)
+        _check_avals(name, kinds, avals)
         return avals[0] if result is None else avals[0].with_dtype(result)
 
     return Op(name, "pointwise", aval, evaluate, is_commutative=commutative)
@@ -84,7 +84,7 @@ neg = _unary("neg", np.negative, NUMBER)
 
 
 def _magnitude(x: Aval) -> Aval:
-    _check("abs", NUMBER, (x,))
+    _check_avals("abs", NUMBER, (x,))
     return x.with_dtype(part_dtype(x.dtype))
 
 
@@ -186,7 +186,7 @@ raise_invalid = _raising("raise_invalid")
 def _select_aval(condition: Aval, x: Aval, y: Aval) -> Aval:
     if condition.dtype != BOOL:
         raise DTypeError(f"select: the condition is {condition}, not bool")
-    _check("select", ANY, (x, y))
+    _check_avals("select", ANY, (x, y))
     if condition.shape != x.shape:
         raise ShapeError(f"select: condition {condition} and {x} differ in shape")
     return x

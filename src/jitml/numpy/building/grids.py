@@ -60,7 +60,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
     return fresh(astype(band(shape, as_int(k), ops.le), np.dtype(dtype)))
 
 
-def _triangle(compare: Callable[..., Any]) -> Callable[..., TracedArray]:
+def _make_triangle(compare: Callable[..., Any]) -> Callable[..., TracedArray]:
     def function(m: Any, k: Any = 0) -> TracedArray:
         x = value_of(m)
         if x.ndim < 1:
@@ -73,8 +73,8 @@ def _triangle(compare: Callable[..., Any]) -> Callable[..., TracedArray]:
     return function
 
 
-implements(np.tril)(_triangle(ops.le))
-implements(np.triu)(_triangle(ops.ge))
+implements(np.tril)(_make_triangle(ops.le))
+implements(np.triu)(_make_triangle(ops.ge))
 
 
 @implements(np.vander)

@@ -65,9 +65,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
     if mode in _OPTIONS and (unknown := set(kwargs).difference(_OPTIONS[mode])):
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     if mode == "constant":
-        return fresh(_constant(x, pairs, kwargs.get("constant_values", 0)))
+        return fresh(_pad_with_constants(x, pairs, kwargs.get("constant_values", 0)))
     if mode == "empty":
-        return fresh(_constant(x, pairs, 0))
+        return fresh(_pad_with_constants(x, pairs, 0))
     if mode not in (*_BY_PLACE, *_STATISTICS, "linear_ramp"):
         not_compiled("pad", f"with mode={mode!r}", "Concatenate the parts.")
     for axis, (before, after) in enumerate(pairs):
@@ -180,7 +180,7 @@ def _part(x: Value, axis: int, limits: tuple[int, int], width: int, mode: str) -
     return part if mode == "wrap" else ops.flip(part, axes=(axis,))
 
 
-def _constant(x: Value, pairs: list[tuple[int, int]], values: Any) -> Value:
+def _pad_with_constants(x: Value, pairs: list[tuple[int, int]], values: Any) -> Value:
     zeros = (0,) * x.ndim
     given = value_of(values, x.dtype)
     if given.ndim == 0:

@@ -189,8 +189,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     ys = require_sizes(ys, xs.shape, "fp and xp are not of the same length.")
     xs = nonempty(xs, (0,), "array of sample points is empty")
     if period is not None:
-        return result_of(_interpolated(*_around(at, xs, ys, period), None, None))
-    return result_of(_interpolated(at, xs, ys, left, right))
+        return result_of(_interpolate_linearly(*_around(at, xs, ys, period), None, None))
+    return result_of(_interpolate_linearly(at, xs, ys, left, right))
 
 
 def _around(at: Value, xs: Value, ys: Value, period: Any) -> tuple[Value, Value, Value]:
@@ -210,7 +210,7 @@ def _repeated_ends(values: Any) -> Value:
     return ops.concat(read(values[-1:]), read(values), read(values[:1]), axis=0)
 
 
-def _interpolated(at: Value, xs: Value, ys: Value, left: Any, right: Any) -> Value:
+def _interpolate_linearly(at: Value, xs: Value, ys: Value, left: Any, right: Any) -> Value:
     shape, size = at.shape, xs.shape[0]
     low = ops.minimum(ops.maximum(search(xs, at, "right") - 1, 0), spread_size(larger(size - 2, 0), at.shape))
     high = ops.minimum(low + 1, spread_size(size - 1, at.shape))

@@ -41,11 +41,11 @@ def _of_known(function: Callable[..., Any], *args: Any) -> Any:
     return combine(function, *args) if any(map(is_traced, args)) else function(*args)
 
 
-def _same(function: Callable[..., Any], x: Any, *base: Any) -> Any:
+def _call_cmath(function: Callable[..., Any], x: Any, *base: Any) -> Any:
     if _are_known((x, *base)):
         return _of_known(function, x, *base)
     if base:
-        return _same(function, x) / _same(function, *base)
+        return _call_cmath(function, x) / _call_cmath(function, *base)
     z = number_of(complex, x)
     with unheard():
         result = read(call(_SAME[function], z.as_value() if type(z) is TracedNumber else z))
@@ -90,4 +90,4 @@ def rect(r: Any, phi: Any, /) -> Any:
 
 
 for _function in _SAME:
-    implements(_function)(functools.partial(_same, _function))
+    implements(_function)(functools.partial(_call_cmath, _function))

@@ -61,15 +61,15 @@ def _is_unknown(x: Any) -> bool:
     return x.slot is None if type(x) is TracedNumber else is_traced(x) and x.sizes in ((), (1,))
 
 
-def _same(function: Callable[..., Any], *args: Any) -> Any:
+def _call_math(function: Callable[..., Any], *args: Any) -> Any:
     if function is math.hypot and len(args) == 1 and np.ndim(args[0]) == 0:
-        return _same(math.fabs, *args)
+        return _call_math(math.fabs, *args)
     if function is math.hypot and len(args) != 2 and any(map(_is_unknown, args)):
         return _length(args)
     if not any(map(_is_unknown, args)):
         return combine(function, *args) if any(type(x) is TracedNumber for x in args) else function(*args)
     if function is math.log and len(args) == 2:
-        return _same(math.log, args[0]) / _same(math.log, args[1])
+        return _call_math(math.log, args[0]) / _call_math(math.log, args[1])
     floats = [number_of(float, x) for x in args]
     operands = [x.as_value() if type(x) is TracedNumber else float(x) for x in floats]
     with raising_as_python(function, operands):
@@ -115,7 +115,7 @@ def _length(coordinates: Sequence[Any]) -> Any:
         return TracedNumber.of_value(active_trace(), ops.select(is_infinite, infinity, length))
 
 
-def _whole(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
+def _round_to_integer(function: Callable[..., Any], x: Any, *digits: Any) -> Any:
     method = f"__{function.__name__}__"
     if function in (round, math.trunc) and type(x) is TracedArray:
         raise TypeError(f"type numpy.ndarray doesn't define {method} method")
@@ -160,7 +160,7 @@ def _distance(p: Any, q: Any, /) -> Any:
     if len(points[0]) != len(points[1]):
         raise ValueError("both points must have the same number of dimensions")
     floats = (map(functools.partial(number_of, float), x) for x in points)
-    return _same(math.hypot, *(a - b for a, b in zip(*floats))) if len(points[0]) else 0.0
+    return _call_math(math.hypot, *(a - b for a, b in zip(*floats))) if len(points[0]) else 0.0
 
 
 @implements(math.prod)
@@ -179,9 +179,9 @@ def _product(factors: Iterable[Any], /, *, start: Any = 1) -> Any:
 
 
 for _function in _SAME:
-    implements(_function)(functools.partial(_same, _function))
+    implements(_function)(functools.partial(_call_math, _function))
 for _function in _WHOLE:
-    implements(_function)(functools.partial(_whole, _function))
+    implements(_function)(functools.partial(_round_to_integer, _function))
 _OF_MANY: dict[Any, Callable[..., Any]] = {math.fsum: _exact_sum, math.dist: _distance}
 for _function in _OF_MANY:
     implements(_function)(_OF_MANY[_function])

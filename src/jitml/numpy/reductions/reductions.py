@@ -218,7 +218,7 @@ sum_of = implements(np.sum)(_sum_or_product(ops.reduce_sum, ops.add, 0))
 product_of = implements(np.prod)(_sum_or_product(ops.reduce_prod, ops.mul, 1))
 
 
-def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
+def _make_extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
     def function(
         a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
     ) -> Any:
@@ -247,8 +247,8 @@ def _extreme(op: Op, combine: Op, name: str) -> Callable[..., Any]:
     return function
 
 
-maximum_of = implements(np.max, np.amax)(_extreme(ops.reduce_max, ops.maximum, "maximum"))
-minimum_of = implements(np.min, np.amin)(_extreme(ops.reduce_min, ops.minimum, "minimum"))
+maximum_of = implements(np.max, np.amax)(_make_extreme(ops.reduce_max, ops.maximum, "maximum"))
+minimum_of = implements(np.min, np.amin)(_make_extreme(ops.reduce_min, ops.minimum, "minimum"))
 
 
 def extreme_size(x: Value, axes: Sequence[int], *, greatest: bool) -> Value:

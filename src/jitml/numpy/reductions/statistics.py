@@ -142,7 +142,7 @@ def mean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims
     return finish(result, axes if is_set(keepdims) else None, out, x.ndim)
 
 
-def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
+def _make_variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
     def function(
         a: Any,
         axis: Axis = None,
@@ -176,8 +176,8 @@ def _variance(finally_: Callable[[Value], Value]) -> Callable[..., Any]:
     return function
 
 
-implements(np.var)(_variance(lambda variance: variance))
-implements(np.std)(_variance(_deviation))
+implements(np.var)(_make_variance(lambda variance: variance))
+implements(np.std)(_make_variance(_deviation))
 
 
 def _not_nan(x: Value) -> Any:

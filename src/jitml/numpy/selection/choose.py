@@ -214,7 +214,7 @@ def _along(x: Value, index: Value, axis: int) -> list[Value]:
     return [index if n == axis else ops.iota(shape=index.shape, axis=n, dtype=index.dtype) for n in range(x.ndim)]
 
 
-def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[TracedArray, Value, int]:
+def _broadcast_indices(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[TracedArray, Value, int]:
     x, index = as_array(arr), value_of(indices)
     if not is_integer(index.dtype):
         raise IndexError("`indices` must be an integer array")
@@ -236,14 +236,14 @@ def _with_one(shape: Sequence[int], axis: int) -> tuple[int, ...]:
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TracedArray:
-    x, index, along = _aligned("take_along_axis", arr, indices, axis)
+    x, index, along = _broadcast_indices("take_along_axis", arr, indices, axis)
     value = read(x)
     return fresh(ops.gather(value, *_along(value, index, along), axis=0))
 
 
 @implements(np.put_along_axis)
 def put_along_axis(arr: TracedArray, indices: Any, values: Any, axis: int | None) -> None:
-    x, index, along = _aligned("put_along_axis", arr, indices, axis)
+    x, index, along = _broadcast_indices("put_along_axis", arr, indices, axis)
     new = broadcast_assigned(value_for(values, arr), index.shape)
     base = read(x)
     assign(x, ops.scatter(base, new, *_along(base, index, along), axis=0, combine="set"))

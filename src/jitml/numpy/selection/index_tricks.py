@@ -33,7 +33,7 @@ from jitml.trace.values.numbers import of_size
 from jitml.trace.values.registry import implements
 
 
-def _joining(name: str, axis: int, place: Callable[[TracedArray], TracedArray]) -> Callable[[Any], Any]:
+def _make_index_joiner(name: str, axis: int, place: Callable[[TracedArray], TracedArray]) -> Callable[[Any], Any]:
     plain = getattr(np, name)
 
     def index(key: Any) -> Any:
@@ -107,7 +107,7 @@ def _grid(name: str) -> Callable[[Any], Any]:
 for _name in ("mgrid", "ogrid"):
     implements(getattr(np, _name))(_grid(_name))
 for _name, _axis, _place in (("r_", 0, atleast_1d), ("c_", -1, lambda x: reshaped(x, (x.aval.size, 1)) if x.ndim < 2 else x)):
-    implements(getattr(np, _name))(_joining(_name, _axis, _place))
+    implements(getattr(np, _name))(_make_index_joiner(_name, _axis, _place))
 
 
 @implements(np.ix_)

@@ -124,7 +124,7 @@ def _position(method: str, q: np.generic, n: int) -> tuple[int, Any]:
     return floor(at), at - floor(at)
 
 
-def _quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Callable[..., Any]:
+def _make_quantile(name: str, scale: int | None, *, without_nan: bool = False) -> Callable[..., Any]:
     def function(
         a: Any,
         q: Any,
@@ -308,7 +308,7 @@ def _at_unknown_fraction(rows: Value, fraction: Any, method: str, inner: DType) 
     return _or_nan(_between(low, high, weight, inner), rows)
 
 
-implements(np.quantile)(_quantile("quantile", None))
-implements(np.percentile)(_quantile("percentile", 100))
-implements(np.nanquantile)(_quantile("nanquantile", None, without_nan=True))
-implements(np.nanpercentile)(_quantile("nanpercentile", 100, without_nan=True))
+implements(np.quantile)(_make_quantile("quantile", None))
+implements(np.percentile)(_make_quantile("percentile", 100))
+implements(np.nanquantile)(_make_quantile("nanquantile", None, without_nan=True))
+implements(np.nanpercentile)(_make_quantile("nanpercentile", 100, without_nan=True))

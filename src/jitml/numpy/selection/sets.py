@@ -57,7 +57,7 @@ class _Groups(NamedTuple):
         return ops.cumsum(astype(self.first, I64), axis=0, reverse=False) - 1
 
 
-def _grouped(x: Value, *, places: bool, equal_nan: bool = True) -> _Groups:
+def _group_equal(x: Value, *, places: bool, equal_nan: bool = True) -> _Groups:
     order = ops.argsort(x, axis=0, kind="stable") if places else None
     line = ops.sort(x, axis=0, kind="quicksort") if order is None else ops.gather(x, order, axis=0)
     index = ops.iota(shape=line.shape, axis=0, dtype=I64)
@@ -82,7 +82,7 @@ def unique(
     x = value_of(ar)
     if axis is not None and (one_axis(axis, x.ndim), x.ndim) != (0, 1):
         not_compiled("unique", "with an axis", "Number the rows, for instance by np.lexsort, or do it outside.")
-    groups = _grouped(flat(x), places=return_index or return_inverse, equal_nan=equal_nan)
+    groups = _group_equal(flat(x), places=return_index or return_inverse, equal_nan=equal_nan)
     results = [fresh(groups.pick(groups.line))]
     if return_index:
         assert groups.order is not None

@@ -56,9 +56,9 @@ class Name:
         self.first: HeldValue | None = None  # as the body has bound it, before it was known that it does
         self.chance: Truth = True  # and the truth of that it has
         self.unseen: set[Sym] = set()  # sizes of that which the body alone knows
-        self._enter(entry)
+        self._take_entry(entry)
 
-    def _enter(self, entry: Any) -> None:
+    def _take_entry(self, entry: Any) -> None:
         self.given = entry  # as the frame has it
         self.entry, *self.truths = parts(entry)  # what it holds, whether it is bound, and whether it is not None
         # Of both, whether an iteration may begin with either: then the truth of it is carried, too.
@@ -87,7 +87,7 @@ class Name:
             leaves = [self._placeholder(leaf, kind, loop.missing) for leaf, kind in zip(self.first.leaves, self.first.kinds)]
             bound, there = (t if t is True else as_value(t) for t in (self.truths[0], not self.is_open[1]))
             entry = self.first.rebuild(leaves)
-            self._enter(entry if bound is there is True else OpenName(self.name, entry, bound, there, loop.decider))
+            self._take_entry(entry if bound is there is True else OpenName(self.name, entry, bound, there, loop.decider))
             self.is_carried, self.first = True, None
 
     def _placeholder(self, leaf: Any, kind: Kind | None, missing: dict[tuple[int, Truth], Any]) -> Any:

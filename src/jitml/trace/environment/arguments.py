@@ -289,11 +289,11 @@ def marked(
         TypeError: one of them has no hash.
     """
     positions, names = statics
-    args = tuple(_static(function, called, x, n) if n in positions else x for n, x in enumerate(args))
-    return args, {name: _static(function, called, x, name) if name in names else x for name, x in kwargs.items()}
+    args = tuple(_static_argument(function, called, x, n) if n in positions else x for n, x in enumerate(args))
+    return args, {name: _static_argument(function, called, x, name) if name in names else x for name, x in kwargs.items()}
 
 
-def _static(function: Callable[..., Any], called: str, value: Any, place: int | str) -> Static:
+def _static_argument(function: Callable[..., Any], called: str, value: Any, place: int | str) -> Static:
     try:
         hash(value)
     except TypeError:

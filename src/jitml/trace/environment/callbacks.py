@@ -105,9 +105,9 @@ class PureCallback:
         if found != self.spec:
             raise ShapeError(f"{self.name} returns {found}, and result_like says {self.spec}")
         shapes = [tuple(next(sizes) for _ in range(form.axes)) for form in self.forms]
-        return unflatten(self.spec, list(map(self._checked, results, self.forms, shapes)))
+        return unflatten(self.spec, list(map(self._checked_result, results, self.forms, shapes)))
 
-    def _checked(self, result: Any, form: _CallbackResult, shape: tuple[int, ...]) -> Any:
+    def _checked_result(self, result: Any, form: _CallbackResult, shape: tuple[int, ...]) -> Any:
         x = np.asarray(result)
         if x.shape != shape:
             raise ShapeError(f"{self.name} returns the shape {x.shape}, and result_like says {shape}")

@@ -76,7 +76,7 @@ def _home(frame: FrameType) -> str:
 
 def _packed(x: Any) -> bytes:
     """The texts of all functions that an object reaches and that may be sent as they are."""
-    texts = dict.fromkeys(filter(None, map(_text_of, _reached(x))))
+    texts = dict.fromkeys(filter(None, map(_text_of, _functions_reached(x))))
     return _compressed("\0".join(texts))
 
 
@@ -92,7 +92,7 @@ def _text_of(function: FunctionType) -> str:
     return found.text if isinstance(found, source.Found) else ""
 
 
-def _reached(x: Any) -> Iterator[FunctionType]:
+def _functions_reached(x: Any) -> Iterator[FunctionType]:
     waiting, known = [x], set[int]()
     while waiting and len(known) < _MOST:
         x = waiting.pop()

@@ -79,7 +79,7 @@ class Entered:
         before = sys.getprofile()
         if before is not None and not callable(before):
             _require_profiler(before).disable()
-        sys.setprofile(self._tell)
+        sys.setprofile(self._note_call)
         try:
             return function(*args, **kwargs)
         except _Reached:  # `codes` say of which function
@@ -87,7 +87,7 @@ class Entered:
         finally:
             _set_profile(before)
 
-    def _tell(self, frame: FrameType, event: str, called: Any) -> None:
+    def _note_call(self, frame: FrameType, event: str, called: Any) -> None:
         code = frame.f_code
         if event not in ("call", "c_call") or not _is_users_file(code.co_filename) or not _is_out_of_sight(code):
             return
@@ -121,9 +121,9 @@ class Sighted(Impure):
         try:
             result = entered.run(called, *args, **kwargs)
         except Exception:
-            self._guard(entered)
+            self._guard_calls(entered)
             raise
-        self._guard(entered)
+        self._guard_calls(entered)
         return result
 
     def manager(self, obj: Any) -> Any:
@@ -143,7 +143,7 @@ class Sighted(Impure):
             self.ended(error[1])
         return is_ended
 
-    def _guard(self, entered: Entered) -> None:
+    def _guard_calls(self, entered: Entered) -> None:
         for function in entered.calls.values():
             if is_one_of(function, _ONCE):
                 self._refuse_once(function)
@@ -188,10 +188,10 @@ def may_run_users_code(x: Any) -> bool:
         items = (*x, *x.values())
     if kind in (list, tuple, set, frozenset, dict) and len(x) > _MOST:
         return True
-    return not _PLAIN.issuperset(map(type, items)) and any(map(_may, items))
+    return not _PLAIN.issuperset(map(type, items)) and any(map(_may_run_users_code, items))
 
 
-def _may(x: Any) -> bool:
+def _may_run_users_code(x: Any) -> bool:
     kind = type(x)
     if isinstance(x, type):
         return kind is not type

@@ -39,7 +39,7 @@ def own_arrays(box: list[Any], *, is_new: bool = False) -> None:
         seen += 1
         if is_new or references(found) <= ALONE + extra:
             if type(found[0]) is np.ndarray:
-                _own(found[0])
+                _lift_own_array(found[0])
             else:
                 waiting += _parts(found[0])
         is_new, extra = False, 1  # what holds it
@@ -79,7 +79,7 @@ def _owner_of_memory(array: np.ndarray[Any, Any]) -> Any:
     return array.base
 
 
-def _own(array: np.ndarray[Any, Any]) -> None:
+def _lift_own_array(array: np.ndarray[Any, Any]) -> None:
     root = active_trace().root
     if id(array) in root.call[LiftedArrays].known or not array.flags.writeable or not _is_compiled(array):
         return

@@ -77,7 +77,7 @@ class _Outlining:
     def result(self, stretches: Sequence[CheckpointStretch]) -> Graph:
         for stretch in stretches:
             for run in self._runs(stretch):
-                self._replace(run, stretch)
+                self._outline_run(run, stretch)
         return replace(self.graph, nodes=tuple(dict.fromkeys(self.now)))
 
     def _runs(self, stretch: CheckpointStretch) -> list[range]:
@@ -107,7 +107,7 @@ class _Outlining:
     def _is_read_behind(self, value: Value, run: range) -> bool:
         return value in self.returned or any(at not in run for at in self.readers.get(value, ()))
 
-    def _replace(self, run: range, stretch: CheckpointStretch) -> None:
+    def _outline_run(self, run: range, stretch: CheckpointStretch) -> None:
         nodes = list(dict.fromkeys(self.now[n] for n in run))
         made = {v for node in nodes for v in node.outputs}
         outputs = [v for node in nodes for v in node.outputs if self._is_read_behind(v, run)]

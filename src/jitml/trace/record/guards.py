@@ -181,41 +181,41 @@ class Host:
             return
         is_float = isinstance(value, (float, complex, np.inexact))
         if isinstance(value, _BY_TEXT) or (is_float and (value != value or value == 0.0 or kind is complex)):
-            self._check(GuardCheck((slot,), "repr({0}) == {k}", repr(value), text, source))
+            self._add_check(GuardCheck((slot,), "repr({0}) == {k}", repr(value), text, source))
         elif kind is bool:
-            self._check(GuardCheck((slot,), "{0} is {k}", value, text, source))
+            self._add_check(GuardCheck((slot,), "{0} is {k}", value, text, source))
         else:
-            self._check(GuardCheck((slot,), "{0} == {k}", value, text, source))
+            self._add_check(GuardCheck((slot,), "{0} == {k}", value, text, source))
 
     def require_range(self, slot: Slot, low: int, high: int) -> None:
         """low <= number <= high."""
         text = f"{low} <= {self.names[slot]} <= {high}"
-        self._check(GuardCheck((slot,), "{k}[0] <= {0} <= {k}[1]", (low, high), text))
+        self._add_check(GuardCheck((slot,), "{k}[0] <= {0} <= {k}[1]", (low, high), text))
 
     def require_type(self, slot: Slot, kind: type) -> None:
         """The exact type."""
-        self._check(GuardCheck((slot,), IS_OF_TYPE, kind, f"type of {self.names[slot]} is {kind.__name__}"))
+        self._add_check(GuardCheck((slot,), IS_OF_TYPE, kind, f"type of {self.names[slot]} is {kind.__name__}"))
 
     def require_unset(self, space: dict[str, Any], name: str) -> None:
         """A module's dict has no such name, so that it means what Python means by it."""
         text = f"{name} is Python's own in {space.get('__name__', 'its module')}"
-        self._check(GuardCheck((), f"{name!r} not in {{k}}", space, text))
+        self._add_check(GuardCheck((), f"{name!r} not in {{k}}", space, text))
 
     def require_types(self, slots: Sequence[Slot], kind: type) -> None:
         """The exact type, of many."""
         places = ", ".join(f"{{{n}}}" for n in range(len(slots)))
         text = f"{self.names[slots[0]]} and {len(slots) - 1} others are of type {kind.__name__}"
-        self._check(GuardCheck(tuple(slots), f"{{{{*map(type, ({places},))}}}} == {{k}}", {kind}, text))
+        self._add_check(GuardCheck(tuple(slots), f"{{{{*map(type, ({places},))}}}} == {{k}}", {kind}, text))
 
     def require_same(self, slot: Slot, value: object) -> None:
         """The very same object."""
-        self._check(GuardCheck((slot,), "{0} is {k}", value, f"{self.names[slot]} is the same {type(value).__name__}"))
+        self._add_check(GuardCheck((slot,), "{0} is {k}", value, f"{self.names[slot]} is the same {type(value).__name__}"))
 
     def require_identity(self, first: Slot, second: Slot, same: bool) -> None:
         """Two slots hold one object, or two."""
         relation = "is" if same else "is not"
         text = f"{self.names[first]} {relation} {self.names[second]}"
-        self._check(GuardCheck((first, second), f"{{0}} {relation} {{1}}", None, text))
+        self._add_check(GuardCheck((first, second), f"{{0}} {relation} {{1}}", None, text))
 
     def require_alone(self, some: Sequence[Slot], others: Sequence[Slot]) -> None:
         """Some slots hold no object twice, and none that the others hold."""
@@ -230,97 +230,97 @@ class Host:
         code = f"{{{{*map(id, ({mine},))}}}}.isdisjoint(map(id, ({theirs},)))"
         text = f"{self.names[some[0]]} and others are none of {len(others)} that stay as they are"
         if others:
-            self._check(GuardCheck((*some, *others), code, True, text))
+            self._add_check(GuardCheck((*some, *others), code, True, text))
 
     def require_all_different(self, slots: Sequence[Slot]) -> None:
         """Slots hold no object twice."""
         text = f"{self.names[slots[0]]} and {len(slots) - 1} others are different objects"
         places = ", ".join(f"{{{n}}}" for n in range(len(slots)))
-        self._check(GuardCheck(tuple(slots), f"len({{{{*map(id, ({places},))}}}}) == {{k}}", len(slots), text))
+        self._add_check(GuardCheck(tuple(slots), f"len({{{{*map(id, ({places},))}}}}) == {{k}}", len(slots), text))
 
     def require_array(self, slot: Slot, array: Array) -> None:
         """An array of this class, dtype, shape, strides and alignment."""
         name = self.names[slot]
         self.require_type(slot, type(array))
         text = f"{name} is {array.dtype}{list(array.shape)}"
-        self._check(GuardCheck((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
-        self._check(GuardCheck((slot,), "{0}.shape == {k}", array.shape, f"{name} has the shape {array.shape}"))
+        self._add_check(GuardCheck((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
+        self._add_check(GuardCheck((slot,), "{0}.shape == {k}", array.shape, f"{name} has the shape {array.shape}"))
         strides = f"{name} has the strides {array.strides}"
         if array.flags.c_contiguous and array.flags.aligned and min(array.shape, default=2) > 1:
             # Then the shape says what the strides are, and one look at the flags costs less than a tuple.
             bits = ALIGNED | DENSE
-            self._check(GuardCheck((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, f"{strides}, aligned"))
+            self._add_check(GuardCheck((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, f"{strides}, aligned"))
             return
-        self._check(GuardCheck((slot,), "{0}.strides == {k}", array.strides, strides))
+        self._add_check(GuardCheck((slot,), "{0}.strides == {k}", array.strides, strides))
         aligned = array.flags.num & ALIGNED
         if array.size and array.dtype.itemsize > 1:
             text = f"{name} is {'' if aligned else 'not '}aligned"
-            self._check(GuardCheck((slot,), f"{{0}}.flags.num & {ALIGNED} == {{k}}", aligned, text))
+            self._add_check(GuardCheck((slot,), f"{{0}}.flags.num & {ALIGNED} == {{k}}", aligned, text))
 
     def require_open_array(self, slot: Slot, array: Array, opened: Collection[int]) -> None:
         """An array of this class, dtype and rank, with these extents but for the open axes."""
         name = self.names[slot]
         self.require_type(slot, type(array))
         text = f"{name} is {array.dtype}, of {array.ndim} axes"
-        self._check(GuardCheck((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
-        self._check(GuardCheck((slot,), "{0}.ndim == {k}", array.ndim, text))
+        self._add_check(GuardCheck((slot,), "({0}.dtype is {k} or {0}.dtype == {k})", array.dtype, text))
+        self._add_check(GuardCheck((slot,), "{0}.ndim == {k}", array.ndim, text))
         for axis, n in enumerate(array.shape):
             if axis not in opened:
-                self._check(GuardCheck((slot,), f"{{0}}.shape[{axis}] == {{k}}", n, f"{name}.shape[{axis}] is {n}"))
+                self._add_check(GuardCheck((slot,), f"{{0}}.shape[{axis}] == {{k}}", n, f"{name}.shape[{axis}] is {n}"))
 
     def require_layout(self, slot: Slot, array: Array, *, is_aligned: bool) -> None:
         """An array with open axes lies in memory as this one does: in C order, or, having one axis, at these distances."""
         name = self.names[slot]
         if not array.flags.c_contiguous:
-            self._check(GuardCheck((slot,), "{0}.strides == {k}", array.strides, f"{name} has the strides {array.strides}"))
+            self._add_check(GuardCheck((slot,), "{0}.strides == {k}", array.strides, f"{name} has the strides {array.strides}"))
             return
         text, bits = (f"{name} is aligned and in C order", ALIGNED | DENSE) if is_aligned else (f"{name} is in C order", DENSE)
-        self._check(GuardCheck((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, text))
+        self._add_check(GuardCheck((slot,), f"{{0}}.flags.num & {bits} == {{k}}", bits, text))
 
     def require_contents(self, slot: Slot, array: Array) -> None:
         """An array holds what this one holds now."""
         text = f"{self.names[slot]} holds what it held"
-        self._check(GuardCheck((slot,), "{k}.are_in({0})", ArrayContents(array), text))
+        self._add_check(GuardCheck((slot,), "{k}.are_in({0})", ArrayContents(array), text))
 
     def require_held(self, slot: Slot, members: MembersGuard) -> None:
         """A class has these members, and no others."""
         code = "({k}.space == {k}.seen or {k}.are_in({0}))"  # the first costs a third of the second
-        self._check(GuardCheck((slot,), code, members, f"{self.names[slot]} has the methods it had"))
+        self._add_check(GuardCheck((slot,), code, members, f"{self.names[slot]} has the methods it had"))
 
     def require_registered(self, slot: Slot, registered: RegisteredGuard) -> None:
         """A class is a subclass of an abstract one, or is none."""
         text = f"{self.names[slot]} is {'' if registered.holds else 'not '}registered as a {registered.abstract.__qualname__}"
-        self._check(GuardCheck((slot,), "{k}.still_holds({0})", registered, text))
+        self._add_check(GuardCheck((slot,), "{k}.still_holds({0})", registered, text))
 
     def require_equal(self, first: Slot, second: Slot) -> None:
         """Two numbers are equal."""
         text = f"{self.names[first]} is {self.names[second]}"
-        self._check(GuardCheck((first, second), "{0} == {1}", None, text))
+        self._add_check(GuardCheck((first, second), "{0} == {1}", None, text))
 
     def require_writeable(self, slot: Slot) -> None:
         """An array that may be written."""
         text = f"{self.names[slot]} is writeable"
-        self._check(GuardCheck((slot,), f"{{0}}.flags.num & {WRITEABLE} == {{k}}", WRITEABLE, text))
+        self._add_check(GuardCheck((slot,), f"{{0}}.flags.num & {WRITEABLE} == {{k}}", WRITEABLE, text))
 
     def require_same_view(self, first: Slot, second: Slot, same_view: Callable[[Array, Array], bool]) -> None:
         """Two arrays are the same memory, seen in the same way."""
         text = f"{self.names[first]} is the same memory as {self.names[second]}"
-        self._check(GuardCheck((first, second), "{k}({0}, {1})", same_view, text))
+        self._add_check(GuardCheck((first, second), "{k}({0}, {1})", same_view, text))
 
     def require_disjoint(self, written: Sequence[Slot], others: Sequence[Slot], all_disjoint: Callable[..., bool]) -> None:
         """The written arrays overlap neither each other nor any other."""
         places = [f"{{{n}}}" for n in range(len(written) + len(others))]
         code = f"{{k}}([{', '.join(places[: len(written)])}], [{', '.join(places[len(written) :])}])"
         text = f"{', '.join(self.names[s] for s in written)} overlap no other array"
-        self._check(GuardCheck((*written, *others), code, all_disjoint, text))
+        self._add_check(GuardCheck((*written, *others), code, all_disjoint, text))
 
     def require_apart(self, written: Sequence[Slot], holder: Slot, apart: Callable[..., bool]) -> None:
         """The written arrays overlap nothing that an object holds."""
         code = f"{{k}}([{', '.join(f'{{{n}}}' for n in range(len(written)))}], {{{len(written)}}})"
         text = f"{', '.join(self.names[s] for s in written)} overlap nothing that {self.names[holder]} holds"
-        self._check(GuardCheck((*written, holder), code, apart, text))
+        self._add_check(GuardCheck((*written, holder), code, apart, text))
 
-    def _check(self, check: GuardCheck) -> None:
+    def _add_check(self, check: GuardCheck) -> None:
         is_identity = "is" in check.code or not check.slots  # what it prints as may be long: all globals of a module
         key = (
             check.slots,

@@ -53,7 +53,7 @@ def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], optree
         unknown = set(map(type, leaves)) - _leaf_types
         new = [cls for cls in unknown if dataclasses.is_dataclass(cls)]
         for cls in new:
-            _register(cls)
+            _register_dataclass(cls)
         if not new:
             _leaf_types.update(cls for cls in unknown if not is_local(cls))
             return _ordered(tree, none_is_leaf) if _has_ordered(spec) else (leaves, spec)
@@ -154,7 +154,7 @@ def children(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
             return parts, spec
         if not _is_new_dataclass(type(tree)):
             return [], spec
-        _register(type(tree))
+        _register_dataclass(type(tree))
 
 
 def places_within(x: Any, known: dict[int, int] | None = None) -> int:
@@ -197,7 +197,7 @@ def count_leaves(tree: Any, most: int) -> int:
             return 0
         new = [cls for cls in kinds if cls not in _leaf_types and _is_new_dataclass(cls)]
         for cls in new:
-            _register(cls)
+            _register_dataclass(cls)
         if not new:
             return kinds.total()
 
@@ -280,7 +280,7 @@ _REGISTER(
 )
 
 
-def _register(cls: type) -> None:
+def _register_dataclass(cls: type) -> None:
     _registered.add(cls)
     names = tuple(f.name for f in dataclasses.fields(cls))
     absent = object()

@@ -50,7 +50,7 @@ def asking() -> str:
     while frame is not None and not is_converted(frame.f_code.co_filename):
         code = frame.f_code
         if is_jitmls(code.co_filename):
-            found = _written(frame.f_locals.get("function", frame.f_locals.get("cls"))) or found
+            found = _name_as_written(frame.f_locals.get("function", frame.f_locals.get("cls"))) or found
         elif not code.co_filename.startswith("<"):
             found = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
         frame = frame.f_back  # type: ignore[assignment]  # None at the outermost frame ends the loop
@@ -63,7 +63,7 @@ def makes_text(frame: FrameType) -> bool:
     return code[instruction] == _BINARY and code[instruction + 1] in _REMAINDERS
 
 
-def _written(function: Any) -> str:
+def _name_as_written(function: Any) -> str:
     while type(function) is functools.partial:  # a hook is bound to what it stands for
         is_hook = home_of(function.func).startswith("jitml") and len(function.args) > 0
         function = function.args[0] if is_hook else function.func

@@ -132,10 +132,10 @@ class Merge:
         return take_all_apart(present)
 
     def _leaves(self, name: str, held: HeldValue, xs: Sequence[Any], ys: Sequence[Any]) -> Finish:
-        made = [self._leaf(name, kind, x, y) for kind, x, y in zip(held.kinds, xs, ys)]
+        made = [self._merge_leaf(name, kind, x, y) for kind, x, y in zip(held.kinds, xs, ys)]
         return lambda: held.rebuild([output.result for output in made])
 
-    def _leaf(self, name: str, kind: Kind | None, x: Any, y: Any) -> Output | AliasView:
+    def _merge_leaf(self, name: str, kind: Kind | None, x: Any, y: Any) -> Output | AliasView:
         if same(x, y):
             return Output(None, (x, y), self._one_of(x, y))
         missing, is_none = x is UNDEF or y is UNDEF, x is None or y is None

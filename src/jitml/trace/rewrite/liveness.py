@@ -33,7 +33,7 @@ def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> frozenset[s
         escaping |= names
     for node in within(body):
         if isinstance(node, (ast.Try, ast.TryStar)):
-            escaping |= set(bound([node])) | set(_read([node]))
+            escaping |= set(bound([node])) | set(_names_read([node]))
     _Liveness(names, frozenset(escaping), frozenset(_bound_inside(body))).block(body, frozenset())
     return frozenset(escaping)
 
@@ -89,7 +89,7 @@ def _is_something(value: ast.expr) -> bool:
             return isinstance(value, _SOMETHING)
 
 
-def _read(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _names_read(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in within(nodes):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
             yield node.id
@@ -143,7 +143,7 @@ class _Liveness:
 
     def reads(self, node: ast.AST) -> frozenset[str]:
         if node not in self._reads:
-            self._reads[node] = frozenset(_read([node]))
+            self._reads[node] = frozenset(_names_read([node]))
         return self._reads[node]
 
     def block(self, statements: Sequence[ast.stmt], live: frozenset[str]) -> frozenset[str]:
@@ -168,7 +168,7 @@ class _Liveness:
                 return head
             case ast.With(items, body):
                 # Its manager may swallow an exception: then what was alive after it is alive within it.
-                return self.block(body, live) | live | frozenset(_read(items))
+                return self.block(body, live) | live | frozenset(_names_read(items))
             case ast.Try() | ast.TryStar() | ast.Match():
                 for part in _parts(statement):
                     live |= self.block(part, live)

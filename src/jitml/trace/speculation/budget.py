@@ -39,9 +39,9 @@ class Budget:
     def step(self, recorded: int) -> str:
         """One more iteration or call, after so many operations; what is used up, if anything is."""
         self.steps += 1
-        return "" if self.steps % _SELDOM else self._look(recorded)
+        return "" if self.steps % _SELDOM else self._why_exhausted(recorded)
 
-    def _look(self, recorded: int) -> str:
+    def _why_exhausted(self, recorded: int) -> str:
         now, is_recording = thread_time(), recorded != self._recorded
         self._spent += (now - self._time) / (_RECORDING if is_recording else 1)
         self._time, self._recorded = now, recorded

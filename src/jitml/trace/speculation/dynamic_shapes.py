@@ -64,10 +64,10 @@ _PLAIN: dict[type, SeenArgument] = {
 
 def seen(leaves: Sequence[Any]) -> tuple[SeenArgument, ...]:
     """The flattened arguments of a call, as far as sizes matter."""
-    return tuple(map(_seen, leaves))
+    return tuple(map(_seen_argument, leaves))
 
 
-def _seen(leaf: Any) -> SeenArgument:
+def _seen_argument(leaf: Any) -> SeenArgument:
     if type(leaf) is Array:
         is_regular = leaf.flags.c_contiguous
         return SeenArgument((Array, leaf.dtype, leaf.ndim, is_regular), leaf.shape, leaf.itemsize if is_regular else 0)

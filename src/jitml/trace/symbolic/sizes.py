@@ -37,7 +37,7 @@ _COMPARISONS: dict[Callable[..., Any], Op] = {
 
 def value_of_size(size: Size) -> Value:
     """The size as an i64[] value of the graph being recorded; the same one each time."""
-    return once(("value", size), lambda: _polynomial(size) if isinstance(size, Dim) else number(size))
+    return once(("value", size), lambda: _value_of_polynomial(size) if isinstance(size, Dim) else number(size))
 
 
 class _Derived(dict[Hashable, Value], CallPart):
@@ -53,7 +53,7 @@ def once(key: Hashable, make: Callable[[], Value]) -> Value:
     return known[key]
 
 
-def _polynomial(size: Dim) -> Value:
+def _value_of_polynomial(size: Dim) -> Value:
     values = active_trace().sizes.values
     total: Any = None
     for monomial, factor in size.terms:

@@ -243,7 +243,7 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     trace = current_trace()
     if trace is None or not any(type(x) in (list, tuple) for x in (*args, *kwargs.values())) or not _is_librarys(function):
-        return _call(function, *args, **kwargs)
+        return _call_implementation(function, *args, **kwargs)
     if type(function) is np.ufunc and function not in FUNCTIONS:
         outs = {name: x for name, x in kwargs.items() if name == "out"}  # a tuple of arrays, one for each result
         args, kwargs = REGISTRY.to_arrays(args, {name: x for name, x in kwargs.items() if name != "out"})
@@ -251,14 +251,14 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     operation, attempt = trace.operation, Attempt()
     outer, operation.takes_lists = operation.takes_lists, True
     try:
-        return _call(function, *args, **kwargs)
+        return _call_implementation(function, *args, **kwargs)
     except WantsArray:
         if not attempt.undo():
             raise
     finally:
         operation.takes_lists = outer
     arrays, named_arrays = REGISTRY.to_arrays(args, kwargs)
-    return _call(function, *arrays, **named_arrays)
+    return _call_implementation(function, *arrays, **named_arrays)
 
 
 def _is_librarys(function: Any) -> bool:
@@ -275,7 +275,7 @@ def _home(function: Any) -> str:
     return home if isinstance(home, str) and home else home_of(owner if isinstance(owner, type) else type(owner))
 
 
-def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _call_implementation(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     implementation = FUNCTIONS.get(function)
     if implementation is None:
         return REGISTRY.fallback(None, function, args, kwargs)

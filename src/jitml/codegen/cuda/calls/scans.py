@@ -77,20 +77,22 @@ class _ScanPlanner:
         """Rows that nothing cuts."""
         if self.is_dense:
             body = [*self._over_rows("rows"), *self._reach(), f"  ji_scan_row<{self.op}>(&shared, n, get, put);", "}"]
-            return self._function(self.name, ["y", "x"], [self._shared(), *body], self.rows, 1)
+            return self._function_and_launch(self.name, ["y", "x"], [self._shared(), *body], self.rows, 1)
         scan = f"  ji_scan_alone<{self.op}>({self.op}::identity(), 0, n, get, put);"
-        return self._function(self.name, ["y", "x"], [*self._over_rows("rows", alone=True), *self._reach(), scan, "}"], self.rows)
+        return self._function_and_launch(
+            self.name, ["y", "x"], [*self._over_rows("rows", alone=True), *self._reach(), scan, "}"], self.rows
+        )
 
     def _totals(self, parts: Buffer) -> tuple[str, Launch]:
         """What each piece comes to."""
         nothing = f"[](long long, {self.kind}) {{}}"
         scan = self._piece(f"{self.op}::identity()", nothing)
-        return self._pieced("totals", parts, f"parts[row * {self.pieces} + piece] = ", scan)
+        return self._launch_over_pieces("totals", parts, f"parts[row * {self.pieces} + piece] = ", scan)
 
     def _each(self, parts: Buffer) -> tuple[str, Launch]:
         """Each piece, after those before it."""
         carry = f"piece ? parts[row * {self.pieces} + piece - 1] : {self.op}::identity()"
-        return self._pieced("each", parts, "", self._piece(carry, "put"))
+        return self._launch_over_pieces("each", parts, "", self._piece(carry, "put"))
 
     def _piece(self, carry: str, put: str) -> str:
         if not self.is_dense:
@@ -100,7 +102,7 @@ class _ScanPlanner:
             f"[=](int e, {self.kind} value) {{ ({put})(begin + e, value); }});"
         )
 
-    def _pieced(self, what: str, parts: Buffer, target: str, scan: str) -> tuple[str, Launch]:
+    def _launch_over_pieces(self, what: str, parts: Buffer, target: str, scan: str) -> tuple[str, Launch]:
         body = [
             *([self._shared()] if self.is_dense else []),
             *self._over_rows(f"rows * {self.pieces}", alone=not self.is_dense),
@@ -112,7 +114,9 @@ class _ScanPlanner:
             "}",
         ]
         names = ["x", "parts"] if target else ["y", "x", "parts"]
-        return self._function(f"{self.name}_{what}", names, body, self.rows * self.pieces, 1 if self.is_dense else THREADS, parts)
+        return self._function_and_launch(
+            f"{self.name}_{what}", names, body, self.rows * self.pieces, 1 if self.is_dense else THREADS, parts
+        )
 
     def _between(self, parts: Buffer) -> tuple[str, Launch]:
         """What the pieces of a row have come to, scanned by a block, or by a thread if they are few."""
@@ -127,7 +131,7 @@ class _ScanPlanner:
             f"  {how}, {self.pieces}, get, put);",
             "}",
         ]
-        return self._function(f"{self.name}_between", ["parts"], body, self.rows, THREADS if alone else 1, parts)
+        return self._function_and_launch(f"{self.name}_between", ["parts"], body, self.rows, THREADS if alone else 1, parts)
 
     # -------------------------------------------------------------------------------------------------------- texts
 
@@ -167,7 +171,7 @@ class _ScanPlanner:
             f"  const auto put = [=](long long k, {self.kind} value) {{ to[({at}) * {self.steps[0]}LL] = ({element})value; }};",
         ]
 
-    def _function(
+    def _function_and_launch(
         self, symbol: str, names: Sequence[str], body: Sequence[str], count: int, each: int = THREADS, parts: Buffer | None = None
     ) -> tuple[str, Launch]:
         element = number_type(self.y.dtype)

@@ -108,7 +108,7 @@ class _ScatterPlanner:
         else:
             element, value = self._element("l", self._key("i"), "t"), self._value("l", "i", "t")
             body, blocks = self._over_all(f"ji_atomic_{self.combine}({element}, {value});"), self._blocks()
-        text, launch = self._function(self.name, ("out", "values", *self._index_names), body, blocks)
+        text, launch = self._function_and_launch(self.name, ("out", "values", *self._index_names), body, blocks)
         return CallPlan(text, self._templates(), (launch,))
 
     def _last_wins(self) -> CallPlan:
@@ -125,7 +125,7 @@ class _ScatterPlanner:
         )
         stages.append(("store", ("out", "values", "last"), self._over_all(store), self._blocks()))
         made = [
-            self._function(f"{self.name}_{what}", (*names, *self._index_names), body, count, {"last": last})
+            self._function_and_launch(f"{self.name}_{what}", (*names, *self._index_names), body, count, {"last": last})
             for what, names, body, count in stages
         ]
         return CallPlan("".join(text for text, _ in made), self._templates(), tuple(launch for _, launch in made), (last,))
@@ -140,9 +140,11 @@ class _ScatterPlanner:
             f"  keys[i] = (unsigned int)({self._key('i')});",
         ]
         own = {"keys": keys, "order": order, "lengths": lengths}
-        first = self._function(f"{self.name}_place", ("keys", "lengths", *self._index_names), write, blocks_for(self.count), own)
+        first = self._function_and_launch(
+            f"{self.name}_place", ("keys", "lengths", *self._index_names), write, blocks_for(self.count), own
+        )
         ordering = sorted_rows(keys, order, lengths, f"{self.name}_sort")
-        last = self._function(f"{self.name}_put", ("out", "values", "keys", "order"), *self._putting(), own)
+        last = self._function_and_launch(f"{self.name}_put", ("out", "values", "keys", "order"), *self._putting(), own)
         struct = combine_struct(f"{self.name}_op", self.combine, self.out.dtype)
         source = "".join((struct, first[0], ordering.source, last[0]))
         templates = tuple(dict.fromkeys((*self._templates(), *ordering.templates)))
@@ -213,7 +215,7 @@ class _ScatterPlanner:
     def _blocks(self) -> int:
         return blocks_for(prod(self.lead.most) * self.count * prod(self.trail.most))
 
-    def _function(
+    def _function_and_launch(
         self, symbol: str, names: Sequence[str], body: Sequence[str], blocks: int, own: dict[str, Buffer] | None = None
     ) -> tuple[str, Launch]:
         kind = number_type(self.out.dtype) if self.combine != "set" else WORDS[self.out.dtype.itemsize]

@@ -92,7 +92,7 @@ class _SortPlanner:
         """Pieces of rows, sorted."""
         parameters, put = self._put(0)
         body = [
-            *self._head(),
+            *self._tile_declarations(),
             f"ji_sort_pieces<{self.key}, {self.span}, {self._flag}>(tile, places, rows, n, {self.n}LL,",
             f"    [=](long long at) {{ return x[at]; }}, {self._taking(put)});",
         ]
@@ -107,7 +107,7 @@ class _SortPlanner:
         width, symbol = self.span << (stage - 1), f"{self.name}_merge{stage}"
         source = "from" if self.carries else "(const unsigned int*)0"
         body = [
-            *self._head(),
+            *self._tile_declarations(),
             "__shared__ long long splits[2];",
             f"ji_sort_merge<{self.key}, {self._flag}>(tile, places, splits, x, {source}, rows, n, {self.n}LL, {width}LL,",
             f"    {self._taking(put)});",
@@ -128,7 +128,7 @@ class _SortPlanner:
     def _lengths(self) -> list[str]:
         return [read("long long", "lengths")] if self.is_sized else []
 
-    def _head(self) -> list[str]:
+    def _tile_declarations(self) -> list[str]:
         places = f"__shared__ unsigned int places[{_TILE}];" if self.carries else "unsigned int* const places = 0;"
         lines = [f"__shared__ {self.key} tile[{_TILE}];", places]
         if not self.is_sized:

@@ -59,11 +59,13 @@ class ScalarFunctions:
     def _plain(self, key: tuple[object, ...], fn: str, args: Sequence[CudaValue], dtype: DType) -> _Written | None:
         """An op that is one operation whatever its operands are."""
         if key not in self.known:
-            self.known[key] = self._single(fn, [CudaValue(x.dtype, f"@{k}@") for k, x in enumerate(args)], dtype) or _NOT_PLAIN
+            self.known[key] = (
+                self._as_one_expression(fn, [CudaValue(x.dtype, f"@{k}@") for k, x in enumerate(args)], dtype) or _NOT_PLAIN
+            )
         found = self.known[key]
         return None if found is _NOT_PLAIN else found
 
-    def _single(self, fn: str, args: Sequence[CudaValue], dtype: DType) -> _Written | None:
+    def _as_one_expression(self, fn: str, args: Sequence[CudaValue], dtype: DType) -> _Written | None:
         builder = CudaBuilder()
         result = emit(builder, fn, args, dtype)
         text = result.text
@@ -85,14 +87,14 @@ class ScalarFunctions:
             builder, given = CudaBuilder(), [CudaValue(x.dtype, name) for x, name in zip(args, _PARAMETERS)]
             result = emit(builder, fn, given, dtype)
         variables = [x for x in given if x.number is None]
-        name = self._name(fn, [x.dtype for x in args], dtype)
+        name = self._free_name(fn, [x.dtype for x in args], dtype)
         params = ", ".join(f"{type_of(x.dtype)} {x.text}" for x in variables)
         head = f"JI_INLINE {type_of(dtype)} {name}({params}) {{"
         self.definitions.append("\n".join([head, *builder.lines, f"  return {result.text};", "}"]))
         call = ", ".join(f"{{{k}}}" for k in range(len(variables)))
         return _Written(f"{name}({call})", True), is_special
 
-    def _name(self, fn: str, types: Sequence[DType], dtype: DType) -> str:
+    def _free_name(self, fn: str, types: Sequence[DType], dtype: DType) -> str:
         words = list(dict.fromkeys(map(dtype_name, types)))
         if fn == "convert":
             words.append(dtype_name(dtype))

@@ -95,11 +95,11 @@ class BoundProgram:
         self._steps: list[Step] = []
         for step in kernels.steps:
             if isinstance(step, Region):
-                self._steps.append(self._region(step))
+                self._steps.append(self._steps_of_region(step))
             elif isinstance(step, Kernel) and id(step) in text.module.launches:
                 self._steps += [self._launch(launch, self._slots) for launch in text.module.launches[id(step)]]
             else:
-                self._steps += self._call(text.calls[id(step)])
+                self._steps += self._steps_of_call(text.calls[id(step)])
 
     def run(self, bases: Sequence[int], run: Run) -> None:
         """
@@ -116,7 +116,7 @@ class BoundProgram:
         places = [slots[name] for name in launch.buffers]
         return partial(_launched, self._code[launch.entry], launch, places)
 
-    def _call(self, plan: CallPlan) -> list[Step]:
+    def _steps_of_call(self, plan: CallPlan) -> list[Step]:
         if plan.library is not None and self._has_libraries and plan.library.is_ready():
             return [self._library_call(plan.library)]
         slots, at = dict(self._slots), 0
@@ -139,7 +139,7 @@ class BoundProgram:
 
     # -------------------------------------------------------------------------------------------------------- regions
 
-    def _region(self, region: Region) -> Step:
+    def _steps_of_region(self, region: Region) -> Step:
         bodies = [
             BoundProgram(body, self._text, self._code, has_libraries=self._has_libraries)
             for body in self.program.bodies[region.name]

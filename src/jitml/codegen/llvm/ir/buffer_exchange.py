@@ -5,7 +5,7 @@ from __future__ import annotations
 _BLOCK = 64  # bytes at a time
 
 
-def _loop(name: str, kind: str, start: str, stop: str, step: int) -> str:
+def _exchange_loop_text(name: str, kind: str, start: str, stop: str, step: int) -> str:
     return f"""
 {name}:
   %{name}.i = phi i64 [ {start}, %{{before}} ], [ %{name}.next, %{name}.body ]
@@ -25,7 +25,7 @@ def _loop(name: str, kind: str, start: str, stop: str, step: int) -> str:
 EXCHANGE = (
     "define hidden void @exchange(ptr %x, ptr %y, i64 %n) {\nentry:"
     + f"\n  %whole = and i64 %n, {-_BLOCK}\n  br label %blocks"
-    + _loop("blocks", f"<{_BLOCK} x i8>", "0", "%whole", _BLOCK).format(before="entry", after="bytes")
-    + _loop("bytes", "i8", "%whole", "%n", 1).format(before="blocks", after="out")
+    + _exchange_loop_text("blocks", f"<{_BLOCK} x i8>", "0", "%whole", _BLOCK).format(before="entry", after="bytes")
+    + _exchange_loop_text("bytes", "i8", "%whole", "%n", 1).format(before="blocks", after="out")
     + "\nout:\n  ret void\n}"
 )

@@ -64,8 +64,8 @@ def flags_ir(cpu: Cpu, *, linkage: str = "internal") -> str:
     """`i64 @take_flags()`, which clears them, and `void @raise_flags(i64)`; `linkage` is theirs."""
     places = _PLACES.get(cpu.arch)
     if places is None:
-        return _OTHER + _take((0, 0, 0, 0), linkage)
-    return (_X86 if cpu.is_x86 else _AARCH64) + _take(places, linkage)
+        return _OTHER + _take_flags_text((0, 0, 0, 0), linkage)
+    return (_X86 if cpu.is_x86 else _AARCH64) + _take_flags_text(places, linkage)
 
 
 _MODE_X86 = """
@@ -128,7 +128,7 @@ def mode_ir(cpu: Cpu) -> str:
     return _MODE_X86 if cpu.is_x86 else _MODE_AARCH64
 
 
-def _take(places: tuple[int, int, int, int], linkage: str) -> str:
+def _take_flags_text(places: tuple[int, int, int, int], linkage: str) -> str:
     mask = sum({1 << place for place in places})
     gather, scatter = ["  %got0 = add i64 0, 0"], ["  %set0 = add i64 %state, 0"]
     for n, place in enumerate(places):

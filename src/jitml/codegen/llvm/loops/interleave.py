@@ -60,7 +60,7 @@ class InterleavedStores(MemoryEmitter):
             stride = form.terms.get(lanes.counter.names[0], 0)
             if 2 <= stride <= DENSE_STRIDE and all(self.atoms[name].lanes == 1 for name in form.terms):
                 value = self.widen(self.value(stmt.value), lanes.count)
-                self._wait(memory, form, stride, value)
+                self._hold_back(memory, form, stride, value)
                 return
         self.store_waiting(memory.group)
         super().store(stmt)
@@ -72,7 +72,7 @@ class InterleavedStores(MemoryEmitter):
             self._store_together(these)
             self.function.forget_loads(frozenset({these.memory.group}))
 
-    def _wait(self, memory: BufferMemory, form: LinearForm, stride: int, value: Operand) -> None:
+    def _hold_back(self, memory: BufferMemory, form: LinearForm, stride: int, value: Operand) -> None:
         place = form.constant % stride
         start = form - LinearForm(constant=place)
         these = next((these for these in self.waiting if these.memory.group == memory.group), None)

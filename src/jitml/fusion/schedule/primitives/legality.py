@@ -14,13 +14,13 @@ def require_legal(tree: LoopTree) -> None:
         Misfit: names the first loop that cannot run as it is meant to.
     """
     try:
-        _require(tree.body, (), cells(tree))
+        _require_legal_kinds(tree.body, (), cells(tree))
     except Misfit as misfit:
         misfit.tree = tree
         raise
 
 
-def _require(body: Sequence[TreeNode], around: tuple[TreeLoop, ...], init: Mapping[str, Cell]) -> None:
+def _require_legal_kinds(body: Sequence[TreeNode], around: tuple[TreeLoop, ...], init: Mapping[str, Cell]) -> None:
     for node in body:
         if isinstance(node, TreeLoop):
             if node.kind == "parallel":
@@ -35,7 +35,7 @@ def _require(body: Sequence[TreeNode], around: tuple[TreeLoop, ...], init: Mappi
                 _require_lanes(node, around)
             if node.together > 1:
                 _require_side_by_side(node)
-            _require(node.body, (*around, node), init)
+            _require_legal_kinds(node.body, (*around, node), init)
 
 
 def _require_outermost(loop: TreeLoop, around: Sequence[TreeLoop], why: str) -> None:
