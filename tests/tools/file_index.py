@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -17,6 +18,7 @@ Written by `make docs` from the first lines of the files; not by hand.
 """
 
 
+@cache
 def says(path: Path) -> str:
     """What a file says of itself first, as a cell of a table."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
