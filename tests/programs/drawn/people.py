@@ -176,6 +176,9 @@ class People(Statements):
         bound = INEXACT if ROUNDED in read and any(".sum()" in line for line in lines) else level  # a sum in any order
         if not (self._around(lines) if around else self.scope.attempt(*lines)):
             return False
+        is_kept = any(name in line for line in lines for name in recipes.KEPT)
+        if is_kept and isinstance(self.scope.values.get(words["v"]), np.ndarray):
+            bound = INEXACT  # the next call finds it as this one leaves it
         for name, of in ((words["v"], bound), (words["w"], bound), (words["l"], level), (words["x"], level)):
             if name in self.scope.values:
                 self.scope.taint(name, of)

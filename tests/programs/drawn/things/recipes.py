@@ -523,6 +523,8 @@ $v = sorted([3, 1, 2], key=Place($i).distance)
 
 PASSAGES = (*PRINTS, *EXCEPTIONS, *MADE_INSIDE, *WORKLISTS, *PLACES, *GENERATORS)
 
+KEPT = ("SEEN", "LAST")  # globals that hold arrays from one call to the next
+
 ABOVE = """import array
 import collections
 import contextlib
