@@ -1,7 +1,8 @@
 """Numba: `njit(parallel=True)` of the workload itself, or of the loops that a Numba user would write for it.
 
-Loops stand here for workloads whose NumPy form Numba refuses (axis keywords, fancy indices), or compiles to something much
-slower than loops. Numba differentiates nothing: for a gradient it gets the one written by hand.
+Loops stand here, in `numba_loops.py` and in `numba_data.py` for workloads whose NumPy form Numba refuses (axis keywords, fancy
+indices), or compiles to something much slower than loops. Numba differentiates nothing: for a gradient it gets the one written
+by hand.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numba
 import numpy as np
 from numba import prange
 
+from peers import numba_data, numba_loops
 from workloads import WORKLOADS, Workload, finance, learning
 
 normal_cdf = numba.njit(finance.normal_cdf)
@@ -519,7 +521,12 @@ def life(grid, steps):
     return grid
 
 
-OWN = {name: function for name, function in list(globals().items()) if name in WORKLOADS and callable(function)}
+OWN = {
+    name: function
+    for written in (globals(), vars(numba_data), vars(numba_loops))
+    for name, function in written.items()
+    if name in WORKLOADS and callable(function)
+}
 
 
 def compiled(workload: Workload) -> Callable[..., Any]:

@@ -6,7 +6,21 @@ them under NumPy and its compilers; `tests/test_workloads.py` runs each through 
 
 from __future__ import annotations
 
-from workloads import elementwise, finance, images, learning, newcomers, physics, statistics, stencils
+from workloads import (
+    elementwise,
+    finance,
+    images,
+    indexing,
+    integers,
+    learning,
+    loops,
+    newcomers,
+    physics,
+    products,
+    scalars,
+    statistics,
+    stencils,
+)
 from workloads.workload import WORKLOADS, Workload
 
 __all__ = [
@@ -15,9 +29,14 @@ __all__ = [
     "elementwise",
     "finance",
     "images",
+    "indexing",
+    "integers",
     "learning",
+    "loops",
     "newcomers",
     "physics",
+    "products",
+    "scalars",
     "statistics",
     "stencils",
 ]
