@@ -296,6 +296,15 @@ def top_scores(scores):
     return tuple(lax.top_k(scores, 10))
 
 
+def winsorize(x):
+    low, high = jnp.quantile(x, jnp.array([0.05, 0.95]))
+    return jnp.clip(x, low, high)
+
+
+def accuracy(logits, labels):
+    return (logits.argmax(axis=1) == labels).mean(dtype=jnp.float64)
+
+
 def equalize(picture):
     levels = jnp.cumsum(jnp.bincount(picture.ravel(), length=256))
     return (255 * levels // levels[-1]).astype(jnp.uint8)[picture]

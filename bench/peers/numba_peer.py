@@ -529,6 +529,11 @@ OWN = {
 }
 
 
+# What has nothing to do in parallel is slower if it is asked to.
+SERIAL = {"triangle_normal", "tiny_mix", "american_put", "gauss_elimination", "time_warping", "gauss_seidel", "crc32", "biquad"}
+SERIAL |= {"coin_ways", "orbit", "attitude", "robot_arm", "hidden_markov", "group_means", "spring_forces", "drawdown", "streaks"}
+
+
 def compiled(workload: Workload) -> Callable[..., Any]:
     """The workload as machine code by Numba, compiled at its first call."""
-    return numba.njit(parallel=True)(OWN.get(workload.name, workload.function))
+    return numba.njit(parallel=workload.name not in SERIAL)(OWN.get(workload.name, workload.function))

@@ -18,7 +18,7 @@ from jitml.ir.types import I64, DType
 Number: TypeAlias = int | Fraction  # whole ones are ints, with which Python counts ten times faster
 Sum: TypeAlias = dict[Hashable, Number]  # atom -> coefficient; None -> the constant
 _Known: TypeAlias = dict[frozenset[tuple[Hashable, Number]], Number | None]  # the greatest values of sums
-_MOST_SUMS = 200  # that one question leads to: nested maxima double them
+_MOST_SUMS = 200  # that one question leads to: nested maxima, and quotients of quotients, multiply them
 LEAST, GREATEST = -(2**63), 2**63 - 1  # i64
 _FARTHER = {True: "maximum", False: "minimum"}  # by whether it is added: what either of two sums may make large
 
@@ -112,8 +112,23 @@ class Atoms:
             return total.get(None, 0)
         key = frozenset(total.items())
         if key not in known:
+            if len(known) >= _MOST_SUMS:  # quotients of quotients of quotients are bounded in more ways than can be tried
+                return self._most_of_each(total)
             known[key] = self._most_by_bounds(total, youngest, of_words, known)
         return known[key]
+
+    def _most_of_each(self, total: Sum) -> Number | None:
+        """The same by the bounds of each atom that have been asked for, whatever they say of each other."""
+        most = total.get(None, 0)
+        for atom, c in total.items():
+            if atom is None:
+                continue
+            span = self.spans.get(atom, (None, None))
+            end = span[1] if c > 0 else span[0]
+            if end is None:
+                return None
+            most += c * end
+        return most
 
     def _most_by_bounds(self, total: Sum, youngest: Hashable, of_words: bool, known: _Known) -> Number | None:
         c = total[youngest]

@@ -366,6 +366,9 @@ class Ranges(Atoms):
                     self.assume(condition, False)
                     b = self.bounds(y)
                 return _least(a[0], b[0]), _greatest(a[1], b[1])
+            case Apply("bit_and" | "bit_or" | "bit_xor" | "shift_right" as fn, (x, y)) if is_integer(expr.dtype):
+                limits = _of_bits(fn, self.bounds(x), self.bounds(y))
+                return limits or _dtype_limits(expr.dtype)
             case Load(buffer) if (known := self.values.get(buffer)) is not None:
                 return (constant(known[0]),), (constant(known[1]),)
             case Apply("convert", (x,)) if x.dtype == BOOL:
@@ -393,6 +396,20 @@ def _truth(expr: Expr, given: Expr, holds: bool) -> bool | None:
         case Apply("bit_not", (x,)) if x == given:
             return not holds
     return holds if expr == given else None
+
+
+def _of_bits(
+    fn: str, x: tuple[int | None, int | None], y: tuple[int | None, int | None]
+) -> tuple[tuple[Sum, ...], tuple[Sum, ...]] | None:
+    """Bounds of what works on bits, if there are any: a number without a sign bit bounds what is masked with it."""
+    unsigned = [most for least, most in (x, y) if least is not None and least >= 0 and most is not None]
+    if fn == "bit_and":
+        return ((constant(0),), (constant(min(unsigned)),)) if unsigned else None
+    if len(unsigned) < 2:
+        return None
+    if fn == "shift_right":
+        return (constant(0),), (constant(unsigned[0] >> min(y[0] or 0, 64)),)
+    return (constant(0),), (constant((1 << max(unsigned).bit_length()) - 1),)
 
 
 def _least(a: int | None, b: int | None) -> tuple[Sum, ...]:
