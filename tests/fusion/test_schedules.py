@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from jitml.ir import ops
@@ -14,7 +15,7 @@ from jitml.ir.types import F64, Aval
 from jitml.kernels.ir import Alloc, Const, Expr, Kernel, Loop, Stmt, Update, expressions, walk, walk_expression
 from jitml.kernels.metrics import bytes_moved, flops
 from jitml.kernels.program import KernelProgram
-from support.fused import fuse, text
+from support.fused import TINY, fuse, fuse_and_check, text
 
 
 def fused(source: str) -> KernelProgram:
@@ -117,6 +118,26 @@ def test_eight_rows_of_a_matrix_share_the_loads_of_the_vector() -> None:
     program = fused(f"graph(x: f64[67,500], w: f64[500]) {{ {MATRIX_VECTOR.format(m=67)}; return p }}")
     sums = [sum(isinstance(stmt, Update) for stmt in loop.body) for loop in loops(program) if loop.kind == "vector"]
     assert sums == [8, 1]  # and the last three rows
+
+
+FORCE = """graph(gap: f64[{k},100,500], near: f64[100,500], x: f64[500]) {{
+  r: f64[100,500] = {work}
+  w: f64[100,500] = div near r
+  v: f64[{k},100,500] = broadcast w {{axes=(1, 2), shape=({k}, 100, 500)}}
+  p: f64[{k},100,500] = mul gap v
+  q: f64[100,{k},500] = transpose p {{perm=(1, 0, 2)}}
+  s: f64[100,{k}] = reduce_sum q {{axes=(2,)}}
+  return s
+}}"""
+
+
+@pytest.mark.parametrize(("k", "work", "sums"), [(3, "sqrt near", [3]), (11, "sqrt near", [8, 1]), (3, "neg near", [1])])
+def test_rows_share_what_is_costly_and_the_same_in_each(k: int, work: str, sums: list[int]) -> None:
+    """The weights of a force were made for each coordinate of it: three quotients and three roots in place of one."""
+    near = np.random.default_rng(0).uniform(1, 2, (100, 500))
+    program = fuse_and_check(FORCE.format(k=k, work=work), [near[:k, None] * near, near, near[0]], target=TINY)
+    assert len(program.steps) == 1
+    assert [sum(isinstance(stmt, Update) for stmt in loop.body) for loop in loops(program) if loop.kind == "vector"] == sums
 
 
 def test_what_lies_in_cache_is_not_shared_among_threads() -> None:

@@ -14,9 +14,9 @@ from jitml.codegen.llvm.schedule.pointwise import SHORT_ROW, share
 from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.schedule.nest import GroupNest, all_scalars
+from jitml.fusion.schedule.nest import GroupNest, all_scalars, reachable
 from jitml.fusion.schedule.reduction_passes import Pass, in_order, passes_of, visits
-from jitml.fusion.schedule.staging import Plan, staged, work_of
+from jitml.fusion.schedule.staging import Plan, staged, work_of, work_on
 from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Split, Stage, StageCells, Unroll, Vector
 
 FOLDED = 16.0  # work of an extreme of a vector's lanes, NaNs included
@@ -67,11 +67,13 @@ def _are_lanes(nest: GroupNest, passes: Sequence[Pass]) -> bool:
 
 
 def _jammed(nest: GroupNest, passes: Sequence[Pass], which: str = "") -> list[Primitive]:
-    """Rows side by side: products, each of one element after the other, or what loads the same for every row."""
+    """Rows side by side: products, each of one element after the other, or what loads or computes the same for every row."""
     if len(passes) > 1 or not nest.inner or not nest.outer:
         return []
     (step,) = passes
     rows = nest.extent(nest.outer[-1])
+    if rows > 1 and _shared_work(nest, step) >= COSTLY:
+        return [Jam(f"{nest.outer[-1].name}{which}", min(rows, TOGETHER))]
     pays = rows >= TOGETHER if any(map(in_order, step.reductions)) else rows >= 4 * TOGETHER and _shares_loads(nest, step)
     return [Jam(f"{nest.outer[-1].name}{which}", TOGETHER)] if pays else []
 
@@ -82,6 +84,13 @@ def _shares_loads(nest: GroupNest, step: Pass) -> bool:
     steps = [s for s in nest.load_steps() if s is not None and s.get(along)]
     shared = sum(not s.get(row) for s in steps)
     return 0 < shared < len(steps) <= 3 and not step.stores and work_of(r.operand for r in step.reductions) < COSTLY
+
+
+def _shared_work(nest: GroupNest, step: Pass) -> float:
+    """The work on an element of a row that is the same in every row: the weights of the coordinates of a force."""
+    row, inside = set(nest.outer[-1].members), {name for axis in nest.inner for name in axis.members}
+    shared = (s for s in reachable(r.operand for r in step.reductions) if s.variables & inside and not s.variables & row)
+    return 0.0 if step.stores else work_on(shared)
 
 
 def _row(nest: GroupNest, passes: Sequence[Pass]) -> list[Primitive]:
