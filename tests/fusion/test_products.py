@@ -10,7 +10,7 @@ import pytest
 
 import jitml
 from jitml.ir.passes import run_passes
-from jitml.kernels.ir import Kernel
+from jitml.kernels.ir import Const, Kernel, Loop, walk
 from jitml.kernels.metrics import bytes_moved
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.trace.trace import trace
@@ -200,3 +200,21 @@ def test_a_product_waits_for_loops_that_stream_an_operand_from_memory(f: Callabl
     traced = trace(f, (p, x), {})
     decisions = fuse(run_passes(traced.graph), aliases=traced.aliases).decisions
     assert waits == any("waits for loops" in d.why for d in decisions)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("m", "k", "n"), [(3, 3, 3), (2, 2, 2), (4, 4, 4), (3, 2, 5)])
+def test_rows_of_small_products_are_vectors(m: int, k: int, n: int, dtype: str) -> None:
+    """They were written out number by number."""
+    rng = np.random.default_rng(m)
+    a, b = rng.integers(-4, 5, (33, m, k)).astype(dtype), rng.integers(-4, 5, (33, k, n)).astype(dtype)
+    product = jitml.jit(lambda a, b: a @ b)
+    np.testing.assert_array_equal(product(a, b), a @ b)
+    (kernel,) = (s for s in steps_of(product.lower(a, b).program.kernels) if isinstance(s, Kernel))
+    assert [loop.stop for loop in walk(kernel.body) if isinstance(loop, Loop) and loop.kind == "vector"] == [Const(n)]
+
+
+@pytest.mark.parametrize("f", [lambda a, b: a @ b.swapaxes(1, 2), lambda a, b: (a * b).sum(axis=1), lambda a, b: a @ b[0]])
+def test_small_products_and_sums_of_other_layouts(f: Callable[..., Any]) -> None:
+    a, b = np.random.default_rng(1).integers(-4, 5, (2, 50, 3, 3)).astype(float)
+    np.testing.assert_array_equal(jitml.jit(f)(a, b), f(a, b))
