@@ -14,7 +14,7 @@ import numpy as np
 from jitml.errors import ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import is_inexact
+from jitml.ir.types import F32, is_inexact
 from jitml.numpy.arrays.reshaping import transposed
 from jitml.numpy.linear_algebra.products import diagonal_values, diagonal_view, dot_values
 from jitml.numpy.reductions.reductions import finish, reduce_values
@@ -104,7 +104,8 @@ def einsum(
     for value in values:
         if not np.can_cast(value.dtype, target, casting):
             raise TypeError(f"Iterator operand dtype could not be cast from {value.dtype!r} to {target!r}")
-    values = [astype(value, target) for value in values]
+    # Half precision is multiplied and added in single, as by NumPy: sums of one operand alone would overflow.
+    values = [astype(value, F32 if target == np.float16 else target) for value in values]
     labels, result = parse_subscripts(operands[0], [v.ndim for v in values])
     sizes = _sizes(labels, values)
     is_plain = out is None and dtype is None and len(values) == 1 and type(operands[1]) is TracedArray
@@ -121,6 +122,7 @@ def einsum(
                 *rest,
             ]
         last = _summed(terms[0], set(result))
+        last = LabelledTerm(astype(last.value, target), last.labels)
     if not optimize and len(values) > 1 and set("".join(labels)) == set(result) and is_inexact(target):
         last = LabelledTerm(last.value + 0, last.labels)  # NumPy adds products to zeros: none of them is -0.0
     return finish(_arranged(last, result, sizes), None, out, len(result))
