@@ -193,3 +193,16 @@ def test_a_scalar_is_rebound_not_written() -> None:
 
     s, t = jitml.jit(f)(np.ones(3))
     assert (s, t) == (4.0, 3.0)
+
+
+def test_empty_arrays_lie_in_any_order_where_sizes_are_open() -> None:
+    def function(x: Array) -> tuple[bool, bool, Array]:
+        return x.flags["F_CONTIGUOUS"], x.flags.c_contiguous, np.asfortranarray(x)
+
+    jitted = jitml.jit(function, strict=True)
+    rows = np.arange(12.0).reshape(3, 4)
+    for x in (rows, rows[1:], rows[1:1], rows[1:2], rows[:, ::2], rows[1:1, ::2], rows):
+        *flags, array = jitted(x)
+        *expected, plain = function(x)
+        assert flags == expected, x.shape
+        assert (array is x) == (plain is x), x.shape

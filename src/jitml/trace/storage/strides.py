@@ -216,12 +216,16 @@ def is_contiguous(shape: Ints, strides: Ints) -> bool:
     if prod(shape) == 0:
         return True
     apart = [(n, s - c) for n, s, c in zip(shape, strides, c_strides(shape)) if n != 1 and s != c]
+    if not apart:
+        return True
+    for n in shape:  # of an empty array, any memory would do
+        insist_differ(n, 0)
     if any(limits(n)[0] > 1 and not _may_be(0, gap) for n, gap in apart):
         return False
     for n, gap in apart:
         insist_differ(n, 1)
         insist_differ(gap, 0)
-    return not apart
+    return False
 
 
 def surely_contiguous(shape: Ints, strides: Ints) -> bool:

@@ -252,7 +252,7 @@ def lies_in(x: TracedArray, order: str | None) -> bool:
 
 def is_fortran(x: TracedArray) -> bool:
     """Whether x lies in memory by columns, and not by rows too."""
-    return is_contiguous(x.sizes[::-1], x.layout[::-1]) and not x.is_contiguous
+    return not x.is_contiguous and is_contiguous(x.sizes[::-1], x.layout[::-1])
 
 
 def scalar(value: Value) -> TracedScalar:
