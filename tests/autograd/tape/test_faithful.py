@@ -244,3 +244,60 @@ def test_jitted_functions_that_libraries_call_are_differentiated(tape: Any) -> N
 
     agree(tape(lambda: grad(f)(x3)), np.array([0, 0, 2.2]))
     assert not twice.variants
+
+
+ONES = np.ones(3)
+
+
+def set_first(array: Any, value: Any) -> None:
+    array[0] = value
+
+
+def set_first_of_another_name(array: Any, value: Any) -> None:
+    """It writes what its caller holds, too."""
+    same = array
+    same[0] = value
+
+
+@pytest.mark.parametrize("write", [set_first, set_first_of_another_name])
+def test_an_array_that_the_caller_holds_is_not_replaced_where_it_is_written(write: Any, tape: Any) -> None:
+    """Since Python 3.14 the caller alone holds it: a parameter borrows it."""
+
+    def f(x: Any) -> Any:
+        y = ONES * 2
+        write(y, x[0] * 2)
+        return y.sum()
+
+    with pytest.raises(jitml.DerivativeError, match="taken as a float"):
+        tape(lambda: grad(f)(x3))
+
+
+def kept_by_a_closure(x: Any) -> Any:
+    y = ONES * 2
+    y[0] = x[0] ** 2
+    return (lambda: y.sum() + x[1])()
+
+
+def perhaps_deleted(x: Any) -> Any:
+    y = ONES * 2
+    if x[0] > 100:
+        del y
+    y[0] = x[0] ** 2
+    return y.sum()
+
+
+def new_in_a_call(x: Any) -> Any:
+    def changed(y: Any, *, by: Any) -> Any:
+        """A copy with another first item."""
+        y[0] = by
+        return y
+
+    assert changed.__doc__ == "A copy with another first item."
+    return changed(ONES * 2, by=x[0] ** 2).sum()
+
+
+@pytest.mark.parametrize("f", [kept_by_a_closure, perhaps_deleted, new_in_a_call])
+def test_an_array_of_one_variable_may_be_written(f: Any, tape: Any) -> None:
+    value, slope = tape(lambda: value_and_grad(f)(x3))
+    np.testing.assert_allclose(value, f(x3))
+    np.testing.assert_allclose(slope, [2 * x3[0], float(f is kept_by_a_closure), 0.0])

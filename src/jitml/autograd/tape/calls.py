@@ -11,7 +11,6 @@ import itertools
 import operator
 from collections import deque
 from collections.abc import Callable
-from sys import getrefcount
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -24,6 +23,7 @@ from jitml.autograd.tape.rewriting import HOOK, rewrite
 from jitml.autograd.tape.tape import current_tape
 from jitml.autograd.tape.values import Taped, has_taped, wrapped
 from jitml.functions import FunctionLike
+from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.record.libraries import is_library
 from jitml.trace.rewrite.source import Missing, find
 from jitml.trace.values.registry import FUNCTIONS, REGISTRY
@@ -98,27 +98,26 @@ def note(container: Any) -> None:
         tape.changed.append(container)
 
 
-def own(x: Any) -> Any:
-    """An array that may be written with what is differentiated, in place of a plain one that nobody else holds."""
+def own(box: list[Any]) -> Any:
+    """An array that may be written with what is differentiated, in place of a plain one that nobody else holds.
+
+    Args:
+        box: the array, which the list and one variable hold.
+    """
+    x = box[0]
     if type(x) is not np.ndarray or x.dtype.kind not in "fc" or x.base is not None or (tape := current_tape()) is None:
         return x
-    held = (id(x) in tape.met) + (id(x) in tape.given)
-    return wrapped(tape, x) if getrefcount(x) - held <= _ALONE else x
+    known = 2 + (id(x) in tape.met) + (id(x) in tape.given)  # the variable, and `x`
+    return wrapped(tape, x) if references(box) <= ALONE + known else x
 
 
-def _holders(x: Any) -> int:
-    return getrefcount(x)
+def held(x: Any) -> Any:
+    """The same. Since Python 3.14 a parameter may borrow what the caller's variable holds; what a call gives is not borrowed."""
+    return x
 
 
-def _alone() -> int:
-    """How many hold an array, as seen by a function that is given it, if one variable does."""
-    x = np.ones(1)
-    return _holders(x)
-
-
-_ALONE = _alone()
 Taped.__calling__ = staticmethod(converted)  # type: ignore[attr-defined]  # what functions do that are compiled, when they are given one
-hook.note, hook.own = note, own  # type: ignore[attr-defined]  # rewritten functions have one name for all
+hook.note, hook.own, hook.held = note, own, held  # type: ignore[attr-defined]  # rewritten functions have one name for all
 
 
 def _with_calls_hooked(function: FunctionType) -> Function:

@@ -2,7 +2,8 @@
 
 `float(x)`, `math.sin(x)`, `np.array([x, y])` ask for bare numbers, which NumPy has no protocol for. So each call `f(...)` becomes
 `__jt__(f)(...)`, where `__jt__` gives what records, or `f` itself. Where things are put into objects, that is noted; before an
-array is written that a variable holds, `y = __jt__.own(y)` makes it one that may be written with what is differentiated.
+array is written that a variable holds, `y = __jt__.own([y])` makes it one that may be written with what is differentiated. That
+counts who holds it, so a function that does so begins with `x = __jt__.held(x)` for each parameter.
 """
 
 from __future__ import annotations
@@ -32,10 +33,19 @@ class _Writer(ast.NodeTransformer):
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
+        self._counts = False  # who holds an array
+
+    def body(self, node: Any) -> list[ast.stmt]:
+        """What a function of these names does."""
+        made = [part for statement in node.body for part in _listed(self.visit(statement))]
+        given = node.args
+        names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)] if self._counts else []
+        held = [ast.Assign([ast.Name(name, ast.Store())], _of_hook("held", ast.Name(name, ast.Load()))) for name in names]
+        first = int(ast.get_docstring(node, clean=False) is not None)
+        return [*made[:first], *(ast.copy_location(x, node) for x in held), *made[first:]]
 
     def visit_FunctionDef(self, node: Any) -> ast.AST:
-        inner = _Writer(_rebindable(node))
-        node.body = [part for statement in node.body for part in _listed(inner.visit(statement))]
+        node.body = _Writer(_rebindable(node)).body(node)
         for part in (node.args, *node.decorator_list):
             self.visit(part)
         return node
@@ -69,18 +79,21 @@ class _Writer(ast.NodeTransformer):
         """With a note of the objects whose attributes or items are set, and arrays made ready to be written."""
         parts = [part for target in targets for part in _parts(target)]
         ready: list[ast.stmt] = [
-            ast.Assign([ast.Name(name, ast.Store())], _of_hook("own", name))
+            ast.Assign([ast.Name(name, ast.Store())], _of_hook("own", ast.List([ast.Name(name, ast.Load())], ast.Load())))
             for part in parts
             if (name := _written(part, isinstance(node, ast.AugAssign))) in owners
         ]
-        notes: list[ast.stmt] = [ast.Expr(_of_hook("note", root)) for part in parts if (root := _root(part)) is not None]
+        self._counts |= bool(ready)
+        notes: list[ast.stmt] = [
+            ast.Expr(_of_hook("note", ast.Name(root, ast.Load()))) for part in parts if (root := _root(part)) is not None
+        ]
         ours = [*map(id, ready), *map(id, notes)]
         made: list[ast.stmt] = [*ready, node, *notes]
         return [ast.copy_location(x, node) if id(x) in ours else x for x in made]
 
 
-def _of_hook(part: str, name: str) -> ast.Call:
-    return ast.Call(ast.Attribute(_hook(), part, ast.Load()), [ast.Name(name, ast.Load())], [])
+def _of_hook(part: str, given: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(_hook(), part, ast.Load()), [given], [])
 
 
 def _written(target: ast.expr, is_updated: bool) -> str:
@@ -132,7 +145,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     else:
         name = node.name = "__jt_function"  # the function means by its own name what it has meant
         node.decorator_list, node.returns = [], None
-        node.body = [part for statement in node.body for part in _listed(writer.visit(statement))]
+        node.body = writer.body(node)
     inner.lineno = code.co_firstlineno  # as `trace/rewrite/function.py` says
     parameters = ast.arguments([], [ast.arg(n) for n in (HOOK, *code.co_freevars)], None, [], [], None, [])
     factory = ast.FunctionDef("__jt_factory", parameters, [inner], [], None, None)
@@ -144,7 +157,7 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
     return _named(made, made.co_qualname, code.co_qualname).replace(co_name=code.co_name)
 
 
-def _listed(x: ast.AST | list[ast.stmt]) -> list[ast.AST]:
+def _listed(x: Any) -> list[ast.stmt]:
     return [*x] if isinstance(x, list) else [x]
 
 
