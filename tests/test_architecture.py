@@ -178,6 +178,8 @@ def file_of(module: str) -> Path | None:
 
 
 FILES = sorted(ROOT.rglob("*.py"))
+BENCH = TESTS.parent / "bench"
+DATA = (TESTS / "programs" / "corpus", TESTS / "golden")  # tables whose rows are files
 PARTS = {part: [path for path in FILES if part_of(path) == part] for part in sorted({part_of(path) for path in FILES})}
 
 
@@ -213,8 +215,8 @@ def test_every_room_is_in_the_table() -> None:
 
 
 def test_rooms_are_small_enough_to_be_looked_over() -> None:
-    """In src and in tests alike; tests/programs/corpus is a table whose rows are files."""
-    for folder in {p.parent for p in FILES} | {p.parent for p in TESTS.rglob("*.py")} - {TESTS / "programs" / "corpus"}:
+    """In src and in tests alike."""
+    for folder in {p.parent for p in FILES} | {p.parent for p in TESTS.rglob("*.py")} - {*DATA}:
         assert len([*folder.glob("*.py")]) <= 20, folder
 
 
@@ -234,7 +236,9 @@ def test_a_class_name_stands_for_one_thing() -> None:
 
 
 def test_files_are_short_enough_to_be_read() -> None:
-    assert not [path for path in FILES if len(path.read_text().splitlines()) > 500]
+    others = [path for folder in (TESTS, BENCH) for path in folder.rglob("*.py") if not {*DATA} & {*path.parents}]
+    long = {path for path in (*FILES, *others) if len(path.read_text().splitlines()) > 500}
+    assert not long - {BENCH / "peers" / "numba_peer.py"}  # one port for each workload, to be split by kind of workload
 
 
 def test_functions_are_short_enough_to_be_read() -> None:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 import jitml
-from jitml.dispatch.entry import MISS
 from jitml.dispatch.renting import (
     ADVANCE,
     FEW,
-    IN_NONE,
     MOST,
     PURSE,
-    RUNNING,
     SHARE,
     STARTUP,
     USUAL,
@@ -27,8 +21,6 @@ from jitml.dispatch.renting import (
     Purse,
     Rent,
 )
-from jitml.dispatch.work import is_driver, is_likely_long
-from jitml.sections.section import Section
 from jitml.trace.speculation.compile_cost import ProgramSize
 from sections.forced_breaks import trials
 
@@ -39,12 +31,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture(name="full_purse")
-def with_full_purse() -> Iterator[None]:
-    with trials():
-        yield
 
 
 def test_a_purse_is_a_share_of_the_time_that_has_passed() -> None:
@@ -138,54 +124,6 @@ def test_compilations_inside_a_turn_are_not_its_own_time() -> None:
     assert told[0] < 0
 
 
-class Model:
-    def __init__(self, weights: object) -> None:
-        self.parts = {"weights": weights}
-
-
-def loops() -> int:
-    return sum(n for n in range(3))
-
-
-def test_drivers_have_no_numbers() -> None:
-    assert is_driver(loops, (), {})
-    assert is_driver(loops, ("name", None), {"other": Model("text")})
-    assert not is_driver(loops, (), {"n": 3})
-    assert not is_driver(loops, (Model([np.ones(3)]),), {})
-    assert not is_driver(len, (), {})
-
-
-def squared(x: np.ndarray) -> np.ndarray:
-    return x * x
-
-
-def squared_by_another(model: Model) -> np.ndarray:
-    return squared(model.parts["weights"])
-
-
-class Looping:
-    def __init__(self) -> None:
-        self.w = np.ones(2)
-
-    def once(self) -> object:
-        return self.w
-
-    def often(self) -> list[object]:
-        return [self.once() for _ in range(3)]
-
-    def fit(self) -> object:
-        return self.often()
-
-
-def test_what_is_likely_long_has_numbers_and_loops_or_large_arrays() -> None:
-    small, large = np.ones(1000), np.ones(1_000_000)
-    assert [is_likely_long(squared, (x,), {}) for x in (2.0, small, large)] == [False, False, True]
-    assert [is_likely_long(squared_by_another, (Model(x),), {}) for x in (small, large)] == [False, True]
-    assert [is_likely_long(f, (Looping(),), {}) for f in (Looping.once, Looping.often, Looping.fit)] == [False, True, True]
-    assert not is_likely_long(loops, (), {})
-    assert not is_likely_long(len, ([1],), {})
-
-
 def test_variants_are_asked_again_after_a_while_and_later_each_time() -> None:
     misses = Misses(Rent())
     for pause in (0.01, 0.02, 0.04):
@@ -255,43 +193,6 @@ def test_a_driver_is_compiled_when_its_rent_is_due() -> None:
     jitted.go_on()  # as a call that is timed does, which sees that it is due
     assert jitted() == expected
     assert jitted.variants
-
-
-@pytest.mark.loose
-@pytest.mark.usefixtures("full_purse")
-def test_a_driver_that_runs_for_long_is_compiled_while_it_runs() -> None:
-    shown: list[float] = []
-
-    def main() -> list[float]:
-        x = np.linspace(0, 1, 30_000)
-        for n in range(200):
-            shown.append(n)
-            x = np.sin(x) * np.cos(x) + np.exp(-x * x) + np.tanh(x) * np.sqrt(np.abs(x))
-        return [float(x.sum())]
-
-    jitted = jitml.jit(main)
-    np.testing.assert_allclose(jitted(), main(), rtol=1e-9)
-    assert len(shown) == 400
-    (split,) = jitted.splits
-    assert any(section.compiled is not None for section in split.sections)
-
-
-@pytest.mark.loose
-@pytest.mark.usefixtures("full_purse")
-def test_what_cannot_be_compiled_whole_stays_split_when_its_rent_was_due() -> None:
-    shown: list[int] = []
-
-    def main() -> int:
-        for n in range(40):
-            shown.append(id(shown) and n)
-        return len(shown)
-
-    jitted = jitml.jit(main)
-    jitted()
-    jitted._rent.spent = 2 * USUAL
-    for calls in range(2, 6):
-        assert jitted() == 40 * calls
-    assert shown == [*range(40)] * 5
 
 
 @pytest.mark.loose
@@ -366,112 +267,6 @@ def test_what_is_rented_for_one_kind_of_arguments_is_not_for_another_that_is_com
         assert jitted(["a"]) == 1.0
 
 
-def total_of(x: float) -> float:
-    found = 0.0
-    for n in range(30):
-        found += x * n % 7
-    return found
-
-
-@pytest.mark.loose
-def test_few_of_many_short_turns_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a section, and of what plain statements call: to time one takes longer than it does."""
-
-    def main(n: int) -> float:
-        total = 0.0
-        for k in range(n):
-            y = total_of(float(k)) + 1.0
-            with open(os.devnull, "w") as file:
-                file.write(str(y))
-            total += y * 2.0
-        return total
-
-    began = []
-    begin = PlainTurn.begin
-    monkeypatch.setattr(PlainTurn, "begin", lambda turn: (began.append(turn), begin(turn)))
-    monkeypatch.setattr("jitml.dispatch.renting.SMALL", 0.0)  # none is left out
-    with trials():
-        jitted = jitml.jit(main)
-        jitted(1)
-        (split,) = jitted.splits
-        PURSE.spent = 1e6
-        began.clear()
-        assert split.frame(300) == main(300)
-        assert 0 < len(began) < 200  # of 900
-        assert max(section.rent.turns + section._stride - section._untimed for section in split.sections) == 301
-
-
-@pytest.mark.loose
-def test_what_calls_compiled_functions_is_not_left_alone() -> None:
-    def main() -> float:
-        with open(os.devnull, "w") as file:
-            file.write(str(total_of(2.0)))
-        return 1.0
-
-    with trials():
-        jitted = jitml.jit(main)
-        jitted()
-        (split,) = jitted.splits
-        PURSE.spent = 1e6
-        assert split.is_plain
-        split._callee(total_of)(2.0)
-        callee = split._callee._known[total_of]
-        callee._rent.spent, callee._untimed = 2 * USUAL, 0
-        PURSE.spent = -1e6
-        split._callee(total_of)(2.0)
-        PURSE.spent = 1e6
-        assert jitted.alone is not None
-        jitted.go_on()
-        for _ in range(3):
-            assert jitted() == 1.0
-        assert not split.is_plain
-        assert jitted.alone is None
-
-
-def slow_total(n: int) -> float:
-    total = 0.0
-    for k in range(n):
-        total += k % 7
-    return total
-
-
-@pytest.mark.loose
-@pytest.mark.parametrize("part", ["section", "callee"])
-def test_what_is_left_alone_pays_for_its_parts(part: str) -> None:
-    """A split function of which nothing is compiled yet runs as it was written, and its parts come to be due by their shares."""
-
-    def main(n: int) -> float:
-        total = slow_total(2) if n < 0 else 0.0
-        for k in range(n):
-            total += (k * k) % 5
-        with open(os.devnull, "w") as file:
-            file.write(str(total))
-        return total
-
-    with trials():
-        jitted = jitml.jit(main)
-        jitted(2000)
-        (split,) = jitted.splits
-        split._callee(slow_total)(2000)
-        section = max((s for s in split.sections if s.cell.cell_contents), key=lambda section: section.rent.spent)
-        rent = section.rent if part == "section" else split._callee._known[slow_total]._rent
-        while jitted.alone is None:
-            jitted(2000)
-        share = rent.spent / split.seconds
-        assert share > 0
-        PURSE.spent = 1e6
-        assert not jitted.splits.paid(0.5 * USUAL)
-        assert jitted.splits.paid(0.6 * USUAL)  # to see what takes its time
-        assert abs(rent.spent / split.seconds / share - 1) < 0.01
-        PURSE.spent, rent.spent = -1e6, 2 * USUAL
-        assert jitted.splits.paid(0.01 * USUAL)
-        jitted.go_on()
-        jitted(2000)
-        split._callee(slow_total)(2000)
-        assert ("slow_total" in split._callee.compiled) == (part == "callee")
-        assert (section.compiled is not None) == (part == "section")
-
-
 @pytest.mark.loose
 @pytest.mark.usefixtures("full_purse")
 def test_what_a_function_calls_that_is_left_alone_is_no_first_call_to_compile_at() -> None:
@@ -490,117 +285,3 @@ def test_what_a_function_calls_that_is_left_alone_is_no_first_call_to_compile_at
         assert middle(n + 0.5) == (n + 1.5) * 2
     assert outer.variants
     assert not inner.variants
-
-
-class OneVariant:
-    """A section's program that is for 1 alone."""
-
-    def __init__(self) -> None:
-        self.variants: tuple[Any, ...] = ()
-        self.asked = 0
-
-    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self.variants = (self,)
-        return args
-
-    def known_answer(self, args: tuple[Any, ...]) -> Any:
-        self.asked += 1
-        return args if args == (1,) else MISS
-
-
-def turns_of(section: Section, value: int, count: int, seconds: float) -> None:
-    """Call a section, as its frame does."""
-    for _ in range(count):
-        answer = section.cell.cell_contents(value)
-        if type(answer) is PlainTurn:
-            answer._told(seconds)
-
-
-@pytest.mark.usefixtures("full_purse")
-def test_a_section_whose_programs_are_for_other_calls_is_left_alone_for_a_while() -> None:
-    program = OneVariant()
-    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
-    section.rent.spent = USUAL
-    turns_of(section, 1, 3, 1e-3)
-    assert program.variants
-    section.rent.bought(USUAL, is_made=True)
-    before = program.asked
-    turns_of(section, 2, 100, 1e-4)
-    assert program.asked - before <= 10
-    assert section.rent.spent <= 100 * 1e-4 * 1.01  # each turn counts once
-    before = program.asked
-    turns_of(section, 1, 1000, 1e-4)  # the pause ends, and it is asked again
-    assert program.asked - before >= 50
-
-
-class Fit:
-    def fit(self, x: np.ndarray) -> float:
-        total = 0.0
-        for v in x:
-            total += v
-        return total
-
-
-class OwnFit(Fit):
-    def __init__(self, is_whole: bool) -> None:
-        self.is_whole = is_whole
-
-    def fit(self, x: np.ndarray) -> float:
-        return float(x.sum()) if self.is_whole else super().fit(x)
-
-
-class Alone:
-    def fit(self, x: np.ndarray) -> float:
-        return float(x.sum())
-
-
-@pytest.mark.parametrize("is_inherited", [False, True])
-def test_the_loop_of_a_method_that_is_overridden_counts(is_inherited: bool) -> None:
-    """`super().fit` is what the work is in."""
-    x = np.ones(5)
-    assert is_likely_long(Fit.fit, (Fit(), x), {})
-    assert not is_likely_long(Alone.fit, (Alone(), x), {})
-    kind = type("Kind", (OwnFit,), {}) if is_inherited else OwnFit
-    assert is_likely_long(OwnFit.fit, (kind(False), x), {})
-
-
-SHOWN: list[int] = []
-
-
-def shown_while_computed(x: np.ndarray, count: int, *, raises: bool = False) -> np.ndarray:
-    for n in range(count):
-        SHOWN.append(id(SHOWN) and n)
-        x = np.sin(x) * np.cos(x) + np.exp(-x * x) + np.tanh(x) * np.sqrt(np.abs(x))
-        if raises and n == 3:
-            raise KeyError(n)
-    return x
-
-
-@pytest.mark.loose
-@pytest.mark.parametrize(("seconds", "count", "is_bought"), [(0.9, 40, True), (0.9, 1, False), (0.0, 40, False)])
-def test_the_purse_buys_what_has_run_for_long_in_a_first_call(seconds: float, count: int, is_bought: bool) -> None:
-    """The call has waited for the whole to be refused; a compilation that is paid for takes a hundred times as long."""
-    x = np.linspace(0, 1, 10_000)
-    jitted = jitml.jit(shown_while_computed)
-    with trials():
-        jitted.splits.refused(RuntimeError(), (x, count), {})  # the whole has been tried
-        jitted.engine._is_special = True
-        jitted.go_on()
-        PURSE.spent += PURSE.left - seconds
-        np.testing.assert_allclose(jitted(x, count), shown_while_computed(x, count), rtol=1e-9)
-        (split,) = jitted.splits
-        assert any(section.compiled is not None for section in split.sections) == is_bought
-    assert RUNNING.level == IN_NONE
-
-
-@pytest.mark.loose
-def test_a_first_call_that_raises_has_ended_too() -> None:
-    x = np.ones(10)
-    jitted = jitml.jit(shown_while_computed)
-    with trials():
-        jitted.splits.refused(RuntimeError(), (x, 9), {})
-        jitted.engine._is_special = True
-        jitted.go_on()
-        with pytest.raises(KeyError):
-            jitted(x, 9, raises=True)
-    assert RUNNING.level == IN_NONE

@@ -13,6 +13,7 @@ from programs.comparing import within
 from programs.drawn.outcomes import host_calls
 from programs.everyday import (
     builtins_on_arrays,
+    changed_objects,
     changes,
     classes,
     containers,
@@ -26,7 +27,7 @@ from programs.everyday.comparing import difference
 from programs.everyday.table import Row
 
 _TABLES = (
-    *(containers, changes, own_kinds, classes, statements),
+    *(containers, changes, changed_objects, own_kinds, classes, statements),
     *(builtins_on_arrays, numpy_helpers, state_in_loops, texts),
 )
 ROWS = [row for table in _TABLES for row in table.ROWS]

@@ -17,7 +17,7 @@ import numpy as np
 from programs.drawn.choices import Choices
 from programs.drawn.scope import EXACT, INEXACT, ROUNDED, Expression, Scope
 from programs.drawn.statements import Statement, Statements
-from programs.drawn.things import places, recipes
+from programs.drawn.things import places, recipes, tables
 from programs.drawn.things.containers import CONTAINERS
 from programs.drawn.things.functions import FUNCTIONS
 from programs.drawn.things.library import LIBRARY
@@ -153,15 +153,15 @@ class People(Statements):
         words = self.words()
         present = [t for t in self.tables if t in self.scope.values]
         if not present or self.choices.chance(15):
-            if not self._write_lines(filled(self.choices.pick(recipes.MAKE_TABLES), **words)):
+            if not self._write_lines(filled(self.choices.pick(tables.MAKE_TABLES), **words)):
                 return False
             self.tables.append(words["v"])
             return True
         words["t"] = self.choices.pick(present)
         if self.choices.chance(30):
-            text = filled(self.choices.pick(recipes.READ_TABLES), **words)
+            text = filled(self.choices.pick(tables.READ_TABLES), **words)
             return self._bind(words["v"], Expression(text, None, ROUNDED))
-        return self._write_lines(filled(self.choices.pick(recipes.USE_TABLES), **words))
+        return self._write_lines(filled(self.choices.pick(tables.USE_TABLES), **words))
 
     def passage(self) -> bool:
         """A passage of real code, with drawn statements in its midst."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.trace.regions.traced_choices import CHOICES, DECIDED, kept_by_a_branch, while_may_not_run
+from tests.trace.regions.traced_loops import LOOPS
 from tests.trace.regions.traced_programs import PROGRAMS, Program
 
 import jitml
@@ -40,7 +41,7 @@ def outcome(function: Program, *args: Any) -> Any:
         return type(error).__name__, str(error)
 
 
-@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", PROGRAMS + LOOPS, ids=lambda f: f.__name__)
 def test_traced_control_flow_is_numpys(function: Program) -> None:
     compiled = jitml.jit(function)
     for values in INPUTS:

@@ -1,0 +1,87 @@
+"""What is a driver, and what is likely to run for long?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jitml.dispatch.work import is_driver, is_likely_long
+
+
+class Model:
+    def __init__(self, weights: object) -> None:
+        self.parts = {"weights": weights}
+
+
+def loops() -> int:
+    return sum(n for n in range(3))
+
+
+def test_drivers_have_no_numbers() -> None:
+    assert is_driver(loops, (), {})
+    assert is_driver(loops, ("name", None), {"other": Model("text")})
+    assert not is_driver(loops, (), {"n": 3})
+    assert not is_driver(loops, (Model([np.ones(3)]),), {})
+    assert not is_driver(len, (), {})
+
+
+def squared(x: np.ndarray) -> np.ndarray:
+    return x * x
+
+
+def squared_by_another(model: Model) -> np.ndarray:
+    return squared(model.parts["weights"])
+
+
+class Looping:
+    def __init__(self) -> None:
+        self.w = np.ones(2)
+
+    def once(self) -> object:
+        return self.w
+
+    def often(self) -> list[object]:
+        return [self.once() for _ in range(3)]
+
+    def fit(self) -> object:
+        return self.often()
+
+
+def test_what_is_likely_long_has_numbers_and_loops_or_large_arrays() -> None:
+    small, large = np.ones(1000), np.ones(1_000_000)
+    assert [is_likely_long(squared, (x,), {}) for x in (2.0, small, large)] == [False, False, True]
+    assert [is_likely_long(squared_by_another, (Model(x),), {}) for x in (small, large)] == [False, True]
+    assert [is_likely_long(f, (Looping(),), {}) for f in (Looping.once, Looping.often, Looping.fit)] == [False, True, True]
+    assert not is_likely_long(loops, (), {})
+    assert not is_likely_long(len, ([1],), {})
+
+
+class Fit:
+    def fit(self, x: np.ndarray) -> float:
+        total = 0.0
+        for v in x:
+            total += v
+        return total
+
+
+class OwnFit(Fit):
+    def __init__(self, is_whole: bool) -> None:
+        self.is_whole = is_whole
+
+    def fit(self, x: np.ndarray) -> float:
+        return float(x.sum()) if self.is_whole else super().fit(x)
+
+
+class Alone:
+    def fit(self, x: np.ndarray) -> float:
+        return float(x.sum())
+
+
+@pytest.mark.parametrize("is_inherited", [False, True])
+def test_the_loop_of_a_method_that_is_overridden_counts(is_inherited: bool) -> None:
+    """`super().fit` is what the work is in."""
+    x = np.ones(5)
+    assert is_likely_long(Fit.fit, (Fit(), x), {})
+    assert not is_likely_long(Alone.fit, (Alone(), x), {})
+    kind = type("Kind", (OwnFit,), {}) if is_inherited else OwnFit
+    assert is_likely_long(OwnFit.fit, (kind(False), x), {})
