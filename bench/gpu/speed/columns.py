@@ -123,7 +123,8 @@ def _in_jax(function: Function, loss: Function | None, argnums: tuple[int, ...])
     own = jax_peer.OWN.get(function.__name__)
     if loss is not None:
         return jax.jit(jax.grad(in_library(loss, "jax.numpy"), argnums=argnums))  # type: ignore[no-any-return]  # likewise
-    return jax.jit(own or in_library(function, "jax.numpy"))  # type: ignore[no-any-return]  # likewise
+    static = jax_peer.STATIC.get(function.__name__, ())
+    return jax.jit(own or in_library(function, "jax.numpy"), static_argnums=static)  # type: ignore[no-any-return]  # likewise
 
 
 def _in_torch(function: Function, loss: Function | None, argnums: tuple[int, ...]) -> Function:
