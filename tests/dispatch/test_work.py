@@ -85,3 +85,10 @@ def test_the_loop_of_a_method_that_is_overridden_counts(is_inherited: bool) -> N
     assert not is_likely_long(Alone.fit, (Alone(), x), {})
     kind = type("Kind", (OwnFit,), {}) if is_inherited else OwnFit
     assert is_likely_long(OwnFit.fit, (kind(False), x), {})
+
+
+def test_an_item_of_an_array_is_no_operation() -> None:
+    """Python 3.14 reads it by the instruction that adds and multiplies, too."""
+    large = np.ones(200_000)
+    assert not is_likely_long(lambda x: (x[0], x[1], x[2], x[3]), (large,), {})
+    assert is_likely_long(lambda x: (x + x, x * x), (large,), {})

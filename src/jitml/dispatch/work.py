@@ -109,7 +109,7 @@ def _plain(x: Any) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _cost_of_code(code: CodeType) -> tuple[bool, int]:
-    names = [x.opname for x in dis.get_instructions(code)]
+    names = [x.opname for x in dis.get_instructions(code) if x.argrepr != "[]"]  # a subscript, a BINARY_OP since Python 3.14
     loops, operations = any("JUMP_BACKWARD" in name for name in names), sum(name.startswith(_OPERATIONS) for name in names)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
