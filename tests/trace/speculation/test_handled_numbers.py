@@ -53,11 +53,11 @@ def test_numbers(number: int) -> None:
 def test_one_variant_serves_all_numbers_that_raise_the_same() -> None:
     def f(n: int) -> Any:
         with contextlib.suppress(ValueError):
-            return math.sqrt(n)
+            return 1 << n
         return "none"
 
     compiled = jitml.jit(f, verify="never")
-    assert [compiled(n) for n in (-1, -2, -3, 4, 9, -5)] == ["none", "none", "none", 2.0, 3.0, "none"]
+    assert [compiled(n) for n in (-1, -2, -3, 4, 9, -5)] == ["none", "none", "none", 16, 512, "none"]
     assert len(compiled.variants) == 2
 
 

@@ -20,7 +20,6 @@ from jitml.trace.environment.guarded_loads import load, place_of, require_member
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.lists.traced_list import TracedList
-from jitml.trace.record.object_state import HEAP_TYPE
 from jitml.trace.record.recording import Trace, active_trace, unsupported
 from jitml.trace.record.user_code import user_stack
 from jitml.trace.rewrite.driver_protocol import UNDEF
@@ -105,7 +104,7 @@ def _is_hidden(member: object) -> bool:
     setter = inspect.getattr_static(type(member), "__set__", None)
     if setter is None or isinstance(member, property) or type(setter) is FunctionType:
         return False
-    return not (isinstance(member, MemberDescriptorType) and member.__objclass__.__flags__ & HEAP_TYPE)
+    return not (isinstance(member, MemberDescriptorType) and "__slots__" in vars(member.__objclass__))
 
 
 def refuse_write(trace: Trace, obj: Any) -> NoReturn:

@@ -33,7 +33,7 @@ from jitml.trace.values.registry import full_name
 _IMPURE = (
     "random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "genericpath", "glob", "shutil", "tempfile",
     "subprocess", "multiprocessing", "threading", "concurrent", "asyncio", "socket", "urllib.request", "signal", "atexit", "pdb",
-    "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass", "decimal",
+    "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass", "decimal", "_decimal",
 )  # fmt: skip
 _DRAW = ("random.", "np.random.", "secrets.", "uuid.", "statistics.")
 _FORBIDDEN = {
