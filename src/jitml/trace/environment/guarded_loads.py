@@ -42,6 +42,7 @@ from jitml.trace.speculation.modes import Decisions
 from jitml.trace.values.boxing import is_traced, lift, scalar
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.opaque_objects import is_opaque, opaque, original_of
+from jitml.trace.values.tracer_operators import called_by_name
 
 _DECIMAL = late_class("decimal", "Decimal")
 _MOST_ITEMS, _MOST_IN_ALL = 1000, 30_000
@@ -169,7 +170,9 @@ def _bound(method: Any, function: Any, owner: Any) -> Any:
         return method
     if owner is method.__self__:
         return method if function is None else MethodType(function, owner)
-    return getattr(owner, method.__name__) if function is None else MethodType(function, owner)
+    if function is not None:
+        return MethodType(function, owner)
+    return called_by_name(owner, method.__name__) if type(owner) is TracedNumber else getattr(owner, method.__name__)
 
 
 def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from jitml.trace.record.recording import unsupported
 from jitml.trace.values.array_writes import assign_cast
 from jitml.trace.values.boxing import fresh
+from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call, operate
 from jitml.trace.values.tracers import TracedArray, TracedScalar, Tracer
 
@@ -32,6 +34,23 @@ NOT_OF_SCALARS = ("argpartition", "dot")
 # Methods without such a function, of arrays and scalars, and of arrays only.
 OWN_METHODS = ("astype", "clip", "compress", "flatten", "view")
 ARRAY_METHODS = ("copy", "fill", "partition", "resize", "setflags", "sort")
+
+
+_OF_TWO = {f"__{name}__" for name in (*BINARY, *COMPARE, "divmod", "pow")} | {
+    f"__r{name}__" for name in (*BINARY, "divmod", "pow")
+}
+
+
+def called_by_name(number: TracedNumber, name: str) -> Any:
+    """`number.__add__`: it says NotImplemented where `number + y` would ask y, as of an int beside a float."""
+    method = getattr(number, name)
+    return functools.partial(_of_two, number, method, name) if name in _OF_TWO else method
+
+
+def _of_two(number: TracedNumber, method: Any, name: str, *others: Any) -> Any:
+    if any((y.kind if type(y) is TracedNumber else type(y)) is not number.kind for y in others):
+        unsupported(f"{name} of a Python {number.kind.__name__} is called by its name", "Write the operator.")
+    return method(*others)
 
 
 def _operator(function: Any, name: str = "", *, is_reflected: bool = False) -> Any:

@@ -11,6 +11,7 @@ from jitml.trace.hooks.models.objects import FreshRows, ObjectModel
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call_for_each_type, of_its_type
+from jitml.trace.values.tracer_operators import called_by_name
 from jitml.trace.values.type_unions import doubt_of, has_attribute, types_of
 
 
@@ -40,7 +41,7 @@ class NumberModel(TracerModel):
             return of_its_type(hooks.attr, x, name) if hasattr(None, name) else call_for_each_type(x, hooks.attr, x, name)
         if type(x) is TracedNumber and not has_attribute(x, name):
             raise AttributeError(f"'{x.kind.__name__}' object has no attribute '{name}'")
-        return getattr(x, name)
+        return called_by_name(x, name) if type(x) is TracedNumber else getattr(x, name)
 
     def has(self, hooks: ModelHooks, x: Any, name: str) -> Any:
         return of_its_type(has_attribute, x, name)
