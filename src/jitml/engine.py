@@ -163,7 +163,7 @@ class Engine:
                         self._ended(result, turn)
                 if result is not MISS:
                     return result
-            why, broken, refusal, dear = "", None, None, None
+            why, broken, refusal, dear, run = "", None, None, None, self.function
             try:
                 result = self._call_compiled(args, kwargs)
                 return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
@@ -176,6 +176,7 @@ class Engine:
             except StarvedError as error:
                 why = f"was not compiled: {error.message}; each call tries again"
             except Untraced as error:
+                run = partial(called_as_python, run) if isinstance(error.__cause__, RecursionError) else run  # nor are its calls
                 if self.options.strict:
                     why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
                 else:
@@ -202,7 +203,7 @@ class Engine:
             if self._is_unread:
                 self._warn(f"runs as plain Python from now on: {why}")
                 return self.function(*args, **kwargs)
-            result = self.function(*args, **kwargs)
+            result = run(*args, **kwargs)
             if broken is not None:  # tracing has raised what the function does not
                 self._is_special = True
                 if (split := self.splits.refused(broken, args, kwargs)) is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.dispatch.specialize import Specializer
 from jitml.errors import DerivativeError
 
 Array = np.ndarray[Any, Any]
@@ -100,6 +101,22 @@ def test_recursion_without_end_is_pythons_error(function: Any) -> None:
     for call in (jitml.jit(function), jitml.grad(lambda x: np.sum(function(x)))):
         with pytest.raises(RecursionError):
             call(np.ones(2))
+
+
+@pytest.mark.usefixtures("shallow")
+@pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.loose)])
+def test_recursion_without_end_is_traced_once(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the stack ends while tracing, Python makes the same calls again: each of them would be traced to the end."""
+
+    @jitml.jit(strict=strict)
+    def deeper(n: int) -> Any:
+        return deeper(n + 1)
+
+    traced, trace = [], Specializer._trace_with
+    monkeypatch.setattr(Specializer, "_trace_with", lambda self, *args: traced.append(args) or trace(self, *args))
+    with pytest.raises(RecursionError):
+        deeper(0)
+    assert len(traced) == 1
 
 
 def test_arguments_are_named_in_one_way() -> None:
