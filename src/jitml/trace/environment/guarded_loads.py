@@ -170,9 +170,7 @@ def _bound(method: Any, function: Any, owner: Any) -> Any:
         return method
     if owner is method.__self__:
         return method if function is None else MethodType(function, owner)
-    if function is not None:
-        return MethodType(function, owner)
-    return called_by_name(owner, method.__name__) if type(owner) is TracedNumber else getattr(owner, method.__name__)
+    return called_by_name(owner, method.__name__) if function is None else MethodType(function, owner)
 
 
 def lend(trace: Trace, value: Any, slot: Slot, name: str) -> Any:

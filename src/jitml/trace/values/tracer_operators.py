@@ -41,10 +41,10 @@ _OF_TWO = {f"__{name}__" for name in (*BINARY, *COMPARE, "divmod", "pow")} | {
 }
 
 
-def called_by_name(number: TracedNumber, name: str) -> Any:
-    """`number.__add__`: it says NotImplemented where `number + y` would ask y, as of an int beside a float."""
-    method = getattr(number, name)
-    return functools.partial(_of_two, number, method, name) if name in _OF_TWO else method
+def called_by_name(x: Any, name: str) -> Any:
+    """`x.__add__`: of a Python number it says NotImplemented where `x + y` would ask y, as of an int beside a float."""
+    method = getattr(x, name)
+    return functools.partial(_of_two, x, method, name) if type(x) is TracedNumber and name in _OF_TWO else method
 
 
 def _of_two(number: TracedNumber, method: Any, name: str, *others: Any) -> Any:

@@ -41,7 +41,7 @@ class NumberModel(TracerModel):
             return of_its_type(hooks.attr, x, name) if hasattr(None, name) else call_for_each_type(x, hooks.attr, x, name)
         if type(x) is TracedNumber and not has_attribute(x, name):
             raise AttributeError(f"'{x.kind.__name__}' object has no attribute '{name}'")
-        return called_by_name(x, name) if type(x) is TracedNumber else getattr(x, name)
+        return called_by_name(x, name)
 
     def has(self, hooks: ModelHooks, x: Any, name: str) -> Any:
         return of_its_type(has_attribute, x, name)
