@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.forks import holding, lock
 from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, preserve, uninterrupted
 from jitml.process import Setting, fewer_collections, room_for_nests
 from jitml.trace.record.recording import current_trace
@@ -86,6 +87,24 @@ def test_generators_are_free_after_an_interruption(alarm: Callable[[float], None
                 f(x, rng)
         free: list[bool] = []
         other = threading.Thread(target=lambda lock=rng.bit_generator.lock, free=free: free.append(lock.acquire(timeout=2)))
+        other.start()
+        other.join()
+        assert free == [True]
+
+
+@pytest.mark.parametrize("make", [lock, lambda: holding(np.random.PCG64(1).lock)], ids=["ours", "NumPy's"])
+def test_locks_are_free_after_an_interruption(alarm: Callable[[float], None], make: Callable[[], Any]) -> None:
+    """From Python 3.14 on, that of a `with` of a lock in C is not."""
+    drawn = random.Random(1)
+    for _ in range(100):
+        guard, free = make(), []
+        with pytest.raises(Alarm):
+            alarm(drawn.uniform(1e-5, 1e-4))
+            while True:
+                with guard, guard:
+                    pass
+        taken = getattr(guard, "_lock", guard)
+        other = threading.Thread(target=lambda taken=taken, free=free: free.append(taken.acquire(blocking=False)))
         other.start()
         other.join()
         assert free == [True]

@@ -1,5 +1,7 @@
 """fork() copies one thread alone: what becomes of the locks that others hold?  They are made anew in the child, or waited for.
 
+An exception from outside, as Ctrl-C raises it, leaves none of them taken.
+
 A lock that guards a few Python statements is made anew (`Lock`). What another thread may be in the midst of for good reason, and
 what a child cannot begin again (an import, a call into LLVM), the fork waits for (`hold_at_fork`).
 """
@@ -15,6 +17,7 @@ from weakref import ref
 # Without callbacks, which are Python code: an exception from outside that comes in one is lost.
 _LOCKS: list[ref[Any]] = []
 _MANY = 1024
+_ONCE = (True,)
 
 
 class Lock(Protocol):
@@ -26,12 +29,45 @@ class Lock(Protocol):
     def __exit__(self, *error: Any) -> Any: ...
 
 
-def lock() -> Lock:
-    """A reentrant lock that is free in the child of a fork, unless the thread that forks holds it.
+class InterruptSafeLock(type(threading.RLock())):  # type: ignore[misc]
+    """A reentrant lock that no `with` leaves taken, whenever an exception comes from outside.
 
-    It is written in C, so that no exception comes between taking it and the block of its `with`.
+    That of a lock in C does, from Python 3.14 on: Python looks for signals after the call of `__enter__`, where the block has not
+    begun. It never does when a function in Python has returned, nor before it calls an `__exit__` in C.
     """
-    made = threading.RLock()
+
+    __slots__ = ()
+
+    def __enter__(self) -> bool:
+        _take(self)
+        return True
+
+
+class holding:
+    """`with holding(lock)`, for another library's lock in C, is as the `with` of an `InterruptSafeLock`."""
+
+    __slots__ = ("__exit__", "_lock")
+
+    def __init__(self, lock: Any) -> None:
+        self._lock, self.__exit__ = lock, lock.__exit__
+
+    def __enter__(self) -> None:
+        _take(self._lock)
+
+
+def _take(lock: Any) -> None:
+    taken: list[bool] = []
+    try:
+        taken.extend(map(lock.acquire, _ONCE))  # one call into C: it is taken and this is noted, or neither
+    except BaseException:
+        if taken:
+            lock.release()
+        raise
+
+
+def lock() -> Lock:
+    """A reentrant lock that is free in the child of a fork, unless the thread that forks holds it."""
+    made = InterruptSafeLock()
     _LOCKS.append(ref(made))
     if not len(_LOCKS) % _MANY:
         _LOCKS[:] = [known for known in _LOCKS if known() is not None]

@@ -13,15 +13,14 @@ What a program does not do it need not wait for: with the program on disk, a fir
 from __future__ import annotations
 
 import sys
-import threading
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-from jitml.forks import hold_at_fork
+from jitml.forks import InterruptSafeLock, hold_at_fork
 from jitml.interrupts import uninterrupted
 
-_LOCK = threading.RLock()  # forks wait for it: a child cannot import what another thread was about to
+_LOCK = InterruptSafeLock()  # forks wait for it: a child cannot import what another thread was about to
 hold_at_fork(_LOCK)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TypeVar
 
+from jitml.forks import InterruptSafeLock
 from jitml.trace.record.recording import is_users
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ class _TimeLimit:
         self.until = monotonic() + seconds  # when it is looked at next
         self.forced = self.until + patience  # from when on the exception may come anywhere
         self.thread = threading.get_ident()
-        self.lock = threading.Lock()
+        self.lock = InterruptSafeLock()
         self.is_over = False
 
     def end(self) -> None:

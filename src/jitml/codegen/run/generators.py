@@ -6,6 +6,7 @@ Should the call be left to the plain function after all, they get the state from
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.run.results import has_failed
+from jitml.forks import holding
 from jitml.ir.run_state import generator_at, keeping_made
 
 _TWISTER_BYTES = 4 * 625  # 624 numbers and the place of the next
+_held: Callable[[Any], Any] = holding if sys.version_info >= (3, 14) else lambda lock: lock  # 0.5 us less where it is safe
 _KEPT_BYTES = 16  # whether there is one, and the number
 
 
@@ -36,9 +39,9 @@ class Drawing:
         return self._run_locked(_locks_of(generators) if self._locks else (), generators, args)
 
     def _run_locked(self, locks: Sequence[Any], generators: Sequence[Any], args: tuple[Any, ...]) -> Any:
-        """Run with all these locks; `with` on a lock itself leaves none taken, whenever an exception comes."""
+        """Run with all these locks, of which none stays taken, whenever an exception comes."""
         if locks:
-            with locks[0]:
+            with _held(locks[0]):
                 return self._run_locked(locks[1:], generators, args)
         with keeping_made():
             restore = [state_keeper(g) for g in generators]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import operator
 import sys
-import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -23,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from jitml.errors import UnsupportedError
-from jitml.forks import hold_at_fork
+from jitml.forks import InterruptSafeLock, hold_at_fork
 from jitml.interrupts import uninterrupted
 from jitml.process import importing
 from jitml.trace.record.libraries import home_of_function
@@ -136,7 +135,7 @@ class Registry:
         self._further: dict[str, tuple[str, ...]] = {}  # modules that fill the table when a function is looked for in vain
         self._is_completing = False
         self._pending: dict[str, Callable[[ModuleType], None]] = {}
-        self._lock = threading.RLock()
+        self._lock = InterruptSafeLock()
         hold_at_fork(self._lock)
 
     def wire(

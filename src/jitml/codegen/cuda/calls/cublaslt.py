@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
 from functools import cache
 from importlib import import_module
-from threading import Lock
 from typing import Any
 
 from jitml.codegen.product import Matrix, Product
 from jitml.errors import DeviceFault
+from jitml.forks import InterruptSafeLock
 from jitml.ir.types import F64
 from jitml.records import dataclass, field
 
@@ -179,7 +179,7 @@ class CublasLt:
     def __init__(self, path: str) -> None:
         self._functions = ctypes.CDLL(path)
         self._handle = c_void_p()
-        self._lock = Lock()
+        self._lock = InterruptSafeLock()
 
     def open(self) -> None:
         """
