@@ -15,7 +15,7 @@ from jitml.fusion.grouping.buffers import Buffers
 from jitml.fusion.grouping.grouping import group, is_point
 from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.regions import REGIONS, RegionSite, known_trips, updated_operands
-from jitml.fusion.lower.indexed import write_check
+from jitml.fusion.lower.indexed import IndexCheck, look_at, where_extremes_fail
 from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.points import targets
 from jitml.fusion.merge_steps.copy_elimination import deliver
@@ -25,6 +25,7 @@ from jitml.fusion.merge_steps.scalar_steps import merge_scalars
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
+from jitml.fusion.prepare.index_checks import with_index_checks
 from jitml.fusion.prepare.narrow import narrow_integers
 from jitml.fusion.prepare.observed_rest import observe_the_rest
 from jitml.fusion.prepare.readback import read_back
@@ -123,6 +124,7 @@ class _Fusion:
     ) -> None:
         self.scheduler, self.given, self.path = scheduler, given, path
         self.schedules: dict[str, Schedule] = {}
+        graph, self.checks = with_index_checks(graph, target)
         self.graph, self.signature, self.target, self.flat, self.rolls = graph, signature, target, flat, rolls
         self.makers = graph.producers()
         self.sizes = Sizes(graph)
@@ -135,7 +137,9 @@ class _Fusion:
     def run(self, *, measure: bool) -> KernelProgram:
         graph, signature = self.graph, self.signature
         in_place = {graph.outputs[k]: graph.inputs[i] for k, i in signature.aliases.items()}
-        grouping = group(graph, self.sizes, self.target, in_place=in_place, strided=strided_values(graph, signature))
+        grouping = group(
+            graph, self.sizes, self.target, in_place=in_place, strided=strided_values(graph, signature), checks=self.checks
+        )
         self.buffers = buffers = Buffers(graph, self.sizes, grouping.same_memory)
         self.loops = GroupLoops(buffers, self.target, self.order, self.scheduler)
         for position, value in enumerate(graph.inputs):
@@ -191,10 +195,10 @@ class _Fusion:
     def write(self, g: Group) -> None:
         """Add the steps of a group."""
         node = g.node
-        if node is None:
+        if g.check is not None:
+            self.write_check(g, g.check)
+        elif node is None:
             self.write_loops(g)
-        elif g.checks:
-            write_check(self.site(g, node, ()), g.checks)
         elif node.op is ops.check:
             self.write_claim(g, node)
         elif node.op in REGIONS:
@@ -246,6 +250,15 @@ class _Fusion:
     def step_name(self, what: str) -> str:
         self.kernels += 1
         return f"k{self.kernels - 1}_{what}"
+
+    def write_check(self, g: Group, check: IndexCheck) -> None:
+        n = self.sizes.expr(check.size)
+        body, params = self.loops.write_serial(g, check.index.shape, lambda index: look_at(index, check, n))
+        extremes = [None if v is None else self.buffers.of(v) for v in (check.low, check.high)]
+        low, high = (None if b is None else Load(b.name, (), b.dtype) for b in extremes)
+        body = where_extremes_fail(body, low, high, n)
+        named = {b.name: b for b in (*params, *filter(None, extremes))}
+        self.emit(check.node.op.name, body, tuple(named.values()), sources=(check.node.source,) if check.node.source else ())
 
     def write_claim(self, g: Group, node: Node) -> None:
         (_, ok, *values) = self.buffers.operands(g, node)

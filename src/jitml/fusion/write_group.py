@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
-from itertools import pairwise, product
+from collections.abc import Callable, Container, Iterable, Mapping
+from itertools import chain, pairwise, product
 
 from jitml.fusion.grouping.buffers import Buffers
 from jitml.fusion.grouping.groups import Group
-from jitml.fusion.grouping.scalarize import Points, scalarize, without_loops_of_one
+from jitml.fusion.grouping.scalarize import SINK, Points, scalarize, without_loops_of_one
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
-from jitml.fusion.schedule import GroupNest, Scheduler, all_scalars, fitting, scheduled, write
+from jitml.fusion.schedule import SERIAL, GroupNest, Scheduler, all_scalars, fitting, scheduled, write
 from jitml.fusion.schedule.loop_writer import LoopWriter
 from jitml.fusion.schedule.memory_views import Places, Views, steps_of, usual
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node
-from jitml.ir.types import DType
-from jitml.kernels.ir import Buffer, Stmt, is_ordered
+from jitml.ir.types import I64, DType
+from jitml.kernels.ir import Buffer, Expr, Stmt, Store, is_ordered, with_blocks
 from jitml.kernels.program import Decision
 from jitml.kernels.schedule import Schedule
 from jitml.kernels.target import Target
@@ -74,6 +74,25 @@ class GroupLoops:
         assert views.buffers is not None
         params = (*sorted(views.buffers.values(), key=lambda b: self.buffers.ages[b.name]), *partial)
         return WrittenGroup(writer.finish(), params, schedule)
+
+    def write_serial(
+        self, g: Group, shape: Iterable[Size], end: Callable[[Expr], tuple[Stmt, ...]]
+    ) -> tuple[tuple[Stmt, ...], tuple[Buffer, ...]]:
+        """Loops in order, and their parameters, of a group that stores nothing.
+
+        Args:
+            shape: what the group's loops run over.
+            end: what is done with the value at each point.
+        """
+        self.buffers.add(SINK, I64, tuple(shape))
+        written = replace(self, scheduler=SERIAL).write(g, SINK, None)
+        self.buffers.remove(SINK)
+
+        def ended(body: tuple[Stmt, ...], place: object = None) -> tuple[Stmt, ...]:
+            parts = (end(s.value) if isinstance(s, Store) and s.buffer == SINK else (with_blocks(s, ended),) for s in body)
+            return tuple(chain.from_iterable(parts))
+
+        return ended(written.body), tuple(b for b in written.params if b.name != SINK)
 
     def is_empty(self, g: Group) -> bool:
         """Whether a group has nothing to compute."""

@@ -30,11 +30,11 @@ from jitml.fusion.grouping.regions import UPDATES, acts, carried_operands, known
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.compaction import has_cuts_at_values, keeps_positions
 from jitml.fusion.lower.index_maps import packed
-from jitml.fusion.lower.indexed import unchecked
+from jitml.fusion.lower.indexed import IndexCheck
 from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.prepare.index_checks import Checks
 from jitml.ir import ops
-from jitml.ir.analysis.limits import intervals
 from jitml.ir.dims import have_elements_if
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.windows import is_start
@@ -50,6 +50,7 @@ LOOKAHEAD = 32  # values that are looked at for one that something is made of
 
 _NONE: Mapping[Value, Value] = {}
 _DENSE: Mapping[Value, tuple[int, ...] | None] = {}
+_UNCHECKED: Checks = {}
 
 
 @dataclass
@@ -76,6 +77,7 @@ def group(
     *,
     in_place: Mapping[Value, Value] = _NONE,
     strided: Mapping[Value, tuple[int, ...] | None] = _DENSE,
+    checks: Checks = _UNCHECKED,
 ) -> Grouping:
     """Partition a graph's live nodes into groups.
 
@@ -83,8 +85,9 @@ def group(
         sizes: the variables that stand for sizes in the groups' kernels.
         in_place: output -> the input whose memory it is to end up in, so that a slice of that is updated where it is.
         strided: inputs and outputs whose memory is not C-contiguous -> the strides of inputs.
+        checks: of indices, by the nodes that rely on them.
     """
-    return _GroupSweep(graph, sizes, target, in_place, strided).run()
+    return _GroupSweep(graph, sizes, target, in_place, strided, checks).run()
 
 
 class _GroupSweep:
@@ -95,12 +98,14 @@ class _GroupSweep:
         target: Target,
         in_place: Mapping[Value, Value],
         strided: Mapping[Value, tuple[int, ...] | None],
+        checks: Checks,
     ) -> None:
+        self.checks = checks
+        self.looks: dict[IndexCheck, Group] = {}
         self.graph, self.sizes, self.target, self.in_place, self.strided = graph, sizes, target, in_place, strided
         self.names = name_values(graph)
         self.producers, self.users = graph.producers(), graph.users()
         self.point = {v: is_point(n) for v, n in self.producers.items()}
-        self.intervals = intervals(graph)
         self.work = cost.work_from_memory(graph, self.point, target.cost)
         self.parts = Partition(sizes, self.producers)
         sized = (sizes.values[sym] for v in graph.outputs for sym in v.aval.syms)
@@ -118,9 +123,9 @@ class _GroupSweep:
             if node.op is ops.observe:
                 self.observed.add(node.inputs[0])
                 continue
-            if node.op in (ops.gather, ops.scatter):
-                # Even if nothing uses it any more: `expand` says it otherwise, and leaves the node for the check.
-                self.place_check(node)
+            # Even if nothing uses the node any more: `expand` says it otherwise, and leaves it for the check.
+            if node in self.checks:
+                self.parts.looks[node] = tuple(map(self.place_check, self.checks[node]))
             if node.op is ops.check:
                 self.place_claim(node)
             elif len(node.outputs) != 1 or node.bodies or node.has_effect:
@@ -169,7 +174,7 @@ class _GroupSweep:
             return g.covers(index, value.shape) is not None and have_elements_if(g.axes.values(), value.shape)
 
         return any(
-            index is not None and g.node is None and not g.cuts and visits_all(g, index)
+            index is not None and g.node is None and not g.is_cold and not g.cuts and visits_all(g, index)
             for g in users
             for index in g.wanted[value]
         )
@@ -256,7 +261,8 @@ class _GroupSweep:
         if any(index is WHOLE for _, index in uses) or not all(may_inline(node, g) for g in users):
             self.decide(value, "stored", why_not_inline(node, users))
             return False
-        if not self.asks_of_operand(node):
+        uses = [(g, index) for g, index in uses if not g.is_cold]
+        if uses and not self.asks_of_operand(node):
             times = sum(evaluations(g, value, index) for g, index in uses if index is not None)
             ratio = times / max(1, value.capacity)
             single = len(uses) == 1 and times <= value.capacity
@@ -400,15 +406,19 @@ class _GroupSweep:
             self.parts.want(g, value, WHOLE, frozenset())
         return g
 
-    def place_check(self, node: Node) -> None:
-        checks = unchecked(node, self.intervals)
-        if not checks:
-            return
-        g = self.parts.new_group([])
-        g.node, g.checks = node, checks
-        for operand in checks:
-            self.parts.want(g, node.inputs[operand], WHOLE, frozenset())
-        self.parts.want_sizes(g, node.inputs)
+    def place_check(self, check: IndexCheck) -> Group:
+        """The group that looks, once for all nodes that rely on it. Indices need not be kept for it, if it seldom runs."""
+        if (known := self.looks.get(check)) is not None:
+            return known
+        g = self.looks[check] = self.parts.new_group([])
+        g.check = check
+        g.stores[check.index] = index = g.place(check.index.shape, "x")
+        self.parts.want(g, check.index, index, frozenset(g.axes))
+        for extreme in (check.low, check.high):
+            if extreme is not None:
+                self.parts.want(g, extreme, WHOLE, frozenset())
+        self.parts.want_sizes(g, (check.index,), (check.size,))
+        return g
 
     def updates_in_place(self, node: Node, users: list[Group]) -> bool:
         """Writing a slice beats writing the whole if the rest is there already and need not be kept."""

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.index_maps import aligned_blocks
+from jitml.fusion.lower.indexed import IndexCheck
 from jitml.fusion.lower.points import Index, Ranges, decide, substituted
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.ir import ops
@@ -51,7 +52,7 @@ class Group:
     raised: int = 0  # floating-point errors that a member can raise
     ignored: int = ALL  # those that nobody wants to hear of, whichever member they come from
     node: Node | None = None  # the only one, of a group that is not loops over points
-    checks: dict[int, int] = field(default_factory=dict)  # only looks whether these operands are good indices of these axes
+    check: IndexCheck | None = None  # only looks whether these are good indices, one after the other
     claims: dict[Value, None] = field(default_factory=dict)  # results of checks that it relies on
     follows: list[Group] = field(default_factory=list)  # that run first, though it needs nothing of them
     views: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # operand -> the maps it is seen through, first to last
@@ -74,7 +75,17 @@ class Group:
     @property
     def only_looks(self) -> bool:
         """Whether it makes nothing, and may end the program with an error."""
-        return bool(self.checks) or (self.node is not None and self.node.op is ops.check)
+        return self.check is not None or (self.node is not None and self.node.op is ops.check)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is loops over points, which others may join."""
+        return self.node is None and self.check is None
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether its loops run only where it is known already that they end the program."""
+        return self.check is not None and self.check.by_extremes
 
     @property
     def boxes(self) -> int:

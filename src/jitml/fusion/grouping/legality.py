@@ -19,17 +19,20 @@ from jitml.kernels.ir import variables_of
 from jitml.kernels.target import Target
 
 MOST_BOXES = 32  # a loop nest is cut into at most so many boxes
+MOST_COLD = 16  # nodes that are computed again where a check has failed: more code than that is not worth their memory
 
 
 def may_inline(node: Node, g: Group) -> bool:
     """A value with cases by position joins plain loops only, and only while the boxes stay few."""
     if (g.node is not None and g.node.op not in targets) or not hears(g, node):
         return False
+    if g.is_cold and len(g.members) >= MOST_COLD:
+        return False
     if node.op not in (ops.pad, ops.concat, ops.update_slice):
         return True
     if node.op is ops.pad and any(node.params["interior"]):
         return False
-    if g.rows is not None or (g.node is not None):
+    if g.rows is not None or not g.is_open:
         return False
     cuts: dict[str, set[int]] = {name: set(places) for name, places in g.cuts.items()}
     for index, reach in list(g.wanted[node.output].items()):
@@ -58,7 +61,7 @@ def on_the_way(node: Node, g: Group) -> Index | None:
     """The index at which a group wants a reduction, if the group's loops run over the reduction's rows, or over all it reads."""
     value, operand, axes = node.output, node.inputs[0], node.params["axes"]
     uses = g.wanted[value]
-    if len(uses) != 1 or g.cuts or g.node is not None or not hears(g, node):
+    if len(uses) != 1 or g.cuts or not g.is_open or not hears(g, node):
         return None
     ((index, _),) = uses.items()
     rows = None if index is None else g.covers(index, value.shape)
@@ -86,7 +89,7 @@ def rows_stay_in_cache(node: Node, g: Group, index: Index, target: Target) -> bo
 def homes(value: Value, users: list[Group]) -> Iterator[tuple[Group, Index]]:
     """Groups that compute a value once at every index, with that index: any of them could store it."""
     for g in users:
-        if g.node is None and len(g.wanted[value]) == 1:
+        if g.is_open and len(g.wanted[value]) == 1:
             (index,) = g.wanted[value]
             if index is not None and _is_home(g, value, index):
                 yield g, index
@@ -128,7 +131,15 @@ def piece_of(node: Node, operand: Value) -> float:
 
 def alike(value: Value, g: Group, h: Group) -> bool:
     """Whether groups that read one value have loops that can be one."""
-    if g is h or g.node is not None or h.node is not None or g.axes != h.axes or g.cuts != h.cuts:
+    if (
+        g is h
+        or g.node is not None
+        or h.node is not None
+        or g.check is not None
+        or h.check is not None
+        or g.axes != h.axes
+        or g.cuts != h.cuts
+    ):
         return False
     if g.rows is not None and h.rows is not None and g.rows != h.rows:
         return False

@@ -6,6 +6,7 @@ The groups that (transitively) need a group are kept as bit sets, so that a merg
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 
 from jitml.fusion.grouping.groups import WHOLE, Group
 from jitml.fusion.grouping.regions import UPDATES, before_checks, carried_operands
@@ -29,7 +30,7 @@ class Partition:
 
     users: value -> the groups that want it. stored: value -> the group that makes it. claimed: the result of a check -> the group
     that looks. reliant: the result of a check -> the groups that use the place that was checked. same_memory: value -> the one
-    that it is another shape of.
+    that it is another shape of. looks: node -> the groups that look at its indices.
     """
 
     def __init__(self, sizes: Sizes, producers: Mapping[Value, Node]) -> None:
@@ -40,6 +41,7 @@ class Partition:
         self.claimed: dict[Value, Group] = {}
         self.reliant: dict[Value, dict[Group, None]] = {}
         self.same_memory: dict[Value, Value] = {}
+        self.looks: dict[Node, tuple[Group, ...]] = {}
         self._made = 0
 
     # --------------------------------------------------------------------------------------------------- members
@@ -131,11 +133,13 @@ class Partition:
 
     def look_first(self) -> None:
         """Let indices be used once they are known to be good: a clamped one reaches beyond an array that is empty."""
-        for look in [g for g in self.groups if g.checks]:
-            assert look.node is not None
-            users = [g for g in self.groups if look.node in g.members and g is not look]
-            for g in users:
-                if self.connect(look, [g]):
+        users: dict[Node, list[Group]] = {}
+        for g in self.groups:
+            for node in g.members.keys() & self.looks.keys():
+                users.setdefault(node, []).append(g)
+        for node, looks in self.looks.items():
+            for g, look in product(users.get(node, ()), looks):
+                if g is not look and look not in g.follows and self.connect(look, [g]):
                     g.follows.append(look)
 
     def read_after_loops(self, cost: Cost) -> Iterator[tuple[Group, Value]]:

@@ -48,6 +48,7 @@ class Points:
     reductions: tuple[Reduced, ...]
 
 
+SINK = "sink"  # stands for a buffer of what is not stored in the end: an index that is looked at
 _READ = "read"  # stands for a buffer whose element is read
 
 
@@ -166,7 +167,7 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members:
         else:
             (source,) = needs.wanted[updated]
             scalar = builder.at(updated, source)
-        stores.append(Stored(value, names[value], index, scalar))
+        stores.append(Stored(value, names[value] if group.check is None else SINK, index, scalar))
     return Points(ranges, tuple(stores), tuple(reductions))
 
 

@@ -3,21 +3,16 @@ target has one. Both are checked before."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from jitml.fusion.lower.index_maps import clamped
 from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.fusion.lower.points import Point, limits, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
-from jitml.ir.analysis.limits import Limits
 from jitml.ir.dims import Size
-from jitml.ir.dims import limits as size_limits
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import (
     Apply,
-    Cell,
     Check,
     Combine,
     Const,
@@ -27,7 +22,6 @@ from jitml.kernels.ir import (
     Load,
     Stmt,
     Store,
-    Update,
     Var,
     add,
     less,
@@ -35,18 +29,7 @@ from jitml.kernels.ir import (
     sub,
 )
 from jitml.kernels.program import Call
-
-
-def unchecked(node: Node, known: Mapping[Value, Limits]) -> dict[int, int]:
-    """Which indices of a gather or scatter may be out of bounds, counted from either end: operand -> indexed axis."""
-    first = 1 if node.op is ops.gather else 2
-    axes = {}
-    for operand, axis in enumerate(range(node.params["axis"], node.params["axis"] + len(node.inputs) - first), first):
-        n, _ = size_limits(node.inputs[0].shape[axis])
-        found = known.get(node.inputs[operand])
-        if found is None or found[0] < -n or found[1] >= n:
-            axes[operand] = axis
-    return axes
+from jitml.records import dataclass
 
 
 @lowering.rule(ops.gather)
@@ -164,29 +147,37 @@ def _scatter_by_library(site: NestSite) -> None:
     site.steps.append(Call("scatter", reads, (out.name,), params, site.sources, {out.name: x.name}))
 
 
-def write_check(site: NestSite, checks: Mapping[int, int]) -> None:
-    """Raise NumPy's IndexError for the first index out of bounds, before anything is written.
+@dataclass(frozen=True)
+class IndexCheck:
+    """What is to be looked at: whether indices are good ones of an axis of this size.
 
-    One pass finds the extremes, which vectors can; only if they are out of bounds is the culprit looked for. Threads of blocks
-    look at each index by itself, and the one that comes first names its own.
-
-    Args:
-        checks: operand -> the axis that it indexes.
+    low, high: the least and the greatest of them, where these can be wrong, and tell it sooner than a look at each.
     """
-    for operand, axis in checks.items():
-        index, n = site.reads[operand], site.extent(0, axis)
-        over = {f"i{d}": site.extent(operand, d) for d in range(len(index.shape))}
-        at = tuple(map(Var, over))
-        raw = Load(index.name, at, index.dtype)
-        value: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
-        both = (Update("s0", value, "min"), Update("s1", value, "max"))
-        low, high = Var("s0"), Var("s1")
-        outside = Apply("bit_or", (less(low, 0 - n), Apply("ge", (high, n), BOOL)), BOOL)
-        inside = Apply("bit_and", (Apply("ge", (Var("t0"), 0 - n), BOOL), less(Var("t0"), n)), BOOL)
-        message = "index {} is out of bounds for axis {} with size {}"
-        check = Check(inside, "IndexError", message, (Var("t0"), Const(axis), n), site.node.source)
-        culprit = nested(over, (Let("t0", value), check))
-        if "block" in site.target.kinds:
-            site.emit(culprit, index)
-            continue
-        site.emit((Cell("s0", Const(0)), Cell("s1", Const(-1)), *nested(over, both), If(outside, culprit)), index)
+
+    index: Value
+    axis: int
+    size: Size
+    node: Node
+    low: Value | None = None
+    high: Value | None = None
+
+    @property
+    def by_extremes(self) -> bool:
+        return self.low is not None or self.high is not None
+
+
+def look_at(index: Expr, check: IndexCheck, n: Expr) -> tuple[Stmt, ...]:
+    """Raise NumPy's IndexError for an index that is out of bounds."""
+    value: Expr = index if index.dtype == I64 else Apply("convert", (index,), I64)
+    inside = Apply("bit_and", (Apply("ge", (Var("index"), 0 - n), BOOL), less(Var("index"), n)), BOOL)
+    message = "index {} is out of bounds for axis {} with size {}"
+    shown = (Var("index"), Const(check.axis), n)
+    return Let("index", value), Check(inside, "IndexError", message, shown, check.node.source)
+
+
+def where_extremes_fail(body: tuple[Stmt, ...], low: Expr | None, high: Expr | None, n: Expr) -> tuple[Stmt, ...]:
+    """Loops that look at each index, if their extremes show that one is out of bounds. Without extremes they run in any case."""
+    low, high = (None if e is None else e if e.dtype == I64 else Apply("convert", (e,), I64) for e in (low, high))
+    tests: list[Expr] = [] if low is None else [less(low, 0 - n)]
+    tests += [] if high is None else [Apply("ge", (high, n), BOOL)]
+    return (If(Apply("bit_or", tuple(tests), BOOL) if len(tests) == 2 else tests[0], body),) if tests else body
