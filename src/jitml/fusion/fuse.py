@@ -15,8 +15,15 @@ from jitml.fusion.grouping.buffers import Buffers
 from jitml.fusion.grouping.grouping import group, is_point
 from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.regions import REGIONS, RegionSite, known_trips, updated_operands
-from jitml.fusion.lower.indexed import IndexCheck, look_at, where_extremes_fail
-from jitml.fusion.lower.nests import NestSite, nests
+from jitml.fusion.lower.indexed import (
+    IndexCheck,
+    in_private_tables,
+    look_at,
+    private_tables,
+    store_scattered,
+    where_extremes_fail,
+)
+from jitml.fusion.lower.nests import SERIAL_NS, NestSite, nests
 from jitml.fusion.lower.points import targets
 from jitml.fusion.merge_steps.copy_elimination import deliver
 from jitml.fusion.merge_steps.product_accumulation import accumulate
@@ -205,6 +212,8 @@ class _Fusion:
             self.write_region(g, node)
         elif node.op in targets:
             self.write_loops(g)
+        elif node.op is ops.scatter and g.takes_points:
+            self.write_scatter(g, node)
         else:
             nests[node.op](self.site(g, node, g.results))
 
@@ -216,9 +225,10 @@ class _Fusion:
         updates: Mapping[str, str] | None = None,
         sources: tuple[Source, ...] = (),
         ns: float = 0.0,
+        ignored: int = 0,
     ) -> None:
         """Add a kernel that is called after what it does, and takes so long in order."""
-        kernel = self.add_kernel(self.step_name(what), body, params, updates, sources)
+        kernel = self.add_kernel(self.step_name(what), body, params, updates, sources, ignored)
         self.steps[-1] = self.scheduled(kernel, lambda: self.scheduler.op(kernel, self.target, ns))
 
     def scheduled(self, kernel: Kernel, choose: Callable[[], tuple[Primitive, ...]]) -> Kernel:
@@ -258,7 +268,25 @@ class _Fusion:
         low, high = (None if b is None else Load(b.name, (), b.dtype) for b in extremes)
         body = where_extremes_fail(body, low, high, n)
         named = {b.name: b for b in (*params, *filter(None, extremes))}
-        self.emit(check.node.op.name, body, tuple(named.values()), sources=(check.node.source,) if check.node.source else ())
+        sources = (check.node.source,) if check.node.source else ()
+        self.emit(check.node.op.name, body, tuple(named.values()), sources=sources, ignored=g.ignored)
+
+    def write_scatter(self, g: Group, node: Node) -> None:
+        out, updates = (
+            self.buffers.stored(node.output),
+            {self.buffers.stored(node.output).name: self.buffers.of(node.inputs[0]).name},
+        )
+        body, params = self.loops.write_serial(g, node.inputs[1].shape, lambda value: store_scattered(node, out, value))
+        sources = tuple(dict.fromkeys(n.source for n in g.members if n.source))
+        count = private_tables(node, g.points, self.target)
+        if count > 1:
+            tables = self.buffers.temporary(out.dtype, (count, *node.output.shape))
+            extents = [self.sizes.expr(n) for n in node.output.shape]
+            if (parts := in_private_tables(body, node, out, tables, extents)) is not None:
+                self.emit("scatter", parts[0], (*params, tables), sources=sources, ns=g.points * SERIAL_NS, ignored=g.ignored)
+                self.emit("scatter", parts[1], (out, tables), updates, sources, float(tables.size))
+                return
+        self.emit("scatter", body, (out, *params), updates, sources, g.points * SERIAL_NS, g.ignored)
 
     def write_claim(self, g: Group, node: Node) -> None:
         (_, ok, *values) = self.buffers.operands(g, node)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from itertools import chain, pairwise, product
+from itertools import pairwise, product
 
 from jitml.fusion.grouping.buffers import Buffers
 from jitml.fusion.grouping.groups import Group
 from jitml.fusion.grouping.scalarize import SINK, Points, scalarize, without_loops_of_one
+from jitml.fusion.lower.indexed import SCATTERED
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalars
 from jitml.fusion.schedule import SERIAL, GroupNest, Scheduler, all_scalars, fitting, scheduled, write
@@ -17,7 +18,7 @@ from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Node
 from jitml.ir.types import I64, DType
-from jitml.kernels.ir import Buffer, Expr, Stmt, Store, is_ordered, with_blocks
+from jitml.kernels.ir import Apply, Buffer, Expr, Let, Stmt, Store, Var, is_ordered, walk, with_blocks
 from jitml.kernels.program import Decision
 from jitml.kernels.schedule import Schedule
 from jitml.kernels.target import Target
@@ -88,9 +89,16 @@ class GroupLoops:
         written = replace(self, scheduler=SERIAL).write(g, SINK, None)
         self.buffers.remove(SINK)
 
+        named = {s.name: s.value for s in walk(written.body) if isinstance(s, Let) and _is_pair(s.value)}
+
         def ended(body: tuple[Stmt, ...], place: object = None) -> tuple[Stmt, ...]:
-            parts = (end(s.value) if isinstance(s, Store) and s.buffer == SINK else (with_blocks(s, ended),) for s in body)
-            return tuple(chain.from_iterable(parts))
+            found: list[Stmt] = []
+            for s in body:
+                if isinstance(s, Store) and s.buffer == SINK:
+                    found += end(named.get(s.value.name, s.value) if isinstance(s.value, Var) else s.value)
+                elif not (isinstance(s, Let) and s.name in named):
+                    found.append(with_blocks(s, ended))
+            return tuple(found)
 
         return ended(written.body), tuple(b for b in written.params if b.name != SINK)
 
@@ -173,6 +181,11 @@ def describe_group(kernel: str, g: Group, order: Mapping[Node, int]) -> list[Dec
     return [
         Decision(f"{kernel}: fuse {len(computing)} nodes {how} ({names})", f"saves {saved / 1e6:.2f} MB of {len(inside)} arrays")
     ]
+
+
+def _is_pair(value: Expr) -> bool:
+    """Whether it is no number, but an element and its place."""
+    return isinstance(value, Apply) and value.fn == SCATTERED
 
 
 def boxes_of(g: Group) -> list[dict[str, tuple[int, int]]]:

@@ -30,7 +30,7 @@ from jitml.fusion.grouping.regions import UPDATES, acts, carried_operands, known
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.compaction import has_cuts_at_values, keeps_positions
 from jitml.fusion.lower.index_maps import packed
-from jitml.fusion.lower.indexed import IndexCheck
+from jitml.fusion.lower.indexed import IndexCheck, is_for_library
 from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.prepare.index_checks import Checks
@@ -39,7 +39,7 @@ from jitml.ir.dims import have_elements_if
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.windows import is_start
 from jitml.ir.printer import name_values
-from jitml.kernels.ir import Const, Var
+from jitml.kernels.ir import Const, Var, variables_of
 from jitml.kernels.program import Decision
 from jitml.kernels.sizes import Sizes
 from jitml.kernels.target import GEMM, Target
@@ -163,6 +163,8 @@ class _GroupSweep:
             self.place_point(node, users, must)
         elif node.op in targets:
             self.place_update(node, users)
+        elif node.op is ops.scatter and not is_for_library(node, self.target) and min(v.capacity for v in node.inputs[:2]):
+            self.place_scatter(node, users)
         else:
             self.place_whole(node, users)
 
@@ -222,7 +224,7 @@ class _GroupSweep:
             g
             for g in users
             if g.node is not None
-            and g.node.op not in targets
+            and not g.takes_points
             and not is_product(g.node)
             and not self.starts_from(g.node, value)
             and (g.node.bodies or source not in g.wanted)
@@ -442,6 +444,21 @@ class _GroupSweep:
         self.parts.stored[node.output] = g
         self.parts.want(g, whole, WHOLE, frozenset())
         self.parts.want(g, part, index, frozenset(g.axes))
+
+    def place_scatter(self, node: Node, users: list[Group]) -> None:
+        """Loops over what is scattered, which compute it and its indices as they go, but not of what they change."""
+        x, v, *indices = node.inputs
+        g = self.parts.new_group(users)
+        g.node, g.untouched = node, self.parts.memory_of(x)
+        g.stores[node.output] = at = g.place(v.shape, "x")
+        self.parts.take(node, g)
+        self.parts.stored[node.output] = g
+        self.parts.want(g, x, WHOLE, frozenset())
+        self.parts.want(g, v, at, frozenset(g.axes))
+        first = node.params["axis"]
+        place = at[first : first + indices[0].ndim]
+        for index in indices:
+            self.parts.want(g, index, place, variables_of(*place))
 
     # ------------------------------------------------------------------------------------------------ helpers
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from jitml.fusion.lower import Point, lowering
 from jitml.fusion.lower.index_maps import aligned_blocks
 from jitml.fusion.lower.indexed import IndexCheck
-from jitml.fusion.lower.points import Index, Ranges, decide, substituted
+from jitml.fusion.lower.points import Index, Ranges, decide, substituted, targets
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import ALL, ignored_by, raised_by
@@ -56,6 +56,7 @@ class Group:
     claims: dict[Value, None] = field(default_factory=dict)  # results of checks that it relies on
     follows: list[Group] = field(default_factory=list)  # that run first, though it needs nothing of them
     views: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # operand -> the maps it is seen through, first to last
+    untouched: frozenset[Value] = frozenset()  # what lies in the memory that its node changes in no order
     transposed: Node | None = None  # stored in place of the node's result, in whose memory that then lies
     bits: int = 0
     after: int = 0
@@ -81,6 +82,11 @@ class Group:
     def is_open(self) -> bool:
         """Whether it is loops over points, which others may join."""
         return self.node is None and self.check is None
+
+    @property
+    def takes_points(self) -> bool:
+        """Whether it computes elements of its operands where it wants them."""
+        return self.node is None or self.node.op in targets or (self.node.op is ops.scatter and self.node.output in self.stores)
 
     @property
     def is_cold(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cuts
-from jitml.fusion.lower.points import Index, targets
+from jitml.fusion.lower.points import Index
 from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import ignored_by, raised_by
 from jitml.ir.dims import bound
@@ -24,7 +24,7 @@ MOST_COLD = 16  # nodes that are computed again where a check has failed: more c
 
 def may_inline(node: Node, g: Group) -> bool:
     """A value with cases by position joins plain loops only, and only while the boxes stay few."""
-    if (g.node is not None and g.node.op not in targets) or not hears(g, node):
+    if not g.takes_points or not hears(g, node) or not g.untouched.isdisjoint(node.inputs):
         return False
     if g.is_cold and len(g.members) >= MOST_COLD:
         return False
@@ -50,10 +50,12 @@ def may_inline(node: Node, g: Group) -> bool:
 def why_not_inline(node: Node, users: list[Group]) -> str:
     """The reason of the first reader that cannot compute a point node itself."""
     for g in users:
-        if g.node is not None and g.node.op not in targets:
+        if g.node is not None and not g.takes_points:
             return f"its reader {g.node.op.name} runs on its own"
         if WHOLE in g.wanted[node.output]:
             return "a reader wants the whole array, not one element"
+        if not g.untouched.isdisjoint(node.inputs):
+            return "it is made of what its reader changes"
     return "it has cases by position, which would cut its readers' loops into too many boxes"
 
 

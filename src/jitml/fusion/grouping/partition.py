@@ -84,6 +84,15 @@ class Partition:
         """What a value is the checked form of: the same memory."""
         return before_checks(value, self.producers)
 
+    def memory_of(self, value: Value) -> frozenset[Value]:
+        """What a value may share its memory with: what it is a part or another shape of, or has been before it was changed."""
+        found = [value]
+        for v in found:  # it grows meanwhile
+            maker = self.producers.get(v)
+            if maker is not None and (maker.op in UPDATES or maker.op is ops.check or maker.op.family == "index_maps"):
+                found += maker.inputs[:1]
+        return frozenset(found)
+
     # ----------------------------------------------------------------------------------------------------- order
 
     def connect(self, g: Group, users: list[Group]) -> bool:

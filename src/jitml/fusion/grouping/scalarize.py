@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from jitml.fusion.grouping.groups import Group
 from jitml.fusion.lower import Point, lowering
+from jitml.fusion.lower.indexed import scattered
 from jitml.fusion.lower.points import Index, Ranges, decide, substituted
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import DType
@@ -48,7 +50,7 @@ class Points:
     reductions: tuple[Reduced, ...]
 
 
-SINK = "sink"  # stands for a buffer of what is not stored in the end: an index that is looked at
+SINK = "sink"  # stands for a buffer of what is not stored there in the end: what is scattered, an index that is looked at
 _READ = "read"  # stands for a buffer whose element is read
 
 
@@ -128,9 +130,13 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members:
         names: the buffers' names.
         members: the group's, in the order of the graph.
     """
+    scatter = group.node if group.node is not None and group.node.op is ops.scatter else None
     updated = group.node.inputs[1] if group.node is not None else None
     needs = _Needs(group, ranges)
-    if updated is None:
+    if scatter is not None:
+        for value in scatter.inputs[1:]:
+            needs.wanted[value] = {i: None for i in group.wanted[value] if i is not None}
+    elif updated is None:
         reduced = reduced_values(group)
         needs.wanted.update((value, {index: None}) for value, index in group.stores.items() if value not in reduced)
     else:
@@ -162,12 +168,14 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members:
                 )
     stores = []
     for value, index in group.stores.items():
-        if updated is None:
+        if scatter is not None:
+            scalar = scattered(Point(builder, scatter, index))
+        elif updated is None:
             scalar = builder.at(value, index)
         else:
             (source,) = needs.wanted[updated]
             scalar = builder.at(updated, source)
-        stores.append(Stored(value, names[value] if group.check is None else SINK, index, scalar))
+        stores.append(Stored(value, names[value] if group.check is None and scatter is None else SINK, index, scalar))
     return Points(ranges, tuple(stores), tuple(reductions))
 
 

@@ -3,16 +3,19 @@ target has one. Both are checked before."""
 
 from __future__ import annotations
 
-from jitml.fusion.lower.index_maps import clamped
+from collections.abc import Sequence
+
 from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.fusion.lower.points import Point, limits, lowering
+from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
-from jitml.ir.types import BOOL, I64
+from jitml.ir.types import BOOL, I64, is_integer
 from jitml.kernels.ir import (
     Apply,
+    Buffer,
     Check,
     Combine,
     Const,
@@ -20,16 +23,20 @@ from jitml.kernels.ir import (
     If,
     Let,
     Load,
+    Loop,
     Stmt,
     Store,
     Var,
     add,
+    floor_divide,
     less,
     mul,
     sub,
+    with_blocks,
 )
 from jitml.kernels.program import Call
-from jitml.records import dataclass
+from jitml.kernels.target import Target
+from jitml.records import dataclass, replace
 
 
 @lowering.rule(ops.gather)
@@ -87,49 +94,93 @@ def _stays(p: Point, place: Expr, n: Size) -> bool:
     return reached is not None and reached[0] >= 0 and reached[1] < n
 
 
+SCATTERED = "scattered"  # an operand's element, and at which place of the whole it goes
+
+
+def scattered(p: Point) -> Scalar:
+    """What a scatter does at one index of its second operand: the element, and the place, whose indices have been checked."""
+    x, _, first, *_ = p.node.inputs
+    axis, depth = p.node.params["axis"], first.ndim
+    given = p.index[axis : axis + depth]
+    count = len(p.node.inputs) - 2
+    places = [wrap(p, p.read(2 + k, given), x.shape[axis + k]) for k in range(count)]
+    around = [[p.b.index(e) for e in part] for part in (p.index[:axis], p.index[axis + depth :])]
+    return p.b.apply(SCATTERED, (p.read(1, p.index), *around[0], *places, *around[1]), x.dtype)
+
+
+def store_scattered(node: Node, out: Buffer, value: Expr) -> tuple[Stmt, ...]:
+    """Combine an element with what is at its place."""
+    assert isinstance(value, Apply) and value.fn == SCATTERED
+    element, *place = value.args
+    return (Store(out.name, tuple(place), element, _COMBINED[node.params["combine"]]),)
+
+
+_COMBINED: dict[str, Combine | None] = {"set": None, "add": "add", "mul": "mul", "min": "min", "max": "max"}
+_REDUCED = {"add": ops.reduce_sum, "mul": ops.reduce_prod, "min": ops.reduce_min, "max": ops.reduce_max}
+MOST_PRIVATE = 4096  # elements of a table that each thread may have for itself
+LEAST_TIMES = 16  # as many elements as in a table are to be counted in it, or more
+
+
+def private_tables(node: Node, points: int, target: Target) -> int:
+    """In how many tables a scatter may count, of which the whole is the sum: of integers, whose order does not matter."""
+    x, combine = node.inputs[0], node.params["combine"]
+    if not is_integer(x.dtype) or combine not in _REDUCED or node.params["axis"] or "parallel" not in target.kinds:
+        return 1
+    if "block" in target.kinds or not 0 < x.capacity <= MOST_PRIVATE or points < 1 << 15:
+        return 1
+    pays = target.limits.cores > 1 and points >= LEAST_TIMES * x.capacity
+    return max(1, min(2 * target.limits.cores, points // (LEAST_TIMES * x.capacity))) if pays else 1
+
+
+def in_private_tables(
+    body: tuple[Stmt, ...], node: Node, out: Buffer, tables: Buffer, extents: Sequence[Expr]
+) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
+    """Loops that count in tables, a chunk in each, and loops that add these up; None if there is no outermost loop to be cut.
+
+    Args:
+        extents: of the whole.
+    """
+    *before, loop = body
+    if not isinstance(loop, Loop) or any(not isinstance(s, Let) for s in before):
+        return None
+    count, chunk = tables.shape[0], Var("chunk")
+    size = floor_divide(sub(loop.stop, loop.start) + (count - 1), count)
+    start = add(loop.start, Apply("mul", (chunk, size)))
+    combine = _COMBINED[node.params["combine"]]
+    over = {f"j{axis}": extent for axis, extent in enumerate(extents)}
+    place: tuple[Expr, ...] = tuple(map(Var, over))
+    identity = Const(REDUCTIONS[_REDUCED[node.params["combine"]]].identity(out.dtype), out.dtype)
+    empty = nested(over, (Store(tables.name, (chunk, *place), identity),))
+
+    def in_table(inner: tuple[Stmt, ...], which: object = None) -> tuple[Stmt, ...]:
+        return tuple(
+            replace(s, buffer=tables.name, at=(chunk, *s.at))
+            if isinstance(s, Store) and s.buffer == out.name
+            else with_blocks(s, in_table)
+            for s in inner
+        )
+
+    stop = Apply("minimum", (add(start, size), loop.stop))
+    part = replace(loop, start=start, stop=stop, body=in_table(loop.body))
+    counted = nested({"chunk": Const(count)}, (*empty, part))
+    added = Store(out.name, place, Load(tables.name, (chunk, *place), out.dtype), combine)
+    return (*before, *counted), nested({"chunk": Const(count), **over}, (added,))
+
+
+def is_for_library(node: Node, target: Target) -> bool:
+    """Whether the target scatters by a call: where there are too many indices for one to come after the other."""
+    (x, _, index, *_), scatter = node.inputs, target.calls.get("scatter")
+    takes = scatter is not None and (node.params["combine"] == "set" or scatter.takes(x.dtype))
+    return scatter is not None and takes and index.capacity > scatter.small
+
+
 @nests.rule(ops.scatter)
 def lower_scatter(site: NestSite) -> None:
-    """In the order of the indices, in place; leading and trailing axes run as plain loops around and inside."""
-    (x, v, *indices), out = site.reads, site.out
-    axis, depth = site.node.params["axis"], len(indices[0].shape)
-    if _is_for_library(site):
-        _scatter_by_library(site)
-        return
-    shape = site.node.inputs[0].shape
-    place = tuple(Var(f"k{d}") for d in range(depth))
-    at: list[Expr] = [Var(f"i{a}") for a in range(len(x.shape))]
-    body: list[Stmt] = []
-    for k, index in enumerate(indices):
-        n = site.sizes.expr(shape[axis + k])
-        raw = Load(index.name, place, index.dtype)
-        wide: Expr = raw if raw.dtype == I64 else Apply("convert", (raw,), I64)
-        negative = less(wide, 0)
-        wrapped = Apply("select", (negative, wide + n, wide))
-        inside = Apply("maximum", (Apply("minimum", (wrapped, sub(n, 1))), Const(0)))
-        body.append(Let(f"t{k}", clamped(wrapped, 0, x.shape[axis + k] - 1) if isinstance(n, Const) else inside))
-        at[axis + k] = Var(f"t{k}")
-    trailing = list(range(axis + len(indices), len(x.shape)))
-    source = (*(Var(f"i{a}") for a in range(axis)), *place, *(Var(f"i{a}") for a in trailing))
-    combine: dict[str, Combine | None] = {"set": None, "add": "add", "mul": "mul", "min": "min", "max": "max"}
-    store = Store(out.name, tuple(at), Load(v.name, source, v.dtype), combine[site.node.params["combine"]])
-    nest: tuple[Stmt, ...] = (*body, *site.loops(trailing, (store,)))
-    nest = site.loops(list(range(axis)), nested({f"k{d}": site.extent(2, d) for d in range(depth)}, nest))
+    """One step that calls the target's scatter. (Loops are written point by point: `scattered`.)"""
+    (x, v, *indices), out, axis = site.reads, site.out, site.node.params["axis"]
     if v.size == 0 or x.size == 0:  # where there is an index all the same, its check fails
         site.steps.append(Call("copy", (x.name,), (out.name,), {}))
-    else:
-        site.emit(nest, out, v, *indices, updates={out.name: x.name})
-
-
-def _is_for_library(site: NestSite) -> bool:
-    """Whether the target scatters by a call: where there are too many indices for one to come after the other."""
-    scatter, (x, v, index, *_) = site.target.calls.get("scatter"), site.reads
-    dtypes = scatter is not None and (site.node.params["combine"] == "set" or scatter.takes(x.dtype))
-    return scatter is not None and dtypes and index.size > scatter.small and v.size > 0 and x.size > 0
-
-
-def _scatter_by_library(site: NestSite) -> None:
-    """One step that calls the target's scatter."""
-    (x, v, *indices), out, axis = site.reads, site.out, site.node.params["axis"]
+        return
     is_sized = not all(value.aval.is_static for value in site.node.inputs)
     lengths: tuple[str, ...] = ()
     if is_sized:

@@ -218,14 +218,17 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
     least = as_int(no_truth(minlength))
     if least < 0:
         raise ValueError("'minlength' must not be negative")
+    is_negative = places.dtype.kind == "i"
     places = astype(places, I64)
     has_elements = places.aval.is_static and places.aval.size > 0
 
-    def or_zero(x: Value) -> Value:  # which nothing has to stand for where there surely is something: one pass finds both then
-        return x if has_elements else ops.concat(x, full((1,), 0, I64), axis=0)
+    def with_one(x: Value, least: int) -> Value:  # more, where there may be nothing else
+        return x if has_elements else ops.concat(x, full((1,), least, I64), axis=0)
 
-    insist(ops.ge(ops.reduce_min(or_zero(places), axes=(0,)), 0), message="'list' argument must have no negative elements")
-    longest = ops.reduce_max(or_zero(places + 1), axes=(0,))
+    if is_negative:
+        lowest = ops.reduce_min(with_one(places, 0), axes=(0,))
+        insist(ops.ge(lowest, 0), message="'list' argument must have no negative elements")
+    longest = ops.reduce_max(with_one(places, -1), axes=(0,)) + 1
     length = larger(as_length(scalar(longest)), least)
     if weights is None:
         return fresh(ops.scatter(_zeros(length, I64), full(places.shape, 1, I64), places, axis=0, combine="add"))
@@ -233,6 +236,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
     if amounts.ndim != 1:
         raise ValueError("object too deep for desired array")
     amounts = require_sizes(amounts, places.shape, "The weights and list don't have the same length.")
+    if places.aval.is_static and not has_elements:  # NumPy counts then, and has not looked at the weights
+        return fresh(_zeros(length, I64))
     return fresh(ops.scatter(_zeros(length, F64), amounts, places, axis=0, combine="add"))
 
 
