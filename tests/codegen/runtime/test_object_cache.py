@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,12 +38,18 @@ print(len(made), [r.tobytes().hex() for r in (*results, x)])
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DiskCache]:
-    """A folder of its own, for a process that does not check each stage."""
-    monkeypatch.setattr(jit, "CONFIG", Config())
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskCache:
+    """A folder of its own."""
     cache = DiskCache(tmp_path, 1 << 20)
     monkeypatch.setattr(jit, "disk_cache", lambda: cache)
-    yield cache
+    return cache
+
+
+@pytest.fixture
+def kept(empty: DiskCache, monkeypatch: pytest.MonkeyPatch) -> DiskCache:
+    """The same, for a process that does not check each stage."""
+    monkeypatch.setattr(jit, "CONFIG", Config())
+    return empty
 
 
 @pytest.fixture
@@ -101,11 +107,23 @@ def test_other_code_is_made_by_another(what: str, kept: DiskCache, made: list[in
     jit.compiler_version.cache_clear()
 
 
-def test_nothing_is_kept_where_each_stage_is_checked(kept: DiskCache, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_made_again_where_each_stage_is_checked(
+    kept: DiskCache, made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: what is kept of a text counts if LLVM's verifier has seen it."""
+    verified: list[object] = []
+    module = type(jit.parse(TEXT))
+    monkeypatch.setattr(module, "verify", lambda self, verify=module.verify: verified.append(self) or verify(self))
+    jit.object_code(TEXT, host_cpu())
+    assert made == [1] and not verified
     monkeypatch.setattr(jit, "CONFIG", Config(check=True))
     jit.object_code(TEXT, host_cpu())
     jit.object_code(TEXT, host_cpu())
-    assert made == [1, 1] and not list(kept.files())
+    assert made == [1, 1] and len(verified) == 1
+    wrong = TEXT.replace("ret i64 1", "%x = add i64 %y, 1 %y = add i64 1, 1 ret i64 %x")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="dominate"):
+            jit.object_code(wrong, host_cpu())
 
 
 def test_a_second_process_makes_no_code(tmp_path: Path) -> None:
@@ -126,7 +144,7 @@ def test_a_second_process_makes_no_code(tmp_path: Path) -> None:
     assert run() == (first, results)
 
 
-def test_cold_paths_are_made_once_for_all_programs(made: list[int]) -> None:
+def test_cold_paths_are_made_once_for_all_programs(empty: DiskCache, made: list[int]) -> None:
     """Large arguments of a sine are the C library's: that is a function which programs share, whatever else they do."""
 
     def parts(function: Callable[..., object]) -> tuple[set[str], set[str]]:

@@ -11,6 +11,7 @@ import optree
 import pytest
 
 import jitml
+from jitml.autograd.api import transform_driver
 from support.effort import pairs
 
 Array = np.ndarray[Any, Any]
@@ -140,6 +141,14 @@ def test_too_much_is_counted_before_anything_is_made_of_it(monkeypatch: pytest.M
     for many in (table, {"a": (1, table)}, Model("a", table)):
         with pytest.raises(jitml.errors.UnsupportedError, match="argument m holds more than 120000 items"):
             jitml.jit(lambda x, m: x)(1.0, many)
+
+
+def test_too_much_is_refused_at_once_by_a_derivative_after_another_call_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = [[float(i)] * 500 for i in range(500)]
+    monkeypatch.setitem(transform_driver._refused, "another call", jitml.errors.UnsupportedError("not captured"))
+    monkeypatch.setattr(optree, "tree_flatten", None)
+    with pytest.raises(jitml.errors.UnsupportedError, match="argument m holds more than 120000 items"):
+        jitml.grad(lambda x, m: x * len(m))(1.0, table)
 
 
 def test_too_many_arguments_are_refused() -> None:

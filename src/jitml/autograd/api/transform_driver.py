@@ -32,7 +32,7 @@ from jitml.ir.execute.debug_nans import is_debugging
 from jitml.ir.graph import Graph, Value
 from jitml.ir.types import Aval, is_complex
 from jitml.records import dataclass, replace
-from jitml.trace.record.pytree import flatten, structure_of
+from jitml.trace.record.pytree import first_leaves, flatten, structure_of
 from jitml.trace.record.recording import active_trace, current_trace, user_source
 from jitml.trace.symbolic.broadcasting import require_sizes
 from jitml.trace.values.boxing import read
@@ -41,6 +41,7 @@ Function = Callable[..., Any]
 Program = TypeVar("Program", bound=Callable[..., Any])
 
 _MOST_REFUSED = 1024
+_MOST_TOLD = 10_000  # parts of arguments by which calls are told apart
 _refused: OrderedDict[Hashable, JitmlError] = OrderedDict()  # by the transform, the function, and the kind of its arguments
 
 
@@ -61,7 +62,7 @@ def run_or_tape(
         return run(key, make, f, args, kwargs, positional)
     if current_tape() is not None or runs_untraced(args, kwargs):
         return on_tape()
-    kind = (key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0])) if _refused else None
+    kind = _call_kind(key, f, args, kwargs) if _refused else None
     if kind in _refused and not CONFIG.strict:
         return on_tape()
     try:
@@ -72,7 +73,7 @@ def run_or_tape(
         refusal = error
     if not isinstance(refusal, HandledError):
         log.refused(f, f"its derivative ({name_of_transform(key)}) runs as Python, on a tape", refusal)
-        _refused[(key, identity(f), *map(_kind, flatten((args, dict(kwargs)))[0]))] = refusal.with_traceback(None)
+        _refused[_call_kind(key, f, args, kwargs)] = refusal.with_traceback(None)
     while len(_refused) > _MOST_REFUSED:
         _refused.popitem(last=False)
     return on_tape()
@@ -86,6 +87,11 @@ def runs_untraced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 def _is_refusal(error: JitmlError) -> bool:
     """Whether a function cannot be captured, and may have a derivative all the same."""
     return not isinstance(error, (DerivativeError, FailedCheck, NonFiniteError, MemoryError))
+
+
+def _call_kind(key: Hashable, f: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
+    """What calls have in common that are captured alike: what they begin with, where a list of all would take minutes."""
+    return key, identity(f), *map(_kind, first_leaves((args, dict(kwargs)), _MOST_TOLD))
 
 
 def _kind(leaf: Any) -> Hashable:

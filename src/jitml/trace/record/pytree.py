@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
@@ -188,18 +188,23 @@ def is_record(x: Any) -> bool:
     return is_own_kind(x) or (not isinstance(x, type) and dataclasses.is_dataclass(x))
 
 
-def count_leaves(tree: Any, most: int) -> int:
-    """How many leaves there are, each None too, before anything is made of them; `most + 1` if there are more than that."""
+def first_leaves(tree: Any, most: int) -> list[Any]:
+    """The first leaves, each None too, before anything is made of the others; none where containers hold themselves."""
     while True:
         try:
-            kinds = Counter(map(type, islice(optree.tree_iter(tree, none_is_leaf=True, namespace=NAMESPACE), most + 1)))
+            leaves = [*islice(optree.tree_iter(tree, none_is_leaf=True, namespace=NAMESPACE), most)]
         except RecursionError:  # `flatten` says of what
-            return 0
-        new = [cls for cls in kinds if cls not in _leaf_types and _is_new_dataclass(cls)]
+            return []
+        new = [cls for cls in set(map(type, leaves)) if cls not in _leaf_types and _is_new_dataclass(cls)]
         for cls in new:
             _register_dataclass(cls)
         if not new:
-            return kinds.total()
+            return leaves
+
+
+def count_leaves(tree: Any, most: int) -> int:
+    """How many leaves there are; `most + 1` if there are more than that."""
+    return len(first_leaves(tree, most + 1))
 
 
 def is_nested(spec: optree.PyTreeSpec) -> bool:

@@ -125,6 +125,8 @@ def generate(module: Any, cpu: Cpu, *, level: int) -> bytes:
 def object_code(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False) -> bytes:
     """Object code of an IR text: what an earlier process has made of it for this processor, or new.
 
+    With JITML_CHECK=1 that is what was made of a text that LLVM's verifier has seen.
+
     Args:
         level: as `generate`'s.
         optimized: whether `optimize` comes before.
@@ -132,8 +134,6 @@ def object_code(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False)
     Raises:
         RuntimeError, StarvedError: as `parse`.
     """
-    if CONFIG.check:  # else LLVM's verifier would not see it
-        return _object_code(text, cpu, level, optimized)
     kept, key = disk_cache(), object_key(text, cpu, level=level, optimized=optimized)
     code = kept.get(key)
     if code is None:
@@ -144,7 +144,8 @@ def object_code(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False)
 
 def object_key(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False) -> str:
     """Where that is kept on disk; the arguments are `object_code`'s."""
-    return DiskCache.key("object", (text, str(level), str(optimized), cpu.triple, cpu.cpu, cpu.features, compiler_version()))
+    asked = (str(level), str(optimized), str(CONFIG.check))
+    return DiskCache.key("object", (text, *asked, cpu.triple, cpu.cpu, cpu.features, compiler_version()))
 
 
 def part_key(part: ModulePart, cpu: Cpu) -> str:
