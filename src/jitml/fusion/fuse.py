@@ -13,7 +13,7 @@ from jitml.errors import ScheduleError, Source, UnknownSizeError, VerificationEr
 from jitml.fusion.complex.signature import Signature, over_real_numbers
 from jitml.fusion.grouping.buffers import Buffers
 from jitml.fusion.grouping.grouping import group, is_point
-from jitml.fusion.grouping.groups import Group
+from jitml.fusion.grouping.groups import WHOLE, Group
 from jitml.fusion.grouping.regions import REGIONS, RegionSite, known_trips, updated_operands
 from jitml.fusion.lower.indexed import (
     IndexCheck,
@@ -23,7 +23,7 @@ from jitml.fusion.lower.indexed import (
     store_scattered,
     where_extremes_fail,
 )
-from jitml.fusion.lower.nests import SERIAL_NS, NestSite, nests
+from jitml.fusion.lower.nests import SERIAL_NS, NestSite, Reading, nests
 from jitml.fusion.lower.points import targets
 from jitml.fusion.merge_steps.copy_elimination import deliver
 from jitml.fusion.merge_steps.product_accumulation import accumulate
@@ -147,6 +147,7 @@ class _Fusion:
         grouping = group(
             graph, self.sizes, self.target, in_place=in_place, strided=strided_values(graph, signature), checks=self.checks
         )
+        self.groups = grouping.groups
         self.buffers = buffers = Buffers(graph, self.sizes, grouping.same_memory)
         self.loops = GroupLoops(buffers, self.target, self.order, self.scheduler)
         for position, value in enumerate(graph.inputs):
@@ -310,7 +311,15 @@ class _Fusion:
             self.makers,
             g.views,
             g.transposed,
+            self.looks(outputs[0]) if len(outputs) == 1 else None,
         )
+
+    def looks(self, value: Value) -> list[Reading] | None:
+        """Where loops read a value, if nobody else wants it."""
+        uses = [(index, g.ranges) for g in self.groups for index in g.wanted.get(value, ())]
+        if value in self.graph.outputs or any(index is WHOLE for index, _ in uses):
+            return None
+        return [Reading(index, ranges) for index, ranges in uses if index is not None]
 
     def write_region(self, g: Group, node: Node) -> None:
         bodies: list[str] = []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from jitml.errors import Source
+from jitml.fusion.lower.points import Index, Ranges
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
 from jitml.ir.types import DType
@@ -22,6 +23,14 @@ class NewBuffer(Protocol):
     """Makes a temporary; its strides are in elements, C order if None."""
 
     def __call__(self, dtype: DType, shape: Shape, strides: tuple[int, ...] | None = None) -> Buffer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where loops read a value: its index, and the limits of their indices."""
+
+    index: Index
+    ranges: Ranges
 
 
 class Emit(Protocol):
@@ -46,6 +55,7 @@ class NestSite:
     that they share. Buffers have the largest shapes; the true ones are the node's, and `extent` writes them as limits of loops.
     views: of a product's operands that are parts of what was read, the index maps between, first to last.
     transposed: stored in place of a product's result, in whose memory that then lies.
+    looks: where the result is read; None: everywhere.
     """
 
     node: Node
@@ -59,6 +69,7 @@ class NestSite:
     makers: Mapping[Value, Node]
     views: Mapping[int, tuple[Node, ...]]
     transposed: Node | None
+    looks: Sequence[Reading] | None = None
 
     @property
     def out(self) -> Buffer:

@@ -2,13 +2,15 @@
 
 `i32 @jitml_sort_f64_quicksort(ptr row, i64 n, ptr null)` sorts in place, `i32 @jitml_argsort_f64_stable(ptr row,
 ptr positions, i64 n, ptr null)` reorders the positions; both return 0 unless memory ran out. (The last argument is for the
-dtypes that jitml does not have.)
+dtypes that jitml does not have.) Rows that may be long have functions of their own, `jitml_sort_long_f64_quicksort`; if few places
+are asked for, `i32 @jitml_sort_places_f64_quicksort(ptr row, ptr sorted, i64 n, ptr places, i64 count)` fills in these alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jitml.codegen.llvm.ir.radix_sort import LEAST, has_words
 from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.ir.types import BOOL, dtype_name
 from jitml.kernels.ir import Buffer, Check, Const
@@ -49,7 +51,13 @@ def emit_sort(
     elif places[x.name].group != places[y.name].group:
         unit.declarations.declare("void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         fill = _COPY.format(n=count, itemsize=y.dtype.itemsize)
-    function = f"@jitml_{call.name}_{dtype_name(x.dtype)}_{call.params['kind']}"
+    size = "long_" if n >= LEAST and has_words(x.dtype) else ""
+    if size and "places" in call.params:
+        wanted = call.params["places"]
+        table = unit.declarations.constant(f"[{len(wanted)} x i64] [{', '.join(f'i64 {place}' for place in wanted)}]")
+        size, fill, parameters = "places_", "  br label %sort", "ptr, ptr, i64, ptr, i64"
+        operands = f"ptr %x.row, ptr %y.row, i64 {count}, ptr {table}, i64 {len(wanted)}"
+    function = f"@jitml_{call.name}_{size}{dtype_name(x.dtype)}_{call.params['kind']}"
     unit.declarations.declare(f"i32 {function}({parameters})")
     sort = f"call i32 {function}({operands})"
     body = _ROWS.format(x_step=x_step, y_step=y_step, fill=fill, sort=sort, fetch=fetch)

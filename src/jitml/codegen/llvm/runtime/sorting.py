@@ -1,8 +1,9 @@
 """Native sorts: how are rows sorted?
 
-By NumPy's own C functions: its results, with equal elements as it leaves them, at its speed.
+By NumPy's own C functions: its results, with equal elements as it leaves them. Long ones by radix sorts of ours (`ir/long_rows.py`),
+which call NumPy's where the result depends on the way of the sort.
 
-They stand in the array functions of each dtype. Those of numbers touch nothing but the row, and need no GIL.
+NumPy's stand in the array functions of each dtype. Those of numbers touch nothing but the row, and need no GIL.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.llvm.ir.long_rows import long_argsort_ir, long_sort_ir
+from jitml.codegen.llvm.runtime.jit import Code, load
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
 from jitml.codegen.llvm.runtime.singletons import once
 from jitml.ir.types import DTYPES, DType
@@ -27,8 +30,25 @@ _KINDS = ("quicksort", "heapsort", "stable")
 
 
 def sort_address(symbol: str) -> int:
-    """The address of `jitml_sort_f64_quicksort`, `jitml_argsort_i8_stable` ...; KeyError if there is none of that name."""
-    return _functions()[symbol]
+    """The address of `jitml_sort_f64_quicksort`, `jitml_argsort_i8_stable` ...; KeyError if there is none of that name.
+
+    Those of long rows are `jitml_sort_long_f64_quicksort`, `jitml_argsort_long_i64_stable` ..., `jitml_sort_places_f64_quicksort` ...
+    """
+    what, _, rest = symbol.removeprefix("jitml_").partition("_")
+    size, _, which = rest.partition("_")
+    if size not in ("long", "places"):
+        return _functions()[symbol]
+    return _long(what, *which.split("_"))[f"jitml_{what}_{size}"]
+
+
+@cache
+def _long(what: str, name: str, kind: str) -> Code:
+    """The code of sorts or argsorts of long rows, compiled at the first need."""
+    numpy = {f"numpy_{what}": _functions()[f"jitml_{what}_{name}_{kind}"]}
+    if what == "sort":
+        return load(long_sort_ir(DTYPES[name]), imports=numpy, exports=("jitml_sort_long", "jitml_sort_places"))
+    text = long_argsort_ir(DTYPES[name], stable=kind == "stable")
+    return load(text, imports=numpy, exports=("jitml_argsort_long",))
 
 
 @cache

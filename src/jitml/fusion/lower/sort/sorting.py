@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from jitml.fusion.lower.nests import NestSite, nests
+from jitml.fusion.lower.points import limits
 from jitml.fusion.lower.sort.merge_sort import merge_sort
 from jitml.ir import ops
 from jitml.ir.types import I64
 from jitml.kernels.ir import Buffer, Const, Expr, Store, mul
 from jitml.kernels.program import Call
+
+FEW = 16  # places, of at least so many times as many, that are selected
 
 
 @nests.rule(ops.sort, ops.argsort)
@@ -25,9 +28,25 @@ def lower_sort(site: NestSite) -> None:
         x = rows
     result = out if _has_strides(out, steps) else site.new_buffer(out.dtype, shape, steps)
     lengths = () if site.node.output.aval.is_static else (_lengths(site).name,)
-    site.steps.append(Call(op.name, (x.name, *lengths), (result.name,), site.node.params, site.sources))
+    places = _places(site, axis)
+    params = dict(site.node.params) | ({} if places is None else {"places": places})
+    site.steps.append(Call(op.name, (x.name, *lengths), (result.name,), params, site.sources))
     if result is not out:
         site.call("copy", result, out)
+
+
+def _places(site: NestSite, axis: int) -> tuple[int, ...] | None:
+    """The places of sorted rows that are looked at, if they are few of many that are known now."""
+    n = site.node.output.shape[axis]
+    if site.looks is None or site.node.op is not ops.sort or not isinstance(n, int):
+        return None
+    places: set[int] = set()
+    for reading in site.looks:
+        ends = limits(reading.index[axis], reading.ranges)
+        if ends is None or ends[1] - ends[0] >= FEW:
+            return None
+        places.update(range(max(0, ends[0]), min(n - 1, ends[1]) + 1))
+    return tuple(sorted(places)) if len(places) <= min(FEW, n // FEW) else None
 
 
 def _lengths(site: NestSite) -> Buffer:
