@@ -1,6 +1,6 @@
 """Sorts of long rows and selection from them, as native code: radix sorts, where the answer is the same whichever way one sorts.
 
-Where it is not, NumPy's own function is called: equal elements if `argsort` is not stable, zeros of both signs among numbers.
+Where it is not, NumPy's own function is called: equal elements if `argsort` is not stable, zeros of both signs, nan of several kinds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ entry:
   %is.long = icmp sge i64 %n, LEAST
   br i1 %is.long, label %look, label %plain
 look:
-  %mixed = call i1 @has_both_zeros(ptr %x, i64 %n)
+  %mixed = call i1 @is_ambiguous(ptr %x, i64 %n)
   br i1 %mixed, label %plain, label %reserve
 reserve:
   %bytes = shl i64 %n, 4
@@ -143,21 +143,23 @@ sort:
   br label %check
 check:
   %c = phi i64 [ 0, %sort ], [ %c.next, %check ]
-  %zeros = phi i1 [ false, %sort ], [ %zeros.now, %check ]
+  %doubt = phi i1 [ false, %sort ], [ %doubt.now, %check ]
   %c.slot = getelementptr i64, ptr %within, i64 %c
   %c.place = load i64, ptr %c.slot
   %cp = getelementptr i64, ptr %r, i64 %c.place
   %cw = load i64, ptr %cp
   %ce = call i64 @even(i64 %cw)
   %is.zero = icmp eq i64 %ce, SIGN
-  %zeros.now = or i1 %zeros, %is.zero
+  %is.nan = icmp uge i64 %cw, NAN_WORD
+  %is.doubtful = or i1 %is.zero, %is.nan
+  %doubt.now = or i1 %doubt, %is.doubtful
   %c.next = add i64 %c, 1
   %checking = icmp slt i64 %c.next, %count
   br i1 %checking, label %check, label %checked
 checked:
-  br i1 %zeros.now, label %signs, label %write
+  br i1 %doubt.now, label %signs, label %write
 signs:
-  %mixed = call i1 @has_both_zeros(ptr %x, i64 %n)
+  %mixed = call i1 @is_ambiguous(ptr %x, i64 %n)
   br i1 %mixed, label %leave, label %write
 write:
   %o = phi i64 [ 0, %checked ], [ 0, %signs ], [ %o.next, %write ]

@@ -33,7 +33,7 @@ define internal void @put(ptr %x, i64 %i, i64 %word) alwaysinline {{
   ret void
 }}
 
-define internal i1 @has_both_zeros(ptr %x, i64 %n) {{
+define internal i1 @is_ambiguous(ptr %x, i64 %n) {{
   ret i1 false
 }}
 """
@@ -64,25 +64,33 @@ define internal void @put(ptr %x, i64 %i, i64 %word) alwaysinline {{
   ret void
 }}
 
-define internal i1 @has_both_zeros(ptr %x, i64 %n) {{
+; Whether there are zeros of both signs, or nan that is not NumPy's: of these a sort may make what it likes.
+define internal i1 @is_ambiguous(ptr %x, i64 %n) {{
 entry:
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
   %plus = phi i1 [ false, %entry ], [ %plus.now, %loop ]
   %minus = phi i1 [ false, %entry ], [ %minus.now, %loop ]
+  %odd = phi i1 [ false, %entry ], [ %odd.now, %loop ]
   %e = getelementptr {i}, ptr %x, i64 %i
   %raw = load {i}, ptr %e, align 1
   %is.plus = icmp eq {i} %raw, 0
   %is.minus = icmp eq {i} %raw, {sign}
   %plus.now = or i1 %plus, %is.plus
   %minus.now = or i1 %minus, %is.minus
+  %size = and {i} %raw, {magnitude}
+  %is.nan = icmp ugt {i} %size, {infinity}
+  %is.other = icmp ne {i} %raw, {nan}
+  %is.odd = and i1 %is.nan, %is.other
+  %odd.now = or i1 %odd, %is.odd
   %next = add i64 %i, 1
   %more = icmp slt i64 %next, %n
   br i1 %more, label %loop, label %done
 done:
   %both = and i1 %plus.now, %minus.now
-  ret i1 %both
+  %either = or i1 %both, %odd.now
+  ret i1 %either
 }}
 """
 
@@ -324,12 +332,13 @@ def _words(dtype: DType) -> str:
 def with_radix(text: str, dtype: DType) -> str:
     """A text, and the functions that it calls, for elements of a dtype.
 
-    It may mention SIGN, the word of zero, LEAST, ITEMSIZE and BITS.
+    It may mention SIGN and NAN_WORD, the words of zero and of nan, LEAST, ITEMSIZE and BITS.
     """
     bits = 8 * dtype.itemsize
+    nan = _NAN[dtype.itemsize][1] << (64 - bits) | _SIGN if dtype.kind == "f" else -1
     minus_zero = ((1 << (bits - 1)) - 1) << (64 - bits) if dtype.kind == "f" else _SIGN
     counted = "\n".join(_COUNTED.format(d=d, bit=8 * d) for d in range(4))
-    values = {"COUNTED": counted, "MINUS_ZERO": minus_zero, "SIGN": _SIGN, "LEAST": LEAST, "ITEMSIZE": dtype.itemsize, "BITS": bits}
+    values = {"COUNTED": counted, "MINUS_ZERO": minus_zero, "NAN_WORD": nan, "SIGN": _SIGN, "LEAST": LEAST, "ITEMSIZE": dtype.itemsize, "BITS": bits}
     text = _words(dtype) + _COMMON + text
     for name, value in values.items():
         text = text.replace(name, str(value))
@@ -341,7 +350,6 @@ def inlined(text: str) -> str:
 
     >>> print(inlined("define internal i64 @two(i64 %x) alwaysinline {\\n  %y = add i64 %x, %x\\n  ret i64 %y\\n}\\n"
     ...               "  %z = call i64 @two(i64 %k)"))
-    <BLANKLINE>
       %two0.y = add i64 %k, %k
       %z = or i64 %two0.y, 0
     """
