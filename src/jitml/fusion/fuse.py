@@ -311,7 +311,7 @@ class _Fusion:
             self.makers,
             g.views,
             g.transposed,
-            self.looks(outputs[0]) if len(outputs) == 1 else None,
+            self.looks,
         )
 
     def looks(self, value: Value) -> list[Reading] | None:

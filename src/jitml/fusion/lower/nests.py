@@ -55,7 +55,7 @@ class NestSite:
     that they share. Buffers have the largest shapes; the true ones are the node's, and `extent` writes them as limits of loops.
     views: of a product's operands that are parts of what was read, the index maps between, first to last.
     transposed: stored in place of a product's result, in whose memory that then lies.
-    looks: where the result is read; None: everywhere.
+    looks: where a value is read, if not everywhere.
     """
 
     node: Node
@@ -69,7 +69,7 @@ class NestSite:
     makers: Mapping[Value, Node]
     views: Mapping[int, tuple[Node, ...]]
     transposed: Node | None
-    looks: Sequence[Reading] | None = None
+    looks: Callable[[Value], Sequence[Reading] | None]
 
     @property
     def out(self) -> Buffer:

@@ -38,10 +38,10 @@ def lower_sort(site: NestSite) -> None:
 def _places(site: NestSite, axis: int) -> tuple[int, ...] | None:
     """The places of sorted rows that are looked at, if they are few of many that are known now."""
     n = site.node.output.shape[axis]
-    if site.looks is None or site.node.op is not ops.sort or not isinstance(n, int):
+    if site.node.op is not ops.sort or not isinstance(n, int) or (looks := site.looks(site.node.output)) is None:
         return None
     places: set[int] = set()
-    for reading in site.looks:
+    for reading in looks:
         ends = limits(reading.index[axis], reading.ranges)
         if ends is None or ends[1] - ends[0] >= FEW:
             return None
