@@ -2,8 +2,8 @@
 
 `i32 @jitml_sort_f64_quicksort(ptr row, i64 n, ptr null)` sorts in place, `i32 @jitml_argsort_f64_stable(ptr row,
 ptr positions, i64 n, ptr null)` reorders the positions; both return 0 unless memory ran out. (The last argument is for the
-dtypes that jitml does not have.) Rows that may be long have functions of their own, `jitml_sort_long_f64_quicksort`; if few places
-are asked for, `i32 @jitml_sort_places_f64_quicksort(ptr row, ptr sorted, i64 n, ptr places, i64 count)` fills in these alone.
+dtypes that jitml does not have.) Rows that may be long have functions of their own, `jitml_sort_long_f64_quicksort`. If few
+places are asked for, `i32 @jitml_sort_places_f64_quicksort(ptr row, ptr sorted, i64 n, ptr places, i64 count)` fills in these.
 """
 
 from __future__ import annotations

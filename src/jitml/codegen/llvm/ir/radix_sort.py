@@ -7,6 +7,8 @@ right by insertion: numbers drawn at random are in order by then. Where that tak
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 from jitml.ir.types import DType
@@ -338,34 +340,40 @@ def with_radix(text: str, dtype: DType) -> str:
     nan = _NAN[dtype.itemsize][1] << (64 - bits) | _SIGN if dtype.kind == "f" else -1
     minus_zero = ((1 << (bits - 1)) - 1) << (64 - bits) if dtype.kind == "f" else _SIGN
     counted = "\n".join(_COUNTED.format(d=d, bit=8 * d) for d in range(4))
-    values = {"COUNTED": counted, "MINUS_ZERO": minus_zero, "NAN_WORD": nan, "SIGN": _SIGN, "LEAST": LEAST, "ITEMSIZE": dtype.itemsize, "BITS": bits}
+    words = {"MINUS_ZERO": minus_zero, "NAN_WORD": nan, "SIGN": _SIGN}
+    values = {"COUNTED": counted, **words, "LEAST": LEAST, "ITEMSIZE": dtype.itemsize, "BITS": bits}
     text = _words(dtype) + _COMMON + text
     for name, value in values.items():
         text = text.replace(name, str(value))
     return inlined(text)
 
 
-def inlined(text: str) -> str:
-    """IR in which the calls of functions of one block are their bodies, where these are `alwaysinline`: LLVM's pass takes longer.
+_INLINED = re.compile(r"define internal (\w+) @(\w+)\(([^)]*)\) alwaysinline \{\n(.*?)\n  ret (.*?)\n\}\n", re.DOTALL)
 
-    >>> print(inlined("define internal i64 @two(i64 %x) alwaysinline {\\n  %y = add i64 %x, %x\\n  ret i64 %y\\n}\\n"
-    ...               "  %z = call i64 @two(i64 %k)"))
+
+def inlined(text: str) -> str:
+    """IR in which the bodies of `alwaysinline` functions, of one block each, stand for their calls: LLVM's own pass takes longer.
+
+    >>> print(inlined(
+    ...     "define internal i64 @two(i64 %x) alwaysinline {\\n  %y = add i64 %x, %x\\n  ret i64 %y\\n}\\n"
+    ...     "  %z = call i64 @two(i64 %k)"
+    ... ))
       %two0.y = add i64 %k, %k
       %z = or i64 %two0.y, 0
     """
-    pattern = re.compile(r"define internal (\w+) @(\w+)\(([^)]*)\) alwaysinline \{\n(.*?)\n  ret (.*?)\n\}\n", re.DOTALL)
     numbers = count()
-    while (found := pattern.search(text)) is not None:
-        kind, name, head, body, returned = found.groups()
+    while (found := _INLINED.search(text)) is not None:
+        kind, name, *_ = found.groups()
+        call = rf"  (?:(%[\w.]+) = )?call {kind} @{name}\(([^)]*)\)"
         text = text[: found.start()] + text[found.end() :]
-        parameters = re.findall(r"%[\w.]+", head)
-
-        def body_of(call: re.Match[str]) -> str:
-            given = dict(zip(parameters, re.findall(r"\w+ ([%\w.-]+)", call[2]), strict=True))
-            own = f"%{name}{next(numbers)}."
-            lines = re.sub(r"%([\w.]+)", lambda local: given.get(local[0], own + local[1]), f"{body}\n{returned}")
-            inner, _, value = lines.rpartition("\n")
-            return inner if call[1] is None else f"{inner}\n  {call[1]} = or {value}, {'false' if kind == 'i1' else 0}"
-
-        text = re.sub(rf"  (?:(%[\w.]+) = )?call {kind} @{name}\(([^)]*)\)", body_of, text)
+        text = re.sub(call, partial(_body_of, found, numbers), text)
     return text
+
+
+def _body_of(function: re.Match[str], numbers: Iterator[int], call: re.Match[str]) -> str:
+    kind, name, head, body, returned = function.groups()
+    given = dict(zip(re.findall(r"%[\w.]+", head), re.findall(r"\w+ ([%\w.-]+)", call[2]), strict=True))
+    own = f"%{name}{next(numbers)}."
+    lines = re.sub(r"%([\w.]+)", lambda local: given.get(local[0], own + local[1]), f"{body}\n{returned}")
+    inner, _, value = lines.rpartition("\n")
+    return inner if call[1] is None else f"{inner}\n  {call[1]} = or {value}, {'false' if kind == 'i1' else 0}"

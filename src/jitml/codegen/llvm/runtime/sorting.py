@@ -1,7 +1,7 @@
 """Native sorts: how are rows sorted?
 
-By NumPy's own C functions: its results, with equal elements as it leaves them. Long ones by radix sorts of ours (`ir/long_rows.py`),
-which call NumPy's where the result depends on the way of the sort.
+By NumPy's own C functions: its results, with equal elements as it leaves them. Long ones by radix sorts of ours
+(`ir/long_rows.py`), which call NumPy's where the result depends on the way of the sort.
 
 NumPy's stand in the array functions of each dtype. Those of numbers touch nothing but the row, and need no GIL.
 """
@@ -32,7 +32,7 @@ _KINDS = ("quicksort", "heapsort", "stable")
 def sort_address(symbol: str) -> int:
     """The address of `jitml_sort_f64_quicksort`, `jitml_argsort_i8_stable` ...; KeyError if there is none of that name.
 
-    Those of long rows are `jitml_sort_long_f64_quicksort`, `jitml_argsort_long_i64_stable` ..., `jitml_sort_places_f64_quicksort` ...
+    Those of long rows are `jitml_sort_long_f64_quicksort`, `jitml_argsort_long_i64_stable`, `jitml_sort_places_f64_quicksort` ...
     """
     what, _, rest = symbol.removeprefix("jitml_").partition("_")
     size, _, which = rest.partition("_")
