@@ -1,6 +1,6 @@
 """Sorts of long rows and selection from them, as native code: radix sorts, where the answer is the same whichever way one sorts.
 
-Where it is not, NumPy's own function is called: for equal elements if `argsort` is not stable, zeros of both signs, nan of several
+Where it is not, NumPy's own function is called: for equal elements if `argsort` is not stable, zeros of both signs, nan of other
 kinds.
 """
 
@@ -216,8 +216,8 @@ _ARGSORT = """
 declare i32 @numpy_argsort(ptr, ptr, i64, ptr)
 
 ; The 32 bits that are sorted by, then the position. Words that agree in them are compared as a whole; two of them that are
-; equal stay as they were, or are left to NumPy: which of the two is STABLE. If some are likely equal, since there are few bits, all
-; are left to it at once.
+; equal stay as they were, or are left to NumPy: which of the two is STABLE. If some are likely equal, since there are few bits,
+; all are left to it at once.
 define i32 @jitml_argsort_long(ptr %x, ptr %positions, i64 %n, ptr %unused) {
 entry:
   %is.long = icmp sge i64 %n, LEAST
