@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -112,17 +113,14 @@ class Engine:
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
         self._limits = NO_LIMITS if options.strict else LIMITS
         self._specializer = Specializer(
-            function,
-            self._variants,
-            made,
-            dynamic=options.dynamic,
-            host_calls=options.host_calls,
-            is_part=jitted is None,
+            function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls, is_part=jitted is None
         )
         self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
         self.splits = Splits(function, partial(_section, options), partial(_callees, options), is_whole=not is_resumed(function))
         self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
+
+    runs_as_python = staticmethod(runs_as_python)
 
     @property
     def jitted(self) -> Jit:
@@ -278,14 +276,15 @@ class Engine:
         if self._statics:
             args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
         key, leaves = plain_key(args, kwargs) if kwargs else (len(args), args)
+        began = perf_counter() if self._misses.in_a_row else 0.0
         result = self._variants.call(key, leaves)
         if result is MISS:
-            return self._call_slowly(key, args, kwargs)
-        if self._misses.in_a_row:
+            return self._call_slowly(key, args, kwargs, began or perf_counter())
+        if began:
             self._misses.in_a_row = 0
         return result
 
-    def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any], began: float) -> Any:
         if any(map(is_foreign, (*args, *kwargs.values()))):
             return self._call_compiled(*ours(args, kwargs))
         leaves, spec = self._taken_apart(args, kwargs)
@@ -306,7 +305,7 @@ class Engine:
                 self._warn(self._specializer.compilations.is_refused(claim), RecompileWarning)
                 raise ManyPrograms(MOST_VARIANTS, claim, source)
             if not self._is_due(args, kwargs, leaves):
-                if self._variants and self._misses.are_many():
+                if self._variants and self._misses.are_many(began, (v.saves for v in self._variants)):
                     self._leave_alone(self._misses.paid)
                 return PlainTurn(self._rent.paid)
 
@@ -328,7 +327,7 @@ class Engine:
         most = rent.most(is_asked=self.options.is_asked or not CONFIG.trial)
         self._specializer.limits = limits = self._limits.within(most)
         is_made = is_unpaid = False
-        began = PURSE.clock()
+        began = PURSE.began()
         try:
             with in_sight(self.function):
                 variant = contained(partial(collected_at_its_end, make))
@@ -340,7 +339,7 @@ class Engine:
                 raise
             raise Unpaid(error) from None
         finally:
-            rent.bought(PURSE.clock() - began, is_made=is_made)
+            rent.bought(PURSE.ended(began), is_made=is_made)
             if is_unpaid:
                 rent.price = 2 * most
 

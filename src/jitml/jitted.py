@@ -18,7 +18,7 @@ from warnings import warn
 import numpy as np
 
 from jitml.diagnostics.tracebacks import entry
-from jitml.dispatch.renting import FRAME, PURSE, Rent, Rented
+from jitml.dispatch.renting import FRAME, PURSE, Rent, Rented, is_called_plainly
 from jitml.dispatch.work import has_loop, is_worth_a_first_call
 from jitml.functions import is_disabled, keep_switchable
 
@@ -75,7 +75,7 @@ class Jit(Rented):
     def engine(self) -> Engine:
         """What compiles it."""
         if self._engine is None:
-            began = PURSE.clock()
+            began = PURSE.began()
             if "jitml.engine" not in sys.modules:
                 from jitml.headroom import require_engine  # few programs need it
 
@@ -87,7 +87,7 @@ class Jit(Rented):
 
             made = Engine(self.function, self.options, jitted=self, rent=self._rent)
             self._engine = self.__dict__.setdefault("_made_engine", made)  # another thread may have been first
-            PURSE.brought(PURSE.clock() - began)
+            PURSE.brought(PURSE.ended(began))
         return self._engine
 
     def _loaded(self) -> Engine | None:
@@ -108,17 +108,21 @@ class Jit(Rented):
     def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         if not (self._is_worth_a_try(args, kwargs) or _has_device_arrays(args, kwargs)):
             return None
-        if (engine := self._loaded()) is None:
+        if (engine := self._loaded()) is None or engine.runs_as_python():  # an answer is being checked, say
             return self.function
         self.go_on()
         return engine.__call__
 
     def _is_worth_a_try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether to see what can be compiled before it has been paid for: of what a first call takes, nobody knows."""
-        if self._engine is None and not self._rent.turns and is_worth_a_first_call(self.function, args, kwargs):
-            return True
+        is_first = self._engine is None and not self._rent.turns
         self.awaits_frame = self.awaits_frame and has_loop(self.function)
-        return self.awaits_frame and PURSE.has_earned(FRAME)
+        is_worth_it = is_first and is_worth_a_first_call(self.function, args, kwargs)
+        if not (is_worth_it or (self.awaits_frame and PURSE.has_earned(FRAME))):
+            return False
+        is_short = is_called_plainly()
+        self.awaits_frame = self.awaits_frame and not is_short
+        return not is_short
 
     def be_enabled(self) -> None:
         if self.alone is None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from time import sleep
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import jitml
 from jitml.dispatch.contest import FAILED, FAILED_AT_FIRST, TURNS, Contest
+from jitml.dispatch.renting import PlainTurn
 from jitml.dispatch.timing import Rest, Timed
+from jitml.errors import FailedCheck
 from sections.forced_breaks import trials
 
 
@@ -34,6 +39,16 @@ def test_one_turn_is_enough_where_it_is_clear() -> None:
     contest.compiled_took(1e-3)
     contest.plain_took(1e-2)
     assert contest.is_won is True
+
+
+def test_what_is_slower_by_a_fifth_is_dropped_after_two_turns_of_each() -> None:
+    contest = Contest()
+    for _ in range(2):
+        contest.compiled_took(1.3e-3)
+        assert contest.is_won is None
+        contest.plain_took(1e-3)
+    assert contest.is_won is False
+    assert fought(1.1e-3, 1e-3)._compiled.count == TURNS
 
 
 def test_a_noisy_minute_decides_nothing() -> None:
@@ -84,6 +99,57 @@ def test_what_is_slower_is_not_used() -> None:
     for _ in range(5):
         assert same(x) is x
     assert len(asked) == 5
+
+
+def test_code_that_cannot_answer_rests_as_long_as_makes_its_failures_a_small_share() -> None:
+    def fail(leaves: Sequence[Any]) -> Any:
+        sleep(1e-3)
+        raise FailedCheck("an overflow")
+
+    variant = SimpleNamespace(enter=None, timed="", saves=1.0)
+    timed = Timed(variant, fail, lambda leaves: True, lambda: 0.0)
+    for failures in (1, 2):
+        with pytest.raises(FailedCheck):
+            timed(())
+        timed.failed()
+        assert timed.rest is not None
+        assert variant.saves == 0.0
+        assert timed.contest.is_won is None
+        assert type(timed(())) is PlainTurn
+        assert not timed.plain_answered(5e-3, 3)
+        assert timed.plain_answered(1.0), failures
+    with pytest.raises(FailedCheck):
+        timed(())
+    timed.failed()
+    assert timed.contest.is_won is False
+    assert variant.timed == "not used: plain Python had to answer 3 calls in a row"
+
+
+@pytest.mark.usefixtures("trials")
+@pytest.mark.parametrize(("runs", "told"), [((4e-4, 1e-5), 1e-5), ((1e-5, 4e-4), 1e-5), ((6e-4,), 6e-4)])
+def test_what_is_short_is_timed_twice(monkeypatch: pytest.MonkeyPatch, runs: tuple[float, ...], told: float) -> None:
+    """A first run takes many times as long as others, of plain Python as of its program."""
+    steps = iter([step for seconds in runs for step in (0.0, 0.0, seconds, 0.0)])
+    now, seen = [0.0], []
+
+    def clock() -> float:
+        now[0] += next(steps)
+        return now[0]
+
+    took = Timed.took
+    monkeypatch.setattr("jitml.verification.trial.perf_counter", clock)
+    monkeypatch.setattr(Timed, "took", lambda timed, compiled, plain: (seen.append(plain), took(timed, compiled, plain)))
+
+    @jitml.jit(verify="first")
+    def total(x: np.ndarray) -> np.ndarray:
+        x[0] += 1.0
+        return x * 2.0
+
+    x = np.ones(3)
+    np.testing.assert_array_equal(total(x), [4.0, 2.0, 2.0])
+    np.testing.assert_array_equal(x, [2.0, 1.0, 1.0])
+    assert seen == [pytest.approx(told)]
+    assert next(steps, None) is None
 
 
 def test_a_rest_is_over_after_calls_or_seconds_or_where_the_work_is_another() -> None:

@@ -91,7 +91,8 @@ def test_few_of_many_short_turns_are_timed(monkeypatch: pytest.MonkeyPatch) -> N
         began.clear()
         assert split.frame(300) == main(300)
         assert 0 < len(began) < 200  # of 900
-        assert max(section.rent.turns + section._stride - section._untimed for section in split.sections) == 301
+        sampled = [(section.rent.turns, section._sampling) for section in split.sections]
+        assert max(turns + sampling._stride - sampling.untimed for turns, sampling in sampled) == 301
 
 
 @pytest.mark.loose
@@ -109,7 +110,8 @@ def test_what_calls_compiled_functions_is_not_left_alone() -> None:
         assert split.is_plain
         split._callee(total_of)(2.0)
         callee = split._callee._known[total_of]
-        callee._rent.spent, callee._untimed = 2 * USUAL, 0
+        callee._rent.spent = 2 * USUAL
+        callee._sampling.at_once()
         PURSE.spent = -1e6
         split._callee(total_of)(2.0)
         PURSE.spent = 1e6

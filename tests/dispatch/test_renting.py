@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter, sleep
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from jitml.dispatch.renting import (
     PlainTurn,
     Purse,
     Rent,
+    Sampling,
 )
 from jitml.trace.speculation.compile_cost import ProgramSize
 from sections.forced_breaks import trials
@@ -114,14 +116,48 @@ def test_all_compilations_are_paid_for_out_of_the_purse() -> None:
     assert PURSE.startup == 0.0
 
 
-def test_compilations_inside_a_turn_are_not_its_own_time() -> None:
+def test_compilations_inside_a_turn_are_not_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock that turns are timed with: the purse's stands still where other processes have the processor."""
     told: list[float] = []
-    before = PURSE.spent
+    purse = Purse(Clock())
+    monkeypatch.setattr("jitml.dispatch.renting.PURSE", purse)
     turn = PlainTurn(told.append)
-    PURSE.spent += 100.0
+    began = purse.began()
+    sleep(0.02)
+    assert purse.ended(began) == 0.0
     turn.seen()
-    PURSE.spent = before
-    assert told[0] < 0
+    assert 0.0 <= told[0] < 0.01
+
+
+def test_few_turns_are_timed_of_what_has_been_short_for_long() -> None:
+    told: list[int] = []
+    sampling = Sampling(lambda seconds, turns: told.append(turns) is None and seconds > 1.0)
+    for seconds in (1e-3, 1e-7, 1e-7, 1e-7, 1e-7, 1e-7):
+        assert not sampling.passes()
+        assert not sampling.took(seconds)
+        while sampling.passes():
+            pass
+    assert told == [1, 3, 401, 406, 812, 1624]
+    assert sampling.took(2.0)
+    assert told[-1] == 2001
+    assert not sampling.passes()
+
+
+def test_rent_grows_by_a_share_where_nobody_looks_at_the_clock() -> None:
+    rent = Rent()
+    rent.paid(0.01)
+    assert not rent.grow(0.5)
+    assert rent.spent == pytest.approx(0.015)
+
+
+def test_misses_may_lose_what_an_answer_saves() -> None:
+    misses, long_ago = Misses(Rent()), perf_counter() - 1e-3
+    assert [misses.are_many(long_ago, (1e-4, 5e-3)) for _ in range(3)] == [False, False, True]  # 2 ms are lost by each
+    misses.in_a_row = 0
+    assert not misses.are_many(long_ago, (5e-3,))
+    assert misses.are_many(long_ago, (0.0, 1e-3))
+    misses.in_a_row = 0
+    assert [misses.are_many(long_ago, (1e6,)) for _ in range(8)] == [False] * 7 + [True]
 
 
 def test_variants_are_asked_again_after_a_while_and_later_each_time() -> None:
@@ -145,6 +181,7 @@ def test_calls_that_no_variant_is_for_are_left_alone() -> None:
     np.testing.assert_array_equal(jitted(x, x), x + x)
     slowly = jitted.engine._call_slowly
     jitted.engine._call_slowly = lambda *call: asked.append(call) or slowly(*call)  # type: ignore[method-assign,func-returns-value]
+    jitted.variants[0].saves = 1.0
     for _ in range(100):
         assert jitted(1, 2) == 3
     assert len(asked) == 8
@@ -165,7 +202,7 @@ def test_a_few_misses_among_many_hits_leave_compiled_code_in_use(is_nested: bool
     hit, miss = (([1.0], 2.0), ([1], 2.0)) if is_nested else ((1.0, 2.0), (1, 2.0))
     jitted(*hit)
     (variant,) = jitted.variants
-    variant.enter = getattr(variant.enter, "enter", variant.enter)  # it has won
+    variant.enter, variant.saves = getattr(variant.enter, "enter", variant.enter), 1.0  # it has won
     for _ in range(20):
         assert jitted(*miss) == total([1], 2.0)
         assert jitted(*hit) == total([1.0], 2.0)
@@ -285,3 +322,49 @@ def test_what_a_function_calls_that_is_left_alone_is_no_first_call_to_compile_at
         assert middle(n + 0.5) == (n + 1.5) * 2
     assert outer.variants
     assert not inner.variants
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_what_is_called_by_what_is_left_alone_brings_no_compiler() -> None:
+    @jitml.jit
+    def inner(x: np.ndarray) -> float:
+        total = 0.0
+        for n in range(3):
+            total += x[0] * n
+        return total
+
+    @jitml.jit
+    def outer(x: np.ndarray | None) -> float:
+        return 0.0 if x is None else inner(x) * 2
+
+    PURSE.spent = 1e6  # nothing may be compiled
+    outer(None)
+    assert outer.alone is not None
+    PURSE.spent = -1e6
+    assert outer(np.ones(3)) == 6.0
+    assert inner._engine is None
+    inner.leave_alone(inner._rent.paid)
+    inner._rent.turns = 0
+    assert inner(np.ones(3)) == 3.0
+    assert inner._engine is not None
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_what_runs_while_an_answer_is_checked_is_left_alone_as_before() -> None:
+    @jitml.jit
+    def inner(x: np.ndarray) -> float:
+        total = 0.0
+        for n in range(3):
+            total += x[0] * n
+        return total
+
+    @jitml.jit(verify="first")
+    def outer(x: np.ndarray) -> float:
+        return inner(x) * 2
+
+    assert outer(np.ones(3)) == 6.0
+    assert outer.variants
+    assert "first answer is as NumPy" in outer.variants[0].checked
+    assert inner.alone is not None

@@ -6,7 +6,8 @@ import math
 
 TURNS = 5  # of each before one is dropped
 CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
-SLOW = 1.5  # times what plain Python takes: two turns are enough to know
+SLOW = 1.2  # times what plain Python takes: two turns of each are enough to know
+SLOWEST = 1.5  # the same after one turn of plain Python
 FIRST_LOOK = 1024  # calls after which both are timed again
 FAILED = 8  # answers in a row that plain Python had to give in place of compiled code (it warns, say): then that is of no use
 FAILED_AT_FIRST = 3  # the same of code that has never answered
@@ -42,10 +43,14 @@ class Contest:
         return self._plain.least if self._plain.count else 0.0
 
     @property
+    def has_answered(self) -> bool:
+        """Whether compiled code has ever answered, and not plain Python after it."""
+        return self._has_won or self._answered or self._compiled.count > 0
+
+    @property
     def never_answers(self) -> bool:
         """Whether compiled code has lost because plain Python had to answer after it."""
-        has_answered = self._has_won or self._compiled.count or self._answered
-        return self._failed >= (FAILED if has_answered else FAILED_AT_FIRST)
+        return self._failed >= (FAILED if self.has_answered else FAILED_AT_FIRST)
 
     def compiled_took(self, seconds: float) -> None:
         self._failed = 0
@@ -76,7 +81,8 @@ class Contest:
         if not (self._compiled.count and self._plain.count):
             return
         compiled, plain = self.seconds, self.plain_seconds
-        is_clear = plain > max(2 * compiled, CLEAR) or (compiled > SLOW * plain and self._compiled.count >= 2)
+        slow = SLOW if self._plain.count >= 2 else SLOWEST
+        is_clear = plain > max(2 * compiled, CLEAR) or (compiled > slow * plain and self._compiled.count >= 2)
         if not is_clear and min(self._compiled.count, self._plain.count) < TURNS:
             return
         if compiled <= plain:

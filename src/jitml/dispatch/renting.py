@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from time import perf_counter, process_time
 from types import FrameType
@@ -32,7 +32,7 @@ SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
 _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
 _TIMING = 2e-3  # a hundred times the seconds that it takes to time a call, whose code is in no cache
-_STRIDE = 400  # calls at the most after one that is timed
+_STRIDE, _LONGEST_STRIDE = 400, 2000  # calls at the most after one that is timed: at first, and once there have been as many
 FEW = 50  # turns after which it is known to be small
 
 
@@ -51,13 +51,6 @@ class _Running(threading.local):
 RUNNING = _Running()
 
 
-def stride_after(seconds: float) -> int:
-    """How many turns of plain Python are not timed after one that has taken so long: timing shall cost a hundredth at most."""
-    if RUNNING.level == IN_FIRST_CALL:
-        return 0
-    return min(int(_TIMING / max(seconds, 1e-7)), _STRIDE)
-
-
 class Purse:
     """Seconds that may be spent on compilations, each of which may be for nothing.
 
@@ -65,11 +58,15 @@ class Purse:
         clock: seconds that have passed.
         startup: seconds more that the first one takes.
         most: seconds that have passed at the most, if a clock that is read sooner tells.
+
+    Attributes:
+        spent: seconds of its clock, on all of them, and on what could not be compiled.
+        away: the same on the clock by which plain Python is timed. It goes on where other processes have the processor.
     """
 
     def __init__(self, clock: Callable[[], float], startup: float = STARTUP, most: Callable[[], float] | None = None) -> None:
         self.clock, self._most = clock, most or clock
-        self.spent = 0.0  # on all of them, and on what could not be compiled
+        self.spent = self.away = 0.0
         self.startup = startup  # until there has been one
 
     def affords(self, seconds: float) -> bool:
@@ -83,6 +80,15 @@ class Purse:
     @property
     def left(self) -> float:
         return ADVANCE + SHARE * self.clock() - self.spent - self.startup
+
+    def began(self) -> tuple[float, float]:
+        """When something of a compilation begins, for `ended`."""
+        return self.clock(), perf_counter()
+
+    def ended(self, began: tuple[float, float]) -> float:
+        """So long it has taken, which is to be paid."""
+        self.away += perf_counter() - began[1]
+        return self.clock() - began[0]
 
     def pay(self, seconds: float) -> None:
         """So long it has taken to prepare one."""
@@ -129,17 +135,17 @@ class Unpaid(Exception):
 class PlainTurn:
     """A turn of plain Python: `seen` is called when it has ended."""
 
-    __slots__ = ("_began", "_spent", "_told")
+    __slots__ = ("_away", "_began", "_told")
 
     def __init__(self, told: Callable[[float], object]) -> None:
         self._told = told
         self.begin()
 
     def begin(self) -> None:
-        self._spent, self._began = PURSE.spent, perf_counter()
+        self._away, self._began = PURSE.away, perf_counter()
 
     def seen(self) -> None:
-        self._told(perf_counter() - self._began - (PURSE.spent - self._spent))
+        self._told(perf_counter() - self._began - (PURSE.away - self._away))
 
 
 class Rent:
@@ -160,6 +166,11 @@ class Rent:
         """Plain Python has run so often for so long; whether it is due."""
         self.spent += seconds * calls
         self.turns += calls
+        return self.is_due()
+
+    def grow(self, share: float) -> bool:
+        """Plain Python has cost this share more, where nobody has looked at the clock; whether it is due."""
+        self.spent *= 1.0 + share
         return self.is_due()
 
     def is_due(self, times: float = 1.0) -> bool:
@@ -199,6 +210,44 @@ class Rent:
         self.price, self.spent = min(max(seconds, USUAL), MOST), 0.0
 
 
+class Sampling:
+    """Which turns of plain Python are timed?  Few of short ones: timing shall cost a hundredth at most.
+
+    Args:
+        paid: is told of the seconds that a turn has taken, and how many it stands for; whether that is enough.
+
+    Attributes:
+        untimed: so many turns are not timed until the next one is.
+    """
+
+    __slots__ = ("_paid", "_stride", "_turns", "untimed")
+
+    def __init__(self, paid: Callable[[float, int], bool]) -> None:
+        self._paid = paid
+        self._stride = self.untimed = self._turns = 0
+
+    def passes(self) -> bool:
+        """Whether the next turn is not timed."""
+        if self.untimed:
+            self.untimed -= 1
+            return True
+        return False
+
+    def took(self, seconds: float) -> bool:
+        """A turn has taken so long; whether enough has been paid."""
+        turns = self._stride + 1
+        is_enough = self._paid(seconds, turns)
+        self._turns += turns
+        most = min(max(self._turns, _STRIDE), _LONGEST_STRIDE)
+        stride = 0 if RUNNING.level == IN_FIRST_CALL else min(int(_TIMING / max(seconds, 1e-7)), most)
+        self._stride = self.untimed = stride
+        return is_enough
+
+    def at_once(self) -> None:
+        """Time the next turn, which stands for itself."""
+        self._stride = self.untimed = 0
+
+
 class Misses:
     """Calls for which a function has no variant: each takes long to find that out, so after a few it is left alone for a while.
 
@@ -211,12 +260,21 @@ class Misses:
 
     def __init__(self, rent: Rent) -> None:
         self._rent = rent
-        self.in_a_row, self._pause, self._spent = 0, _PAUSE, 0.0
+        self.in_a_row, self._lost, self._pause, self._spent = 0, 0.0, _PAUSE, 0.0
 
-    def are_many(self) -> bool:
-        """Whether there are, with one more."""
+    def are_many(self, began: float | None = None, saves: Iterable[float] = ()) -> bool:
+        """Whether there are, with one more: as much time may be lost as the next answer of a variant saves.
+
+        Args:
+            began: when the variants began to be asked.
+            saves: seconds that an answer of each saves.
+        """
+        self._lost = self._lost if self.in_a_row else 0.0
         self.in_a_row += 1
-        return self.in_a_row >= _MANY
+        if began is None:
+            return self.in_a_row >= _MANY
+        self._lost += 2 * (perf_counter() - began)  # and as long around the turn
+        return self.in_a_row >= _MANY or self._lost >= max(saves)
 
     def paid(self, seconds: float, calls: int = 1) -> bool:
         """The function as it was written has run so often for so long; whether its variants are to be asked again."""
@@ -276,8 +334,8 @@ class LeftAlone:
 
     def __init__(self, switch: Rented, paid: Callable[[float, int], bool], run: Callable[..., Any]) -> None:
         self._switch = ref(switch)  # which holds this; who calls it holds both
-        self._function, self._paid, self._run = switch.function, paid, run
-        self._stride = 0  # calls that are not timed after one that is
+        self._function, self._run = switch.function, run
+        self._sampling = Sampling(paid)
 
     def begin(self) -> None:
         self._answer(repeat(self.timed))
@@ -292,22 +350,21 @@ class LeftAlone:
             shorten(error)
             raise
         self._answer(repeat(self._function))
-        before, began = PURSE.spent, perf_counter()
+        before, began = PURSE.away, perf_counter()
         try:
             return self._run(*args, **kwargs)
         except BaseException as error:
             shorten(error)
             raise
         finally:
-            self._took(switch, perf_counter() - began - (PURSE.spent - before))
+            self._took(switch, perf_counter() - began - (PURSE.away - before))
 
     def _took(self, switch: Rented, seconds: float) -> None:
-        is_over = self._paid(seconds, self._stride + 1)
-        self._stride = stride_after(seconds)
+        is_over = self._sampling.took(seconds)
         if switch.alone is self and is_over:
             switch.go_on()
         else:
-            self._answer(chain(repeat(self._function, self._stride), repeat(self.timed)))
+            self._answer(chain(repeat(self._function, self._sampling.untimed), repeat(self.timed)))
 
     def _answer(self, functions: Iterator[Callable[..., Any]]) -> None:
         switch = self._switch()
@@ -331,7 +388,7 @@ __all__ = [
     "Purse",
     "Rent",
     "Rented",
+    "Sampling",
     "Unpaid",
     "is_called_plainly",
-    "stride_after",
 ]

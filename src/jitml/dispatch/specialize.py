@@ -6,6 +6,7 @@ can be traced and compiled is the variant. What could not be is remembered, so t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
@@ -58,6 +59,7 @@ class Variant(Specialization):
     replays: calls that were answered by the function itself, by the reason why.
     timed: whether it is used, and what it takes beside plain Python, once that is known.
     failed: is told of each replay.
+    saves: seconds of plain Python that an answer saves at the most, once that is known.
     """
 
     reason: str
@@ -68,6 +70,7 @@ class Variant(Specialization):
     checked: str = ""
     timed: str = ""
     failed: Callable[[], None] | None = field(default=None, repr=False)
+    saves: float = field(default=math.inf, repr=False)
 
     def replayed(self, failure: FailedCheck) -> None:
         self.replays[failure.message] += 1

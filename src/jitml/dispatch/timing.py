@@ -25,6 +25,7 @@ _OTHERS, _LONG = 3, 0.01  # calls for which that is so, or seconds of one; of fe
 TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
 _PAID = 0.02  # seconds of such calls that are worth a contest
 _LOOKS = 100  # times what one look at the arguments takes: a contest has as many calls that are watched as makes it a twentieth
+_FAILURES = 20  # times what it has cost to fail, until code that has not answered yet is asked again: a twentieth of the time
 _PAUSE = 0.1  # seconds of calls after which it is seen again who is faster
 
 
@@ -68,12 +69,13 @@ class Timed:
         self.contest = Contest()
         self._is_first = True
         self._is_settled = False
+        self._entered = 0.0  # when it was last asked
         self.rest: Rest | None = None  # while plain Python answers
         self._next = Rest(0.0, _PAUSE, FIRST_LOOK)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         if self._is_first or self.contest.is_won:
-            self._is_first = False
+            self._is_first, self._entered = False, perf_counter()
             result = self.enter(leaves)
             if self.contest.is_won and result is not MISS:
                 self.contest.compiled_answered()
@@ -85,10 +87,10 @@ class Timed:
         return PlainTurn(self._plain_took) if self._admits(leaves) else MISS
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
-        before, began = self._spent(), perf_counter()
+        before, self._entered = self._spent(), perf_counter()
         result = self.enter(leaves)
         if result is not MISS:
-            self.contest.compiled_took(perf_counter() - began - (self._spent() - before) + _DISPATCH)
+            self.contest.compiled_took(perf_counter() - self._entered - (self._spent() - before) + _DISPATCH)
             self._decide()
         return result
 
@@ -96,8 +98,12 @@ class Timed:
         """Plain Python answers a call that compiled code could not."""
         self.contest.compiled_failed()
         self.variant.enter = self  # and so knows whether the next calls are answered
-        if self.contest.is_won is False and self.rest is None:
+        if self.rest is not None:
+            return
+        if self.contest.is_won is False:
             self._decide()
+        elif not self.contest.has_answered:
+            self._begin(Rest(math.inf, _FAILURES * (perf_counter() - self._entered), FIRST_LOOK))
 
     def took(self, compiled: float, plain: float) -> None:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
@@ -106,9 +112,9 @@ class Timed:
             self.contest.plain_took(plain)
             self._decide()
         elif plain < TINY:
-            self.rest = Rest(plain, max(_PAID, _LOOKS * self._spent()), sys.maxsize)
+            self._begin(Rest(plain, max(_PAID, _LOOKS * self._spent()), sys.maxsize))
         elif plain < compiled * CLOSE:
-            self.rest = Rest(plain, _PAUSE, FIRST_LOOK)
+            self._begin(Rest(plain, _PAUSE, FIRST_LOOK))
 
     def settled(self, enter: Enter, *, is_last: bool) -> None:
         """What answers from now on; the last one to come, perhaps."""
@@ -119,7 +125,7 @@ class Timed:
         """After calls in a rest: whether that is over."""
         if self.rest is None or not self.rest.is_over(seconds, calls):
             return False
-        self.rest = None
+        self.rest, self.variant.saves = None, math.inf
         self.contest.again()
         return True
 
@@ -135,9 +141,15 @@ class Timed:
             return
         self.variant.timed = f"{'used' if self.contest.is_won else 'not used'}: {self.contest}"
         if not self.contest.is_won:
-            self._next = self.rest = self._next.longer(math.inf if self.contest.never_answers else self.contest.plain_seconds)
-        elif self._is_settled:
+            self._next = self._next.longer(math.inf if self.contest.never_answers else self.contest.plain_seconds)
+            self._begin(self._next)
+            return
+        self.variant.saves = self.contest.plain_seconds - self.contest.seconds
+        if self._is_settled:
             self.variant.enter = self.enter
+
+    def _begin(self, rest: Rest) -> None:
+        self.rest, self.variant.saves = rest, 0.0
 
 
 class Resting:

@@ -13,7 +13,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jitml.diagnostics.tracebacks import shorten
-from jitml.dispatch.renting import PlainTurn, Rent, stride_after
+from jitml.dispatch.renting import PlainTurn, Rent, Sampling
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
@@ -101,7 +101,7 @@ class _HotCallee:
     def __init__(self, function: FunctionType, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
         self._function, self._jitted = function, jitted
         self._rent = Rent()
-        self._stride = self._untimed = 0  # calls that are not timed after one that is; how many of them are left
+        self._sampling = Sampling(self._rent.paid)
         self._turn: PlainTurn | None = None  # the outermost call that is timed
         self._now: Callable[..., Any] = self._run_timed
 
@@ -111,18 +111,14 @@ class _HotCallee:
 
     def paid(self, share: float) -> bool:
         """The function that calls it has run as it was written, for this share of its time so far; whether this is due."""
-        self._rent.spent *= 1.0 + share
-        if not self._rent.is_due():
-            return False
-        self._untimed = 0
-        return True
+        is_due = self._rent.grow(share)
+        if is_due:
+            self._sampling.at_once()
+        return is_due
 
     def next_call(self) -> Callable[..., Any]:
         """What the next call is to be of."""
-        if self._untimed:
-            self._untimed -= 1
-            return self._function
-        return self._now
+        return self._function if self._sampling.passes() else self._now
 
     def _run_timed(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself, whose outermost call is timed."""
@@ -142,12 +138,12 @@ class _HotCallee:
 
     def _pay_rent(self, seconds: float) -> None:
         """Count a timed call towards the price of a compilation; compile when it is paid."""
-        is_due = self._rent.paid(seconds, self._stride + 1)
-        self._stride = self._untimed = stride_after(seconds)
-        if is_due:
-            self._untimed, self._now = 0, self._jitted(self._function, self._rent)
+        if self._sampling.took(seconds):
+            self._now = self._jitted(self._function, self._rent)
         elif self._rent.is_small:
-            self._untimed, self._now = 0, self._function
+            self._now = self._function
+        if not self.is_timed:
+            self._sampling.at_once()
 
 
 __all__ = ["HotCallees", "is_asked_for"]

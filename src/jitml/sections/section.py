@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jitml.config import CONFIG
 from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.renting import Misses, PlainTurn, Rent, Unpaid, stride_after
+from jitml.dispatch.renting import Misses, PlainTurn, Rent, Sampling, Unpaid
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
@@ -95,7 +95,7 @@ class Section:
         self.contest = Contest()
         self.rent = Rent()
         self._misses = Misses(self.rent)
-        self._stride = self._untimed = 0  # turns as Python that are not timed after one that is; how many of them are left
+        self._sampling = Sampling(self._misses.paid)
         self.calls = 0
         self._next_look = FIRST_LOOK
         self._lock = lock()
@@ -123,20 +123,16 @@ class Section:
 
     def paid(self, share: float) -> bool:
         """The function around has run as it was written, for this share of its time so far; whether this is due."""
-        self.rent.spent *= 1.0 + share
-        if self.cell.cell_contents is None or not self.rent.is_due():
-            return False
-        self._untimed = 0
-        return True
+        is_due = self.rent.grow(share) and self.cell.cell_contents is not None
+        if is_due:
+            self._sampling.at_once()
+        return is_due
 
     # What the frame calls.
 
     def _run_for_rent(self, *args: Any) -> Any:
         """Plain Python, timed now and then, until the rent is due."""
-        if self._untimed:
-            self._untimed -= 1
-            return None
-        if is_watched():
+        if self._sampling.passes() or is_watched():
             return None
         return self._compile_first(*args) if self.rent.is_due() else PlainTurn(self._pay_rent)
 
@@ -245,7 +241,7 @@ class Section:
     def _answer_other_kind(self, args: tuple[Any, ...]) -> Any:
         """Arguments of another kind."""
         if CONFIG.trial and not self.rent.is_due():
-            self._stride = 0  # this turn stands for itself
+            self._sampling.at_once()
             if self._misses.are_many():
                 self._set_entry(self._run_for_rent)
             return PlainTurn(self._pay_rent)
@@ -264,10 +260,9 @@ class Section:
 
     def _pay_rent(self, seconds: float) -> None:
         """Count what plain Python took towards the price of a compilation."""
-        if self._misses.paid(seconds, self._stride + 1) and self.has_variants and self.cell.cell_contents == self._run_for_rent:
+        if self._sampling.took(seconds) and self.has_variants and self.cell.cell_contents == self._run_for_rent:
             self._set_entry(self._run_compiled if self.contest.is_won else self._try)
         self.contest.plain_took(seconds)
-        self._stride = self._untimed = stride_after(seconds)
         if self.rent.is_small:
             self._turn_off(f"too small: {in_us(self.rent.spent / self.rent.turns)}")
             self._dropped(self)

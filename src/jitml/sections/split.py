@@ -135,14 +135,14 @@ class SplitFunction:
 
     def _written(self) -> FunctionType:
         """The frame for what is known now; other threads may learn of further breaks meanwhile."""
-        began = PURSE.clock()
+        began = PURSE.began()
         with self._lock:
             while (made := self._frame) is None:
                 changes = self._changes
                 made = self._write()
                 if changes == self._changes:
                     self._frame = made
-        PURSE.pay(PURSE.clock() - began)
+        PURSE.pay(PURSE.ended(began))
         return made
 
     def _renew(self) -> None:
