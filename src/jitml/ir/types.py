@@ -28,7 +28,7 @@ DTYPES: dict[str, DType] = {
 }
 _NAMES: dict[DType, str] = {dtype: name for name, dtype in DTYPES.items()}
 
-BOOL, I32, I64, F16, F32, F64 = (DTYPES[name] for name in ("bool", "i32", "i64", "f16", "f32", "f64"))
+BOOL, I32, I64, U64, F16, F32, F64 = (DTYPES[name] for name in ("bool", "i32", "i64", "u64", "f16", "f32", "f64"))
 C64, C128 = DTYPES["c64"], DTYPES["c128"]
 
 

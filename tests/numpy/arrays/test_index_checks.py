@@ -162,3 +162,12 @@ def test_no_look_at_bytes_in_a_table_for_all_of_them() -> None:
     assert "IndexError" in kernels(read, np.ones(255), i)
     assert "IndexError" not in kernels(read, np.ones(128), i.astype(np.int8))
     assert "IndexError" in kernels(read, np.ones(127), i.astype(np.int8))
+
+
+def test_indices_within_their_limits_are_used_as_they_are() -> None:
+    i = np.zeros(1000, np.uint8)
+    for f in (read, lambda t, i: t[i & 63], lambda t, i: t[i % np.uint8(200) + np.uint8(50)]):
+        text = kernels(f, np.ones(256), i)
+        assert "select" not in text and "minimum" not in text, text
+    assert kernels(lambda t, i: t[np.clip(i, 0, 299)], np.ones(300), np.zeros(1000, np.int64)).count("minimum") == 1
+    assert "minimum" in kernels(read, np.ones(255), i)

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.fusion.lower.nests import NestSite, nested, nests
-from jitml.fusion.lower.points import Point, limits, lowering
+from jitml.fusion.lower.points import Point, Ranges, limits, lowering
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
+from jitml.ir.analysis.limits import Limits, dtype_limits, limits_of_numbers
 from jitml.ir.dims import Size
+from jitml.ir.dims import limits as size_limits
 from jitml.ir.graph import Node, Value
-from jitml.ir.types import BOOL, I64, is_integer
+from jitml.ir.types import BOOL, I64, U64, is_integer
 from jitml.kernels.ir import (
     Apply,
     Buffer,
@@ -53,7 +55,8 @@ def lower_gather(p: Point) -> Scalar:
 def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     """An index that may count from the end, as an offset from the start.
 
-    Clamped too, though it has been checked: memory stays safe if another thread changes the indices meanwhile.
+    Clamped too, though it has been checked: memory stays safe if another thread changes the indices meanwhile. What lies between
+    good limits by its dtype, or by how it is computed, is left as it is.
     """
     i = p.b.convert(i, I64)
     if i.kind == "const" and isinstance(n, int):
@@ -61,13 +64,35 @@ def wrap(p: Point, i: Scalar, n: Size) -> Scalar:
     place = _place(i)
     if place is not None and _stays(p, place, n):
         return p.b.index(place)
-    zero = p.b.const(0, I64)
-    wrapped = p.b.select(p.b.compare("lt", i, zero), p.b.apply("add", (i, p.b.index(p.size(n))), I64), i)
-    if isinstance(n, int):
-        return p.b.apply("minimum", (p.b.apply("maximum", (wrapped, zero), I64), p.b.const(n - 1, I64)), I64)
+    wrapped, below, beyond = _from_the_end(p, i, n)
+    zero, last = p.b.const(0, I64), p.b.index(sub(p.size(n), 1))
     # An argument has no memory beyond its true size, and a load may come before the check that it passes. (It has some:
-    # see `emptiness.py`.)
-    return p.b.apply("maximum", (p.b.apply("minimum", (wrapped, p.b.index(sub(p.size(n), 1))), I64), zero), I64)
+    # see `emptiness.py`.) So zero has the last word, where sizes are open.
+    below = below or (beyond and size_limits(n)[0] < 1)
+    clamps = [("maximum", zero, below), ("minimum", last, beyond)]
+    for function, limit, is_needed in clamps if isinstance(n, int) else reversed(clamps):
+        if is_needed:
+            wrapped = p.b.apply(function, (wrapped, limit), I64)
+    return wrapped
+
+
+def _from_the_end(p: Point, i: Scalar, n: Size) -> tuple[Scalar, bool, bool]:
+    """An index i64 that may count from the end as one from the start; whether it may be below all, and beyond."""
+    (low, high), (least, _) = _reached(i, p.reader.ranges), size_limits(n)
+    if low < 0:
+        i = p.b.select(p.b.compare("lt", i, p.b.const(0, I64)), p.b.apply("add", (i, p.b.index(p.size(n))), I64), i)
+    return i, low < -least, high >= least
+
+
+def _reached(i: Scalar, ranges: Ranges, depth: int = 6) -> Limits:
+    """Between which numbers an index lies, whatever is in memory; of what is made of much, no more than its dtype is asked."""
+    if i.kind == "const":
+        return int(i.value), int(i.value)
+    if i.kind == "index" and i.places[0] is not None:
+        return limits(i.places[0], ranges) or dtype_limits(I64)
+    if i.kind != "apply" or i.dtype.kind not in "iu" or not depth:
+        return dtype_limits(i.dtype)
+    return limits_of_numbers(i.value, i.dtype, [_reached(x, ranges, depth - 1) for x in i.args if x.dtype.kind in "biu"])
 
 
 _SUMS = {"add": add, "sub": sub, "mul": mul}
@@ -103,16 +128,34 @@ def scattered(p: Point) -> Scalar:
     axis, depth = p.node.params["axis"], first.ndim
     given = p.index[axis : axis + depth]
     count = len(p.node.inputs) - 2
-    places = [wrap(p, p.read(2 + k, given), x.shape[axis + k]) for k in range(count)]
+    indices = [(p.read(2 + k, given), x.shape[axis + k]) for k in range(count)]
+    tests: list[Scalar] = []
+    if count == x.ndim:
+        places = [_tested(p, i, n, tests) for i, n in indices]
+    else:
+        places = [wrap(p, i, n) for i, n in indices]
+    is_inside = p.b.const(True, BOOL)
+    for k, test in enumerate(tests):
+        is_inside = p.b.apply("bit_and", (is_inside, test), BOOL) if k else test
     around = [[p.b.index(e) for e in part] for part in (p.index[:axis], p.index[axis + depth :])]
-    return p.b.apply(SCATTERED, (p.read(1, p.index), *around[0], *places, *around[1]), x.dtype)
+    return p.b.apply(SCATTERED, (p.read(1, p.index), is_inside, *around[0], *places, *around[1]), x.dtype)
+
+
+def _tested(p: Point, i: Scalar, n: Size, tests: list[Scalar]) -> Scalar:
+    """Like `wrap`, of a single element: a branch that is never taken costs less than to clamp."""
+    place, below, beyond = _from_the_end(p, p.b.convert(i, I64), n)
+    if below or beyond:  # as a number without a sign it is beyond in both cases
+        end = p.b.const(n, U64) if isinstance(n, int) else p.b.convert(p.b.index(p.size(n)), U64)
+        tests.append(p.b.compare("lt", p.b.convert(place, U64), end))
+    return place
 
 
 def store_scattered(node: Node, out: Buffer, value: Expr) -> tuple[Stmt, ...]:
-    """Combine an element with what is at its place."""
+    """Combine an element with what is at its place, if that is one."""
     assert isinstance(value, Apply) and value.fn == SCATTERED
-    element, *place = value.args
-    return (Store(out.name, tuple(place), element, _COMBINED[node.params["combine"]]),)
+    element, is_inside, *place = value.args
+    store = Store(out.name, tuple(place), element, _COMBINED[node.params["combine"]])
+    return (store,) if is_inside == Const(True, BOOL) else (If(is_inside, (store,)),)
 
 
 _COMBINED: dict[str, Combine | None] = {"set": None, "add": "add", "mul": "mul", "min": "min", "max": "max"}

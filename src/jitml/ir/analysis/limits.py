@@ -55,9 +55,22 @@ def intervals(graph: Graph) -> Mapping[Value, Limits]:
 
 
 def _from_operands(node: Node, result: Value, limits: Callable[[Value], Limits]) -> Limits:
-    widest, rule = dtype_limits(result.dtype), _RULES.get(node.op)
-    found = None if rule is None else rule(node, [limits(v) for v in node.inputs if v.dtype.kind in "biu"])
-    # What leaves the dtype wraps around, and then can be anything.
+    operands = [limits(v) for v in node.inputs if v.dtype.kind in "biu"]
+    if node.op.name in _OF_NUMBERS:
+        return limits_of_numbers(node.op.name, result.dtype, operands)
+    rule = _RULES.get(node.op)
+    return _or_widest(None if rule is None else rule(node, operands), result.dtype)
+
+
+def limits_of_numbers(op: str, dtype: np.dtype[Any], operands: list[Limits]) -> Limits:
+    """Between which numbers an op's result lies, if only its operands' limits say so; the op by its name."""
+    rule = _OF_NUMBERS.get(op)
+    return _or_widest(None if rule is None else rule(operands), dtype)
+
+
+def _or_widest(found: Limits | None, dtype: np.dtype[Any]) -> Limits:
+    """What leaves the dtype wraps around, and then can be anything."""
+    widest = dtype_limits(dtype)
     return found if found is not None and widest[0] <= found[0] and found[1] <= widest[1] else widest
 
 
@@ -90,10 +103,10 @@ def _of_branches(node: Node, limits: list[Limits]) -> Limits | None:
     return _of_all(node, limits[1:])
 
 
-def _of_ends(function: Callable[[int, int], int]) -> Rule:
+def _of_ends(function: Callable[[int, int], int]) -> Callable[[list[Limits]], Limits | None]:
     """A function of two numbers that is monotone in each."""
 
-    def rule(node: Node, limits: list[Limits]) -> Limits | None:
+    def rule(limits: list[Limits]) -> Limits | None:
         values = [function(a, b) for a, b in product(*limits)]
         return min(values), max(values)
 
@@ -113,18 +126,18 @@ def _of_position(node: Node, limits: list[Limits]) -> Limits | None:
     return 0, max(0, bound(node.inputs[0].shape[node.params["axis"]]) - 1)
 
 
-def _of_remainder(node: Node, limits: list[Limits]) -> Limits | None:
+def _of_remainder(limits: list[Limits]) -> Limits | None:
     low, high = limits[1]
     return (0, high - 1) if low > 0 else None
 
 
-def _of_quotient(node: Node, limits: list[Limits]) -> Limits | None:
+def _of_quotient(limits: list[Limits]) -> Limits | None:
     (a, b), (low, high) = limits
     values = [n // d for n in (a, b) for d in (low, high)] if low > 0 else []
     return (min(values), max(values)) if values else None
 
 
-def _of_masked(node: Node, limits: list[Limits]) -> Limits | None:
+def _of_masked(limits: list[Limits]) -> Limits | None:
     """Of `x & y`: a number without a sign bit bounds it."""
     highs = [high for low, high in limits if low >= 0]
     return (0, min(highs)) if highs else None
@@ -161,6 +174,18 @@ def _of_abs(node: Node, limits: list[Limits]) -> Limits | None:
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
+_OF_NUMBERS: dict[str, Callable[[list[Limits]], Limits | None]] = {
+    "convert": lambda limits: limits[0] if limits else None,  # of bools and integers; a float has no limits here
+    "add": _of_ends(lambda a, b: a + b),
+    "sub": _of_ends(lambda a, b: a - b),
+    "mul": _of_ends(lambda a, b: a * b),
+    "minimum": _of_ends(min),
+    "maximum": _of_ends(max),
+    "floor_divide": _of_quotient,
+    "remainder": _of_remainder,
+    "bit_and": _of_masked,
+}
+
 _RULES: dict[Op, Rule] = {
     ops.full: _of_full,
     ops.array: _of_array,
@@ -172,8 +197,6 @@ _RULES: dict[Op, Rule] = {
         ),
         _of_operand,
     ),
-    # Of bools and integers; a float has no limits here.
-    ops.convert: _of_operand,
     ops.check: _of_operand,
     ops.raise_overflow: _of_operand,
     ops.concat: _of_all,
@@ -181,16 +204,8 @@ _RULES: dict[Op, Rule] = {
     ops.update_slice: _of_both,
     ops.dynamic_update_slice: _of_both,
     ops.select: _of_branches,
-    ops.add: _of_ends(lambda a, b: a + b),
-    ops.sub: _of_ends(lambda a, b: a - b),
-    ops.mul: _of_ends(lambda a, b: a * b),
-    ops.minimum: _of_ends(min),
-    ops.maximum: _of_ends(max),
     ops.neg: lambda node, limits: (-limits[0][1], -limits[0][0]),
     ops.abs: _of_abs,
-    ops.floor_divide: _of_quotient,
-    ops.remainder: _of_remainder,
-    ops.bit_and: _of_masked,
     ops.bit_or: _of_bits,
     ops.bit_xor: _of_bits,
     ops.shift_left: _of_shift(1),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from jitml.ir.analysis.limits import dtype_limits
-from jitml.ir.types import BOOL, I64, DType, is_integer
+from jitml.ir.types import BOOL, I64, U64, DType, is_integer
 from jitml.kernels.analysis.affine_sums import GREATEST, LEAST, Atoms, Sum, constant, plus, ratio, times, within
 from jitml.kernels.ir import (
     Apply,
@@ -165,6 +165,11 @@ class Ranges(Atoms):
                         self.assume(which, taken)
                         self.assume(other, holds)
                         break
+            case Apply("lt", (Apply("convert", (a,), kind), b)) if holds and kind == U64 and a.dtype == I64:
+                end = self.exact(b)
+                if self.fits(end, I64):  # a negative number is a large one without a sign
+                    self.at_least_zero(self.exact(a))
+                    self.compare("lt", self.exact(a), end)
             case Apply(fn, (a, b)) if fn in _NEGATED and is_integer(a.dtype):
                 self.compare(fn if holds else _NEGATED[fn], self.exact(a), self.exact(b))
             case Apply("le") if holds and not loaded_by(condition):
