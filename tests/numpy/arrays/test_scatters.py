@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jitml
+from support.effort import is_turn, named
 
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16", ">i4", ">f8"]
 MANY = 70_000  # enough for tables of their own
@@ -56,16 +57,24 @@ def test_at(name: str, dtype: str, size: int) -> None:
     same(f, table, rng.integers(-50, 50, size), values(dtype, size))
 
 
-@pytest.mark.parametrize("index", ["i1", "u1", "i2", "u4", "i8", "u8", ">i8"])
-@pytest.mark.parametrize("size", [0, 1, 9, MANY])
+INDICES = ["i1", "u1", "i2", "u4", "i8", "u8", ">i8"]
+SIZES = [0, 1, 9, MANY]
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("size", SIZES)
 def test_bincount(index: str, size: int) -> None:
+    """Indices and weights of each kind together, and each in all sizes, by turns."""
     rng = np.random.default_rng(size)
     i = rng.integers(0, 100, size).astype(index)
-    for minlength in (0, 3, 100, 200):
-        same(lambda i: np.bincount(i, minlength=minlength), i)  # noqa: B023
-    for dtype in ("?", "i1", "u2", "i4", "f2", "f4", "f8"):
-        same(lambda i, w: np.bincount(i, weights=w), i, values(dtype, size))
-        same(lambda i, w: np.bincount(i, w, 101) / np.maximum(np.bincount(i, None, 101), 1), i, values(dtype, size))
+    row, depth = INDICES.index(index), SIZES.index(size)
+    for n, minlength in enumerate((0, 3, 100, 200)):
+        if is_turn(row, n, depth, len(SIZES)):
+            same(lambda i: np.bincount(i, minlength=minlength), i)  # noqa: B023
+    for n, dtype in enumerate(("?", "i1", "u2", "i4", "f2", "f4", "f8")):
+        if is_turn(row, n, depth, len(SIZES)):
+            same(lambda i, w: np.bincount(i, weights=w), i, values(dtype, size))
+            same(lambda i, w: np.bincount(i, w, 101) / np.maximum(np.bincount(i, None, 101), 1), i, values(dtype, size))
 
 
 @pytest.mark.parametrize("bad", [-1, -128])
@@ -137,9 +146,17 @@ ALIASED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("f", ALIASED, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("dtype", ["i4", "i8", "f8"])
-@pytest.mark.parametrize("layout", ["dense", "backwards", "every other"])
+LAYOUTS = ["dense", "backwards", "every other"]
+PLACES = [
+    (f, dtype, layout)
+    for n, f in enumerate(ALIASED)
+    for row, dtype in enumerate(["i4", "i8", "f8"])
+    for column, layout in enumerate(LAYOUTS)
+    if is_turn(row, column, n % 3, 3)
+]
+
+
+@pytest.mark.parametrize(("f", "dtype", "layout"), PLACES, ids=named(PLACES))
 def test_of_what_is_changed(f: Callable[..., Any], dtype: str, layout: str) -> None:
     for size, times in ((64, 1), (64, 0.5), (64, 0), (2000, 1)):
         rng = np.random.default_rng(size)
