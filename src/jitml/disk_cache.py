@@ -31,6 +31,8 @@ IMPORTED = time.time_ns()  # what has changed since then may be other than what 
 _DIGEST = 32  # bytes
 _NAME = re.compile(r"(?:([a-z]+)-)?[0-9a-f]{64}")  # of a file that is ours: nothing else is counted, or removed
 _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]+")
+_OURS = re.compile(f"{_NAME.pattern}|{_UNFINISHED.pattern}")
+_LOOKS = 128  # into the folder, while all processes together write as much as it may hold
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -107,7 +109,7 @@ class DiskCache:
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self.why_unused() is None:
-                self._make_room(size)
+                self._make_room(size, key)
                 _write(os.path.join(self.folder, key), _digest(key, data) + data)
                 log.kept("kept", key, f"{size} bytes", self.folder)
 
@@ -125,17 +127,18 @@ class DiskCache:
             return "it is no folder"
         return None if _is_ours_alone(status) else "other users own it, or may write there"
 
-    def _make_room(self, wanted: int) -> None:
-        """Remove files until three quarters of the limit are taken, if the new one does not fit; also what the dead have left.
+    def _make_room(self, wanted: int, key: str) -> None:
+        """Remove files until three quarters of the limit are taken, if it is near; also what the dead have left.
 
-        The folder is looked through only after so much has been written that others might have filled it meanwhile.
+        The folder is looked through only after so much has been written that others might have filled it meanwhile: by a
+        process that has not looked yet, for some of the names. A look takes milliseconds for each thousand files.
         """
         self._room -= wanted
-        if self._room >= 0:
+        if self._room >= 0 or int(key[-8:], 16) * self.limit > _LOOKS * wanted << 32:
             return
-        files = [*self.files(), *self._unfinished()]
+        files = [*self._named(_OURS)]
         taken = wanted + sum(file.size for file in files)
-        if taken > self.limit:
+        if taken > self.limit - self.limit // 16:
             for file in sorted(files):
                 if taken <= self.limit * 3 // 4:
                     break
