@@ -289,7 +289,7 @@ def test_workers_round_and_treat_subnormal_numbers_as_their_caller_does() -> Non
     try:
         for mode in (0x1F80, 0x1F80 | 0x6000, 0x1F80 | 0x8040, 0x1F80 | 0x2000, 0x1F80):
             for _ in range(10):
-                cells = np.zeros(16, np.int64)
+                cells = np.zeros(100, np.int64)  # too many grains to run alone
                 switch(mode)
                 start(code["note"], cells.ctypes.data, 0, len(cells), 1, 4)
                 switch(usual)

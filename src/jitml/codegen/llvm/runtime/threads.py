@@ -5,8 +5,8 @@ cover begin..end, on this thread and on workers. Iterations are independent, so 
 
 The pool is polite. Workers start at the first parallel loop, spin for some 50 microseconds for the next one and then sleep
 in the kernel. Nobody waits for a worker that has not woken up: the caller takes pieces like everyone else, and returns when
-all pieces are done. If the pool is taken (another Python thread, a parallel loop within one) the caller runs the loop alone.
-After fork() the child starts anew.
+all pieces are done. The caller runs a loop alone if the pool is taken (another Python thread, a parallel loop within one), or if
+that has been faster (`thread_choice.py`). After fork() the child starts anew.
 
 A worker that wakes up on its caller's core moves off it. Linux puts it there if the other cores are busy, and it would wait until
 the caller's time is over, to find the work done.
@@ -25,6 +25,7 @@ import sys
 from jitml.codegen.llvm.ir.conventions import DUE, LOOK, PARALLEL_FOR_WATCHED
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.flags import flags_ir, mode_ir
+from jitml.codegen.llvm.ir.thread_choice import CHOICE, CLOCK, SMALL
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.safepoints import PERIOD_NS, safepoints
@@ -67,6 +68,7 @@ declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sigfillset(ptr)
 {declare_pause}
 {flags}
+{choice}
 
 ; Sleep while the word holds the value (FUTEX_WAIT_PRIVATE), and wake sleepers (FUTEX_WAKE_PRIVATE).
 define internal void @sleep(ptr %word, i32 %value, ptr %most) {{
@@ -256,6 +258,23 @@ alone:
   call void %body(ptr %ctx, i64 %begin, i64 %end)
   ret void
 ready:
+  %wide = sdiv i64 %n, %grain
+  %is.large = icmp sgt i64 %wide, {small}
+  br i1 %is.large, label %hire, label %choose
+choose:
+  %known = call ptr @site_of(ptr %body, i64 %n)
+  %way = call i32 @way_of(ptr %known)
+  %start = call i64 @clock()
+  %together = icmp eq i32 %way, 0
+  br i1 %together, label %hire, label %lone
+lone:
+  store atomic i32 0, ptr @taken seq_cst, align 4
+  call void %body(ptr %ctx, i64 %begin, i64 %end)
+  call void @learn(ptr %known, i32 1, i64 %n, i64 %start)
+  ret void
+hire:
+  %site = phi ptr [ null, %ready ], [ %known, %choose ]
+  %since = phi i64 [ 0, %ready ], [ %start, %choose ]
   %helpers = sub i32 %threads, 1
   %have = load i32, ptr @started
   %few = icmp slt i32 %have, %helpers
@@ -339,6 +358,12 @@ done:
   ; Floating-point errors of the workers are the caller's.
   %flags = atomicrmw xchg ptr @job_flags, i64 0 seq_cst
   call void @raise_flags(i64 %flags)
+  %timed = icmp ne ptr %site, null
+  br i1 %timed, label %tell, label %release
+tell:
+  call void @learn(ptr %site, i32 0, i64 %n, i64 %since)
+  br label %release
+release:
   store atomic i32 0, ptr @taken seq_cst, align 4
   ret void
 }}
@@ -381,7 +406,7 @@ define void @jitml_pool_reset() {
 """
 
 RUNS = ("jitml_pool_run", "jitml_pool_run_watched")
-LIBC = ("syscall", "sched_getcpu", "pthread_create", "pthread_detach", "pthread_sigmask", "sigfillset")
+LIBC = ("syscall", "sched_getcpu", "pthread_create", "pthread_detach", "pthread_sigmask", "sigfillset", "clock_gettime")
 
 
 def pool_ir(cpu: Cpu, *, linux: bool) -> str:
@@ -393,7 +418,7 @@ def pool_ir(cpu: Cpu, *, linux: bool) -> str:
     # sleeps between the calls of a loop never helps (a product of 60 us with a vector ran at half the speed). The caller
     # waits 2 us for the last worker before it sleeps (3-6 us).
     words: dict[str, object] = {"futex": futex, "setaffinity": setaffinity, "getaffinity": getaffinity}
-    words |= {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200}
+    words |= {"DUE": DUE, "period": PERIOD_NS, "spins": 2500, "waits": 200, "choice": CLOCK + CHOICE, "small": SMALL}
     return _POOL.format(pause=pause, declare_pause=declare_pause, flags=flags_ir(cpu) + mode_ir(cpu), **words)
 
 
