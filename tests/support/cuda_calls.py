@@ -26,20 +26,20 @@ def program_of(buffers: Sequence[Buffer], call: Call, **more: Any) -> KernelProg
 
 
 def plans_of(programs: Sequence[KernelProgram]) -> tuple[str, list[CallPlan]]:
-    """The text of the calls of programs, each of one step, and their plans."""
+    """The text of the calls of programs, each of one step, and their plans. Checks are numbered as their programs are."""
     plans = [plan_call(program.steps[0], program, f"call_{n}") for n, program in enumerate(programs)]  # type: ignore[arg-type]
     templates = dict.fromkeys(text for plan in plans for text in plan.templates)
-    return "\n".join([*templates, *(plan.source for plan in plans)]), plans
+    return "\n".join([*templates, *(plan.numbered(f"call_{n}", n + 1) for n, plan in enumerate(plans))]), plans
 
 
 def run_plan(module: EmulatedModule | None, plan: CallPlan, memory: Mapping[str, Array], order: int) -> dict[str, Array]:
-    """What is in memory after the work of a plan, and before it what `memory` says."""
+    """What is in memory after the work of a plan, and before it what `memory` says: of the error record, too, if it has one."""
     held = {name: guarded(x) for name, x in memory.items()}
     held |= {b.name: guarded(np.full(b.shape, 77, b.dtype)) for b in plan.scratch}
     for work in plan.work:
         match work:
             case Launch():
-                pointers = [*(held[name] for name in work.buffers), *([0] if work.has_error else [])]
+                pointers = [*(held[name] for name in work.buffers), *([held.get("error", 0)] if work.has_error else [])]
                 assert module is not None
                 module.launch(work.entry, work.blocks, work.threads, *pointers, shared=work.shared, order=order)
             case HostWork():

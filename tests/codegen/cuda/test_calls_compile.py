@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.cuda.module import Launch
+from jitml.ir.ops.host import HostFunction, Routine
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
 from support.cuda_calls import plans_of, program_of
@@ -50,6 +51,15 @@ def _scatter(dtype: np.dtype, count: int, combine: str) -> KernelProgram:  # typ
     return program_of(buffers, Call("scatter", ("v", "i"), ("y",), params))
 
 
+def _routine(name: str, dtype: np.dtype, n: int) -> KernelProgram:  # type: ignore[type-arg]
+    shapes = {"solve": {"b": (n, 4), "y": (n, 4)}, "cholesky": {"y": (n, n)}, "det": {"y": ()}, "slogdet": {"y": (), "z": ()}}
+    buffers = [Buffer("a", dtype, (n, n)), *(Buffer(b, dtype, shape) for b, shape in shapes[name].items())]
+    reads, writes = (tuple(b.name for b in buffers if b.name in names) for names in ("ab", "yz"))
+    function = HostFunction(name, tuple, (), routine=Routine(name, {}, ("real",) * len(reads)))
+    params = {"function": function, "shapes": tuple(b.shape for b in buffers if b.name in "ab")}
+    return program_of(buffers, Call("host", reads, writes, params))
+
+
 def _programs() -> Iterator[KernelProgram]:
     yield _product(F32, 4096, 4096, 512, "b")
     yield _product(F64, 512, 512, 512, "a")
@@ -66,6 +76,7 @@ def _programs() -> Iterator[KernelProgram]:
     yield _scatter(I64, 5000, "add")
     yield _scatter(F32, 5000, "add")
     yield _scatter(F32, 5000, "set")
+    yield from map(_routine, ("solve", "solve", "cholesky", "slogdet", "det"), (F64, F32, F64, F32, F64), (9, 300, 72, 9, 300))
     numbers = [Buffer("g", I64, ()), Buffer("g2", I64, ()), Buffer("u", F64, (1 << 20,))]
     yield program_of(numbers, Call("random", ("g",), ("g2", "u"), {"routine": "jitml_uniform_f64", "count": 1 << 20}))
 

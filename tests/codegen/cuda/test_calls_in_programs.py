@@ -91,3 +91,23 @@ def test_generators_go_on_as_numpys(device: EmulatedDevice) -> None:
 def test_an_index_out_of_bounds_is_numpys_error(device: EmulatedDevice) -> None:
     with pytest.raises(IndexError, match="index 70 is out of bounds"):
         jitml.jit(_add_at, verify="never")(np.zeros(70, np.int64), np.full(300, 70), np.arange(300))
+
+
+def _solved(x: Any) -> Any:
+    return np.linalg.solve(x, x[:, :2]), np.linalg.inv(x.T) @ x, *np.linalg.slogdet(x), np.linalg.cholesky(x @ x.T)
+
+
+def test_linear_algebra_stays_on_the_device(device: EmulatedDevice) -> None:
+    jitted, x = jitml.jit(_solved, verify="never", host_calls="error"), F64[:20, :20] + np.eye(20)
+    expected = _solved(x)
+    for _ in range(3):
+        copied = device.copied_out
+        for got, wanted in zip(jitted(x), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9, strict=True)
+        # The results and the error record are all that leaves it.
+        assert device.copied_out - copied == sum(wanted.nbytes for wanted in expected) + 8
+    (variant,) = jitted.variants
+    assert not variant.replays
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        jitted(np.zeros((20, 20)))
+    assert variant.replays == {"np.linalg: a matrix is singular": 1}

@@ -19,6 +19,7 @@ from jitml.ir.op import OPS, active_recorder
 from jitml.ir.ops.complex import whole_dtype
 from jitml.ir.ops.host import HostFunction, function_of
 from jitml.ir.types import Aval, is_complex, part_dtype
+from jitml.records import replace
 
 Array = np.ndarray[Any, Any]
 _Reader = Callable[[Sequence[Array]], Array]
@@ -39,9 +40,11 @@ def call_by_parts(node: Node, function: HostFunction, operands: Sequence[Part]) 
     """Call a function of complex arrays; its results."""
     given: list[Value] = []
     readers: list[_Reader] = []
+    forms: list[str] = []
     for x in operands:
-        values, read = _handed_over(x)
-        readers.append(_at(slice(len(given), len(given) + len(values)), read))
+        values, form = _handed_over(x)
+        readers.append(_at(slice(len(given), len(given) + len(values)), _READERS[form]))
+        forms.append(form)
         given += values
 
     def call(*arrays: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
@@ -61,21 +64,22 @@ def call_by_parts(node: Node, function: HostFunction, operands: Sequence[Part]) 
         makes=function.makes,
         postpones=function.postpones,
         fills=function.fills,
+        routine=function.routine and replace(function.routine, parts=tuple(forms)),
     )
     op = ops.draw if node.op is ops.draw else ops.host_call
     found = op(*given, function=by_parts)
     return [unpacked(x) if is_complex(aval.dtype) else x for x, aval in zip(found, function.results)]
 
 
-def _handed_over(x: Part) -> tuple[list[Value], _Reader]:
-    """An operand as the values that hold it, and how to make an array of theirs."""
+def _handed_over(x: Part) -> tuple[list[Value], str]:
+    """An operand as the values that hold it, and the form in which they do (`Routine.parts`)."""
     if isinstance(x, Value):
-        return [x], _as_it_is
+        return [x], "real"
     builder = active_recorder()
     assert isinstance(builder, GraphBuilder)
     if x.packed is None and builder.maker(x.re) is None and builder.maker(x.im) is None:
-        return [x.re, x.im], _joined
-    return [_pack(x) if x.packed is None else x.packed], _whole
+        return [x.re, x.im], "apart"
+    return [_pack(x) if x.packed is None else x.packed], "packed"
 
 
 def _at(where: slice, read: _Reader) -> _Reader:
@@ -102,6 +106,9 @@ def _joined(arrays: Sequence[Array]) -> Array:
         return as_strided(re, (*re.shape, 2), (*re.strides, re.itemsize)).view(dtype)[..., 0]
     joined: Array = ops.complex.run((re, im), {})
     return joined
+
+
+_READERS: dict[str, _Reader] = {"real": _as_it_is, "packed": _whole, "apart": _joined}
 
 
 def _packed(x: Array) -> Array:

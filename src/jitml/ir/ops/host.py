@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -22,6 +22,21 @@ from jitml.records import dataclass, field
 _serial = itertools.count()
 
 
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """An op that a function computes, for back ends that can do it without Python.
+
+    Args:
+        name: the op's.
+        parts: how the function gets each of its operands: as a `real` array, as a complex one that is `packed` (a last axis has
+            both parts), or with both parts `apart`. Complex results are packed.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    parts: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class HostFunction:
     """A function of arrays that runs in Python.
@@ -32,6 +47,7 @@ class HostFunction:
             the dtype and shape foreseen, leaves the call to the plain function.
         results: what comes back.
         arguments: those of a call without keywords, `...` for each operand; None if nobody says.
+        routine: what is computed, if that is an op whose operands and results are these.
     """
 
     name: str
@@ -42,6 +58,7 @@ class HostFunction:
     makes: bool = False  # a generator that lives until the program ends
     postpones: bool = False  # what others see, until the call has succeeded
     fills: bool = False  # takes `out=`, the arrays that are to hold its results
+    routine: Routine | None = field(default=None, repr=False, kw_only=True)
     serial: int = field(default_factory=lambda: next(_serial))
 
     def __post_init__(self) -> None:
@@ -60,7 +77,8 @@ def function_of(node: Node) -> HostFunction:
         return results if isinstance(results, tuple) else (results,)
 
     name, fills = f"np.{node.op.family}.{node.op.name}", node.op.family == "fft"
-    return HostFunction(name, call, tuple(v.aval for v in node.outputs), fills=fills)
+    routine = Routine(node.op.name, node.params, ("real",) * len(node.inputs))
+    return HostFunction(name, call, tuple(v.aval for v in node.outputs), fills=fills, routine=routine)
 
 
 def padded(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

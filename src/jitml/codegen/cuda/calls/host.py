@@ -1,9 +1,13 @@
-"""Host calls: how does a program on a GPU call Python?  What is read is copied out, what comes back is copied in."""
+"""Host calls: how does a program on a GPU call Python?  What is read is copied out, what comes back is copied in.
+
+Where the function is a routine that the GPU has, too, nothing is copied, and Python is not called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitml.codegen.cuda.calls.linalg import plan_linalg
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
 from jitml.errors import FailedCheck, Source
 from jitml.interrupts import pass_on
@@ -15,6 +19,8 @@ from jitml.records import dataclass
 def plan_host(call: Call, program: KernelProgram, name: str) -> CallPlan:
     """writes = function(reads)."""
     function: HostFunction = call.params["function"]
+    if function.routine is not None and (plan := plan_linalg(call, program, name)) is not None:
+        return plan
     reads = [seen_as(program.buffers[read], shape) for read, shape in zip(call.reads, call.params["shapes"], strict=True)]
     source = call.sources[0] if call.sources else None
     run = _CallOfPython(function, call.writes, source)

@@ -14,7 +14,7 @@ import numpy as np
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.errors import Source
-from jitml.kernels.ir import Buffer
+from jitml.kernels.ir import Buffer, Check
 from jitml.records import dataclass
 
 Array = np.ndarray[Any, Any]
@@ -79,6 +79,7 @@ class CallPlan:
         work: in order.
         scratch: device memory that the call needs while it runs; work names these buffers like those of the program.
         library: does all of the work in its place, where the device has libraries and it is ready.
+        checks: what may fail, by functions of this plan. The source calls the number of the first one `{name}_check`.
     """
 
     source: str = ""
@@ -86,6 +87,11 @@ class CallPlan:
     work: tuple[Work, ...] = ()
     scratch: tuple[Buffer, ...] = ()
     library: LibraryCall | None = None
+    checks: tuple[Check, ...] = ()
+
+    def numbered(self, name: str, first: int) -> str:
+        """The source, where `first` is the number of the first check, counted from 1."""
+        return f"constexpr long long {name}_check = {first};\n{self.source}" if self.checks else self.source
 
 
 def blocks_for(count: int, each: int = THREADS, most: int = MOST_BLOCKS) -> int:

@@ -47,15 +47,20 @@ class CudaText:
 def write_text(program: Program) -> CudaText:
     """The CUDA C++ of a program; no device is needed."""
     module = emit_program(program)
-    calls = {
-        id(step): plan_call(step, around.kernels, name) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
-        for name, step, around in _steps_in(program, "call")
-    }
+    calls: dict[int, CallPlan] = {}
+    sources: list[str] = []
+    checks = [*module.checks]
+    for name, step, around in _steps_in(program, "call"):
+        plan = plan_call(step, around.kernels, name) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
+        calls[id(step)] = plan
+        sources.append(plan.numbered(name, len(checks) + 1))
+        checks += plan.checks
     templates = dict.fromkeys(text for plan in calls.values() for text in plan.templates)
-    parts = [module.source, *templates, *(plan.source for plan in calls.values())]
+    parts = [module.source, *templates, *sources]
     if _has_index(program):
         parts.append(_SET_INDEX)
-    return CudaText("\n".join(part for part in parts if part), module, calls)
+    source = "\n".join(part for part in parts if part)
+    return CudaText(source, CudaModule(source, module.launches, tuple(checks)), calls)
 
 
 def _steps_in(program: Program, path: str) -> Iterator[tuple[str, Call | Kernel, Program]]:
