@@ -60,6 +60,13 @@ def _routine(name: str, dtype: np.dtype, n: int) -> KernelProgram:  # type: igno
     return program_of(buffers, Call("host", reads, writes, params))
 
 
+def _transform(name: str, dtype: np.dtype, *shape: int, form: str = "packed", **params: object) -> KernelProgram:  # type: ignore[type-arg]
+    result = shape if name == "irfft" else (*shape, 2)
+    read = Buffer("a", dtype, (*shape, 2) if form == "packed" else shape)
+    function = HostFunction(name, tuple, (), routine=Routine(name, params, (form,)))
+    return program_of([read, Buffer("y", dtype, result)], Call("host", ("a",), ("y",), {"function": function, "shapes": (read.shape,)}))
+
+
 def _programs() -> Iterator[KernelProgram]:
     yield _product(F32, 4096, 4096, 512, "b")
     yield _product(F64, 512, 512, 512, "a")
@@ -77,6 +84,10 @@ def _programs() -> Iterator[KernelProgram]:
     yield _scatter(F32, 5000, "add")
     yield _scatter(F32, 5000, "set")
     yield from map(_routine, ("solve", "solve", "cholesky", "slogdet", "det"), (F64, F32, F64, F32, F64), (9, 300, 72, 9, 300))
+    yield _transform("fft", F64, 16, 1000, axes=(1,), inverse=False)
+    yield _transform("fft", F32, 1 << 20, axes=(0,), inverse=True)
+    yield _transform("fft", F64, 13 * 11 * 7, 5, axes=(0, 1), inverse=True)
+    yield _transform("rfft", F32, 64, 2000, form="real", axis=1)
     numbers = [Buffer("g", I64, ()), Buffer("g2", I64, ()), Buffer("u", F64, (1 << 20,))]
     yield program_of(numbers, Call("random", ("g",), ("g2", "u"), {"routine": "jitml_uniform_f64", "count": 1 << 20}))
 

@@ -111,3 +111,21 @@ def test_linear_algebra_stays_on_the_device(device: EmulatedDevice) -> None:
     with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
         jitted(np.zeros((20, 20)))
     assert variant.replays == {"np.linalg: a matrix is singular": 1}
+
+
+def _filtered(x: Any, z: Any) -> Any:
+    spectrum = np.fft.rfft(x, axis=0)
+    smooth = np.fft.irfft(spectrum * (np.arange(spectrum.shape[0]) < 6)[:, None], x.shape[0], axis=0)
+    return smooth, abs(np.fft.fft2(x)), np.fft.ifft(z * 1j, norm="ortho"), np.fft.fft(z[::-1]).imag
+
+
+def test_fourier_transforms_stay_on_the_device(device: EmulatedDevice) -> None:
+    jitted, x, z = jitml.jit(_filtered, verify="never", host_calls="error"), F64[:40, :15], F64[:66, 0] + 1j * F64[:66, 1]
+    expected = _filtered(x, z)
+    for _ in range(3):
+        copied = device.copied_out
+        for got, wanted in zip(jitted(x, z), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12, strict=True)
+        assert device.copied_out - copied == sum(wanted.nbytes for wanted in expected)
+    (variant,) = jitted.variants
+    assert not variant.replays and device.graphs

@@ -46,6 +46,16 @@ template <class T> inline void __stcs(T* p, T v) { *p = v; }
 template <class T> inline void __stcg(T* p, T v) { *p = v; }
 #define __builtin_assume(claim) ((claim) ? (void)0 : __builtin_trap())
 
+inline void sincospi(double x, double* sine, double* cosine) {
+  const long double turn = 3.14159265358979323846264338327950288L * x;
+  *sine = double(sinl(turn)), *cosine = double(cosl(turn));
+}
+inline void sincospif(float x, float* sine, float* cosine) {
+  double wide[2];
+  sincospi(x, wide, wide + 1);
+  *sine = float(wide[0]), *cosine = float(wide[1]);
+}
+
 using std::isfinite;
 using std::isinf;
 using std::isnan;

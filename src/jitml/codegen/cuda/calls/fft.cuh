@@ -24,12 +24,16 @@ template <class T> __device__ __forceinline__ ji_complex<T> ji_times(ji_complex<
 template <class T> __device__ __forceinline__ ji_complex<T> ji_quarter(ji_complex<T> x, int sign) {
   return sign > 0 ? ji_complex<T>{-x.im, x.re} : ji_complex<T>{x.im, -x.re};
 }
+// A call, since there are several of them in a step: written out, they hold the registers of four.
+template <class T> __device__ __noinline__ ji_complex<T> ji_turned(T x) {
+  ji_complex<T> z;
+  ji_turn(x, &z.im, &z.re);
+  return z;
+}
 // exp(sign * 2 pi i * part / whole)
 template <class T> __device__ __forceinline__ ji_complex<T> ji_root_of_one(long long part, long long whole, int sign) {
   if (2 * part > whole) part -= whole;
-  ji_complex<T> z;
-  ji_turn((T)(2 * part * sign) / (T)whole, &z.im, &z.re);
-  return z;
+  return ji_turned((T)(2 * part * sign) / (T)whole);
 }
 
 template <class T> __device__ __forceinline__ void ji_dft2(ji_complex<T>& x, ji_complex<T>& y) {
@@ -60,6 +64,31 @@ template <class T> __device__ __forceinline__ void ji_dft8(ji_complex<T>* x, int
   for (int k = 0; k < 8; k++) x[k] = y[k];
 }
 
+// Of a prime number: by pairs of roots that are conjugates, so that real and imaginary parts share their products.
+template <class T, int R, class Store>
+__device__ __forceinline__ void ji_fft_prime(ji_complex<T>* x, int sign, Store store) {
+  constexpr int H = (R - 1) / 2;
+#pragma unroll
+  for (int r = 1; r <= H; r++) ji_dft2(x[r], x[R - r]);
+  ji_complex<T> sum = x[0];
+#pragma unroll
+  for (int r = 1; r <= H; r++) sum = ji_plus(sum, x[r]);
+  store(0, sum);
+#pragma unroll
+  for (int k = 1; k <= H; k++) {
+    ji_complex<T> even = x[0], odd = {0, 0};
+#pragma unroll
+    for (int r = 1; r <= H; r++) {
+      const T c = ji_cosine<R>(r * k % R), s = ji_sine<R>(r * k % R);
+      even = {ji_fft_fused(c, x[r].re, even.re), ji_fft_fused(c, x[r].im, even.im)};
+      odd = {ji_fft_fused(s, x[R - r].re, odd.re), ji_fft_fused(s, x[R - r].im, odd.im)};
+    }
+    odd = ji_quarter(odd, sign);
+    store(k, ji_plus(even, odd));
+    store(R - k, ji_minus(even, odd));
+  }
+}
+
 // What one thread does in a pass.
 //   j       which of the n / R transforms of this pass
 //   stride  n / R: from one of its numbers to the next
@@ -70,37 +99,25 @@ __device__ __forceinline__ void ji_fft_step(I j, I stride, I run, int sign, Load
   ji_complex<T> x[R];
   const I place = j % run, first = (j - place) * R + place;
 #pragma unroll
-  for (int r = 0; r < R; r++) {
-    x[r] = load(j + r * stride);
-    if (r > 0 && run > 1) x[r] = ji_times(x[r], ji_root_of_one<T>((long long)place * r, (long long)run * R, sign));
+  for (int r = 0; r < R; r++) x[r] = load(j + r * stride);
+  if (run > 1) {
+    // Roots of one by powers of two; others are products of these, of three at most.
+    ji_complex<T> roots[R];
+#pragma unroll
+    for (int r = 1; r < R; r++) {
+      const bool is_power = (r & (r - 1)) == 0;
+      roots[r] = is_power ? ji_root_of_one<T>((long long)place * r, (long long)run * R, sign)
+                          : ji_times(roots[r & (r - 1)], roots[r & -r]);
+      x[r] = ji_times(x[r], roots[r]);
+    }
   }
-  if (R == 2) ji_dft2(x[0], x[R > 1 ? 1 : 0]);
-  if (R == 4) ji_dft4<R == 4 ? 1 : 0>(x, sign);
-  if (R == 8) ji_dft8(x, sign);
-  if (R == 1 || R == 2 || R == 4 || R == 8) {
+  if constexpr (R == 2) ji_dft2(x[0], x[1]);
+  if constexpr (R == 4) ji_dft4<1>(x, sign);
+  if constexpr (R == 8) ji_dft8(x, sign);
+  if constexpr (R == 1 || R == 2 || R == 4 || R == 8) {
 #pragma unroll
     for (int r = 0; r < R; r++) store(first + r * run, x[r]);
-    return;
-  }
-  // Of a prime number: by pairs of roots that are conjugates, so that real and imaginary parts share their products.
-  constexpr int H = (R - 1) / 2;
-#pragma unroll
-  for (int r = 1; r <= H; r++) ji_dft2(x[r], x[R - r]);
-  ji_complex<T> sum = x[0];
-#pragma unroll
-  for (int r = 1; r <= H; r++) sum = ji_plus(sum, x[r]);
-  store(first, sum);
-#pragma unroll
-  for (int k = 1; k <= H; k++) {
-    ji_complex<T> even = x[0], odd = {0, 0};
-#pragma unroll
-    for (int r = 1; r <= H; r++) {
-      const T c = ji_roots<T, R>::cosines[r * k % R], s = ji_roots<T, R>::sines[r * k % R];
-      even = {ji_fft_fused(c, x[r].re, even.re), ji_fft_fused(c, x[r].im, even.im)};
-      odd = {ji_fft_fused(s, x[R - r].re, odd.re), ji_fft_fused(s, x[R - r].im, odd.im)};
-    }
-    odd = ji_quarter(odd, sign);
-    store(first + k * run, ji_plus(even, odd));
-    store(first + (R - k) * run, ji_minus(even, odd));
+  } else {
+    ji_fft_prime<T, R>(x, sign, [=](int k, ji_complex<T> z) { store(first + k * run, z); });
   }
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitml.codegen.cuda.calls.fft import plan_fft
 from jitml.codegen.cuda.calls.linalg import plan_linalg
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
 from jitml.errors import FailedCheck, Source
@@ -19,8 +20,10 @@ from jitml.records import dataclass
 def plan_host(call: Call, program: KernelProgram, name: str) -> CallPlan:
     """writes = function(reads)."""
     function: HostFunction = call.params["function"]
-    if function.routine is not None and (plan := plan_linalg(call, program, name)) is not None:
-        return plan
+    if function.routine is not None:
+        plan = plan_linalg(call, program, name) or plan_fft(call, program, name)
+        if plan is not None:
+            return plan
     reads = [seen_as(program.buffers[read], shape) for read, shape in zip(call.reads, call.params["shapes"], strict=True)]
     source = call.sources[0] if call.sources else None
     run = _CallOfPython(function, call.writes, source)
