@@ -26,7 +26,7 @@ _FAR = 1 << 30  # numbers that 32 bits count with room for a grid's step
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _Numbers:
     """Complex numbers in memory, as functions see them: by their position among those of the transform, in C order.
 
     Args:
@@ -39,7 +39,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _TransformedAxis:
     """What is transformed: n numbers, `inner` elements apart, in each of `outer` stretches of memory."""
 
     outer: int
@@ -101,24 +101,24 @@ class _FftPlanner:
         for number, step in enumerate(steps):
             room = number % 2
             is_last = number == len(steps) - 1
-            step(source, self._stored(axes[-1], what) if is_last else _Side("y[p] = z;", (("y", self.scratch[room]),)))
-            source = _Side("return x[p];", (("x", self.scratch[room]),))
+            step(source, self._stored(axes[-1], what) if is_last else _Numbers("y[p] = z;", (("y", self.scratch[room]),)))
+            source = _Numbers("return x[p];", (("x", self.scratch[room]),))
         texts = (_roots(), template("fft"))
         return CallPlan("\n".join(self.functions), texts, tuple(self.work), self.scratch[: len(steps) - 1])
 
-    def _steps(self, axis: _Axis, sign: int) -> list[Callable[[_Side, _Side], None]]:
+    def _steps(self, axis: _TransformedAxis, sign: int) -> list[Callable[[_Numbers, _Numbers], None]]:
         """What takes from one side to another, one after the other."""
         factors = radices(axis.n) or []
         if axis.inner == 1 and axis.n > _SHORTEST and 4 * axis.n * self.dtype.itemsize <= SHARED_BYTES:
             return [partial(self._rows, axis, factors, sign)]
         return [partial(self._pass, axis, radix, prod(factors[:k]), sign) for k, radix in enumerate(factors)]
 
-    def _axis(self, axis: int) -> _Axis:
-        return _Axis(prod(self.shape[:axis]), self.shape[axis], prod(self.shape[axis + 1 :]))
+    def _axis(self, axis: int) -> _TransformedAxis:
+        return _TransformedAxis(prod(self.shape[:axis]), self.shape[axis], prod(self.shape[axis + 1 :]))
 
     # -------------------------------------------------------------------------------------------------------- memory
 
-    def _loaded(self, axis: int, is_half: bool) -> _Side:
+    def _loaded(self, axis: int, is_half: bool) -> _Numbers:
         """How the operand is read; of the first half of a transform of real numbers, the other half is made."""
         half = self._axis(axis)
         lines: list[str] = []
@@ -140,9 +140,9 @@ class _FftPlanner:
             re, im = number.split(", ", 1)
             number = f"{re}, is_real ? 0 : is_first ? {im} : -{im}"
         lines.append(f"return ji_complex<{self.kind}>{{{number}}};")
-        return _Side(" ".join(lines), buffers)
+        return _Numbers(" ".join(lines), buffers)
 
-    def _stored(self, axis: int, what: str) -> _Side:
+    def _stored(self, axis: int, what: str) -> _Numbers:
         """How the result is written: of a transform of real numbers, the first half; of real results, the real parts."""
         half, lines, position = self._axis(axis), list[str](), "p"
         if what == "rfft":
@@ -152,10 +152,10 @@ class _FftPlanner:
         lines += [f"const {self.index} at = {place};", "y[at] = z.re;"]
         if what != "irfft":
             lines.append(f"y[at + {self.target.element_strides[-1]}] = z.im;")
-        return _Side(" ".join(lines), (("y", self.target),))
+        return _Numbers(" ".join(lines), (("y", self.target),))
 
     @staticmethod
-    def _split(axis: _Axis, index: str) -> list[str]:
+    def _split(axis: _TransformedAxis, index: str) -> list[str]:
         """The position as that along the axis, outside of it and inside."""
         return [f"const {index} i = p % {axis.inner}, k = p / {axis.inner} % {axis.n}, o = p / {axis.inner * axis.n};"]
 
@@ -174,7 +174,7 @@ class _FftPlanner:
 
     # ------------------------------------------------------------------------------------------------------ functions
 
-    def _launch(self, blocks: int, source: _Side, target: _Side, body: Sequence[str], what: str) -> None:
+    def _launch(self, blocks: int, source: _Numbers, target: _Numbers, body: Sequence[str], what: str) -> None:
         name = f"{self.name}_{len(self.work)}"
         pairs = [*target.buffers, *source.buffers]
         whole = {b.name for b in self.scratch}
@@ -188,7 +188,7 @@ class _FftPlanner:
         self.functions.append(entry(name, parameters, [*sides, *body], f"{self.call.writes[0]}: {what}"))
         self.work.append(Launch(name, blocks, THREADS, 0, tuple(b.name for _, b in pairs)))
 
-    def _pass(self, axis: _Axis, radix: int, run: int, sign: int, source: _Side, target: _Side) -> None:
+    def _pass(self, axis: _TransformedAxis, radix: int, run: int, sign: int, source: _Numbers, target: _Numbers) -> None:
         """One pass over all, a thread for each transform of `radix` numbers."""
         index, each, inner = self.index, axis.n // radix, axis.inner
         total = axis.outer * each * inner
@@ -203,7 +203,7 @@ class _FftPlanner:
         what = f"{radix} of {axis.n} numbers, after {run}, along {'rows' if inner == 1 else f'steps of {inner}'}"
         self._launch(blocks_for(total, THREADS, LARGEST_GRID), source, target, body, what)
 
-    def _rows(self, axis: _Axis, steps: Sequence[int], sign: int, source: _Side, target: _Side) -> None:
+    def _rows(self, axis: _TransformedAxis, steps: Sequence[int], sign: int, source: _Numbers, target: _Numbers) -> None:
         """All passes of each row, by a block that keeps the row in shared memory."""
         n, index, kind = axis.n, self.index, f"ji_complex<{self.kind}>"
         body = [

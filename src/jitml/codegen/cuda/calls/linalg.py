@@ -24,7 +24,7 @@ _MOST = 1 << 30  # elements of a block's share, which `int` counts
 
 
 @dataclass(frozen=True, slots=True)
-class _Routine:
+class _Factorization:
     """
     Args:
         body: statements that store the results for a matrix `a`, and right sides `x`, given the buffers of the results and a
@@ -133,10 +133,10 @@ def _determinant(result: Buffer, stores: Sequence[str]) -> list[str]:
     ]
 
 
-_ROUTINES: Mapping[str, _Routine] = {
-    "cholesky": _Routine(_factored, "a matrix is not positive definite"),
-    "det": _Routine(_as_number),
-    "slogdet": _Routine(_with_logarithm),
-    "solve": _Routine(_solved, "a matrix is singular"),
-    "solve_again": _Routine(_solved_again),
+_ROUTINES: Mapping[str, _Factorization] = {
+    "cholesky": _Factorization(_factored, "a matrix is not positive definite"),
+    "det": _Factorization(_as_number),
+    "slogdet": _Factorization(_with_logarithm),
+    "solve": _Factorization(_solved, "a matrix is singular"),
+    "solve_again": _Factorization(_solved_again),
 }

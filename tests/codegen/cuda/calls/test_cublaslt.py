@@ -16,7 +16,7 @@ from jitml.codegen.product import Matrix, Product
 from jitml.kernels.ir import Buffer
 from support.cuda_emulation import has_compiler
 
-SOURCE = Path(__file__).parents[2] / "support" / "fake_cublaslt.cpp"
+SOURCE = Path(__file__).parents[3] / "support" / "fake_cublaslt.cpp"
 WORK = cublaslt.LEAST_WORK
 
 
