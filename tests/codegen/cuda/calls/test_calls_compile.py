@@ -64,7 +64,9 @@ def _transform(name: str, dtype: np.dtype, *shape: int, form: str = "packed", **
     result = shape if name == "irfft" else (*shape, 2)
     read = Buffer("a", dtype, (*shape, 2) if form == "packed" else shape)
     function = HostFunction(name, tuple, (), routine=Routine(name, params, (form,)))
-    return program_of([read, Buffer("y", dtype, result)], Call("host", ("a",), ("y",), {"function": function, "shapes": (read.shape,)}))
+    return program_of(
+        [read, Buffer("y", dtype, result)], Call("host", ("a",), ("y",), {"function": function, "shapes": (read.shape,)})
+    )
 
 
 def _programs() -> Iterator[KernelProgram]:

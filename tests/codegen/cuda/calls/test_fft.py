@@ -57,14 +57,26 @@ def _real(*shape: int, dtype: str = "f8") -> Array:
 def _cases() -> list[Case]:
     cases = [_case("fft", _complex(2, n), axes=(1,), inverse=bool(n % 2)) for n in (1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 30)]
     cases += [_case("fft", _complex(3, n), axes=(1,), inverse=False) for n in (65, 128, 1000)]  # by rows
-    cases += [_case("fft", _complex(2, 1000, dtype="c8"), axes=(1,), inverse=True), _case("fft", _complex(4096), axes=(0,), inverse=True)]
+    cases += [
+        _case("fft", _complex(2, 1000, dtype="c8"), axes=(1,), inverse=True),
+        _case("fft", _complex(4096), axes=(0,), inverse=True),
+    ]
     cases += [_case("fft", _complex(2, n, 3), axes=(1,), inverse=False) for n in (6, 96)]
     cases += [_case("fft", _complex(4, 6, 100), axes=axes, inverse=True) for axes in ((0, 1, 2), (2, 0), (1, 2))]
-    cases += [_case("fft", _real(5, 12), axes=(0, 1), inverse=False), _case("fft", _real(3, 88, dtype="f4"), axes=(1,), inverse=False)]
-    cases += [_case("fft", _complex(3, 8), "apart", axes=(1,), inverse=False), _case("fft", _complex(5, 1, 1), axes=(1,), inverse=False)]
+    cases += [
+        _case("fft", _real(5, 12), axes=(0, 1), inverse=False),
+        _case("fft", _real(3, 88, dtype="f4"), axes=(1,), inverse=False),
+    ]
+    cases += [
+        _case("fft", _complex(3, 8), "apart", axes=(1,), inverse=False),
+        _case("fft", _complex(5, 1, 1), axes=(1,), inverse=False),
+    ]
     for n in (1, 2, 7, 8, 70, 121):
         cases += [_case("rfft", _real(2, n), axis=1), _case("rfft", _real(n, 3), axis=0)]
-        cases += [_case("irfft", _complex(2, n // 2 + 1), axis=1, n=n), _case("irfft", _complex(n // 2 + 1, 3), "apart", axis=0, n=n)]
+        cases += [
+            _case("irfft", _complex(2, n // 2 + 1), axis=1, n=n),
+            _case("irfft", _complex(n // 2 + 1, 3), "apart", axis=0, n=n),
+        ]
     for x in (np.array([1.0, np.nan, 2, 3]), np.array([1.0, np.inf, 2, 3]), np.zeros(6), np.array([-0.0, 0, -0.0])):
         with np.errstate(all="ignore"):
             cases.append(_case("rfft", x, axis=0))

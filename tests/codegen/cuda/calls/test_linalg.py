@@ -1,4 +1,4 @@
-"""Factorizations on a GPU, run by the emulation: NumPy's answers in every order of threads, and failures where NumPy has errors."""
+"""Factorizations on a GPU, run by the emulation: NumPy's answers in every order of threads, and failures where it has errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ def test_what_numpy_refuses_is_noted_by_its_number() -> None:
         ("solve", np.stack([good, _positive(4)])),
         ("cholesky", _positive(4, (2,))),
     ]
-    programs = [_call(n, (a, _right(4, 1, (2,)))[: 2 if n == "solve" else 1], (a if n == "cholesky" else a[..., :1],)) for n, a in cases]
+    programs = [
+        _call(n, (a, _right(4, 1, (2,)))[: 2 if n == "solve" else 1], (a if n == "cholesky" else a[..., :1],)) for n, a in cases
+    ]
     text, plans = plans_of(programs)
     (module,) = build([text])
     for order in ORDERS:
@@ -126,7 +128,9 @@ def test_what_numpy_refuses_is_noted_by_its_number() -> None:
             assert found["error"][0] == (number if number <= 6 else 0), (number, order)
     assert all(len(plan.checks) == 1 for plan in plans)
     # What has failed before stays.
-    found = run_plan(module, plans[0], {"a": cases[0][1], "b": np.ones((2, 4, 1)), "y": np.ones((2, 4, 1)), "error": np.full(1, 9)}, 0)
+    found = run_plan(
+        module, plans[0], {"a": cases[0][1], "b": np.ones((2, 4, 1)), "y": np.ones((2, 4, 1)), "error": np.full(1, 9)}, 0
+    )
     assert found["error"][0] == 9
 
 
@@ -141,6 +145,6 @@ def test_the_rest_is_pythons() -> None:
     assert is_hosts(solving(513, 1)) and is_hosts(solving(0, 3)) and is_hosts(solving(3, 0))
     assert is_hosts(_call("eigvalsh", (np.eye(3),), (np.ones(3),)))
     packed = _call("cholesky", (np.ones((3, 3, 2)),), (np.ones((3, 3, 2)),))
-    function = packed.steps[0].params["function"]  # type: ignore[union-attr]
+    function = packed.steps[0].params["function"]  # type: ignore[union-attr, call-overload]
     object.__setattr__(function, "routine", Routine("cholesky", {}, ("packed",)))
     assert is_hosts(packed)

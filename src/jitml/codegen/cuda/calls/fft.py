@@ -84,9 +84,7 @@ def plan_fft(call: Call, program: KernelProgram, name: str) -> CallPlan | None:
 
 
 class _FftPlanner:
-    def __init__(
-        self, name: str, reads: Sequence[Buffer], target: Buffer, form: str, shape: tuple[int, ...], call: Call
-    ) -> None:
+    def __init__(self, name: str, reads: Sequence[Buffer], target: Buffer, form: str, shape: tuple[int, ...], call: Call) -> None:
         self.name, self.reads, self.target, self.form, self.shape, self.call = name, reads, target, form, shape, call
         self.dtype = target.dtype
         self.kind, self.count = number_type(self.dtype), prod(shape)
@@ -130,6 +128,7 @@ class _FftPlanner:
         first = self.reads[0]
         place = self._place(first, position, 1 if self.form == "packed" else 0)
         lines.append(f"const {self.index} at = {place};")
+        buffers: tuple[tuple[str, Buffer], ...]
         if self.form == "real":
             number, buffers = "x[at], 0", (("x", first),)
         elif self.form == "packed":
@@ -193,7 +192,8 @@ class _FftPlanner:
         index, each, inner = self.index, axis.n // radix, axis.inner
         total = axis.outer * each * inner
         body = [
-            f"for ({index} e = blockIdx.x * ({index}){THREADS} + threadIdx.x; e < {total}; e += gridDim.x * ({index}){THREADS}) {{",
+            f"constexpr {index} threads = {THREADS}, total = {total};",
+            f"for ({index} e = blockIdx.x * threads + threadIdx.x; e < total; e += gridDim.x * threads) {{",
             f"  const {index} i = e % {inner}, j = e / {inner} % {each}, start = e / {inner * each} * {axis.n * inner} + i;",
             f"  ji_fft_step<{self.kind}, {radix}, {index}>(j, {each}, {run}, {sign},",
             f"    [=]({index} k) {{ return load(start + k * {inner}); }},",

@@ -1,7 +1,7 @@
-"""Linear algebra: which factorizations does a GPU do itself?  Those of matrices of up to 512 rows, by one block for each matrix.
+"""Linear algebra: which factorizations does a GPU do itself?  Those of matrices of up to 512 rows, by a block for each matrix.
 
-LU with LAPACK's pivots (`solve`, `inv`, `det`, `slogdet`) and Cholesky's (`linalg.cuh`). A matrix that is singular, or not positive
-definite, is a failed check: the plain function raises NumPy's error. Larger matrices are left to the host: one processor of a GPU
+LU with LAPACK's pivots (`solve`, `inv`, `det`, `slogdet`) and Cholesky's (`linalg.cuh`). A matrix that is singular, or not
+positive definite, is a failed check: the plain function raises NumPy's error. Larger matrices are left to the host: one processor of a GPU
 takes as long for them. So are complex matrices, and results that are not unique: eigenvectors and singular vectors, whose signs
 are LAPACK's choice.
 """
@@ -65,7 +65,15 @@ def plan_linalg(call: Call, program: KernelProgram, name: str) -> CallPlan | Non
         f"constexpr int n = {n}, m = {columns};",
         f"{kind}* x = a + {n * n};",
         f"for (long long b = blockIdx.x; b < {stacks}; b += gridDim.x) {{",
-        *(f"  {line}" for line in [*loads, "__syncthreads();", "bool is_odd;", *routine.body(writes, f"ji_note_failure(error, {name}_check);")]),
+        *(
+            f"  {line}"
+            for line in [
+                *loads,
+                "__syncthreads();",
+                "bool is_odd;",
+                *routine.body(writes, f"ji_note_failure(error, {name}_check);"),
+            ]
+        ),
         "  __syncthreads();",
         "}",
     ]
@@ -79,7 +87,8 @@ def plan_linalg(call: Call, program: KernelProgram, name: str) -> CallPlan | Non
 
 def _moved(count: str, columns: int, statement: str) -> str:
     """Elements of a matrix, each by one thread."""
-    return f"for (int e = threadIdx.x; e < {count}; e += {THREADS}) {{ const int i = e / {columns}, j = e % {columns}; {statement} }}"
+    place = f"const int i = e / {columns}, j = e % {columns};"
+    return f"for (int e = threadIdx.x; e < {count}; e += {THREADS}) {{ {place} {statement} }}"
 
 
 def _place(buffer: Buffer, matrix: Sequence[str] = ("i", "j")) -> str:
