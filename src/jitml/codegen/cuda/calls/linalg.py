@@ -1,9 +1,9 @@
 """Linear algebra: which factorizations does a GPU do itself?  Those of matrices of up to 512 rows, by a block for each matrix.
 
 LU with LAPACK's pivots (`solve`, `inv`, `det`, `slogdet`) and Cholesky's (`linalg.cuh`). A matrix that is singular, or not
-positive definite, is a failed check: the plain function raises NumPy's error. Larger matrices are left to the host: one processor of a GPU
-takes as long for them. So are complex matrices, and results that are not unique: eigenvectors and singular vectors, whose signs
-are LAPACK's choice.
+positive definite, is a failed check: the plain function raises NumPy's error. Larger matrices are left to the host: one
+processor of a GPU takes as long for them. So are complex matrices, and results that are not unique: eigenvectors and singular
+vectors, whose signs are LAPACK's choice.
 """
 
 from __future__ import annotations
