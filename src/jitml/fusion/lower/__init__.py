@@ -12,6 +12,7 @@ from jitml.fusion.lower import (  # noqa: F401
     linalg,
     pointwise,
     random,
+    scans,
 )
 from jitml.fusion.lower.points import Point, lowering
 from jitml.fusion.lower.sort import sorting  # noqa: F401
