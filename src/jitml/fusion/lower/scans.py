@@ -1,8 +1,8 @@
 """Cumulative scans: how are elements combined with all before them?
 
 In order, element by element, so that floating-point sums have NumPy's bits. Where the order is free, long rows are cut into
-chunks. First each chunk alone is combined, then the chunks before each, and then threads run through them, several chunks side by side:
-a step waits for the one before it, and meanwhile the others go on.
+chunks. First each chunk alone is combined, then the chunks before each. Then threads run through them, several chunks side by
+side: a step waits for the one before it, and meanwhile the others go on.
 """
 
 from __future__ import annotations
