@@ -4,7 +4,7 @@ JITML_NUM_THREADS   the most threads that a compiled program may use. Default: t
                     `jit(threads=...)` wins over it. The limit is 256, or four for each core if that is more.
 JITML_DUMP          stages that are printed to stderr as programs are compiled: a comma-separated list of `graph`,
                     `schedules`, `kernels`, `memory`, `llvm`, `asm`, or `all`. The interpreter also has `python`, a GPU
-                    `cuda`, `ptx`, `sass`. Default: none.
+                    `cuda`, `launches`, `ptx`, `sass`. Default: none.
 JITML_LOG           events that are told on stderr as they happen: a comma-separated list of `compile`, `recompile`,
                     `refuse`, `cache`, or `all` (docs/debugging.md). If the program has handlers of its own for `logging`,
                     they get the events instead. Default: none.
@@ -81,7 +81,7 @@ NAMES = tuple(
 BACKENDS = {
     "llvm": ("jitml.codegen.llvm.runtime.backend", ("llvm", "asm")),
     "interpreter": ("jitml.codegen.interpreted", ("python",)),
-    "cuda": ("jitml.codegen.cuda.runtime.backend", ("cuda", "ptx", "sass")),
+    "cuda": ("jitml.codegen.cuda.runtime.backend", ("cuda", "launches", "ptx", "sass")),
 }
 LOG_KINDS = ("compile", "recompile", "refuse", "cache")
 STAGES = ("graph", "schedules", "kernels", "memory", *(stage for _, texts in BACKENDS.values() for stage in texts))

@@ -118,6 +118,11 @@ class Lowered:
         return self.text("cuda")
 
     @property
+    def launches(self) -> str:
+        """What the program asks of a GPU, in order: launches, with registers and occupancy, and what the host does."""
+        return self.text("launches")
+
+    @property
     def ptx(self) -> str:
         """The GPU's portable assembly."""
         return self.text("ptx")

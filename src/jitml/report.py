@@ -156,6 +156,7 @@ def program_entries(lowered: Lowered) -> tuple[OutlineEntry, ...]:
         OutlineEntry(_counts(program), step_entries(program)),
         OutlineEntry("decisions", _each([str(d) for d in program.decisions] or ["none: there was nothing to choose"])),
         OutlineEntry("work", _work_entries(program, lowered.backend.target)),
+        *([OutlineEntry("launches", _each(lowered.launches.splitlines()))] if "launches" in lowered.stages else []),
         OutlineEntry("memory", _each(lowered.memory.splitlines())),
     )
 

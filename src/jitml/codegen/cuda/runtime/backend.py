@@ -11,6 +11,7 @@ from jitml.codegen.cuda.runtime.devices import device, known_arch
 from jitml.codegen.cuda.runtime.executable import CudaExecutable
 from jitml.codegen.cuda.runtime.loaded import LoadedProgram
 from jitml.codegen.cuda.runtime.text import CudaText, write_text
+from jitml.codegen.cuda.runtime.usage import launches_text
 from jitml.codegen.cuda.schedule import SCHEDULER
 from jitml.codegen.cuda.target import cuda_target
 from jitml.codegen.run.calling import RunNeeds
@@ -20,7 +21,7 @@ from jitml.memory.program import Program
 
 class Cuda:
     name = "cuda"
-    stages = ("cuda", "ptx", "sass")
+    stages = ("cuda", "launches", "ptx", "sass")
     scheduler = SCHEDULER
 
     @property
@@ -42,9 +43,14 @@ class Cuda:
         return module, self.load(program, module, options, needs)
 
     def text(self, stage: str, module: CudaText) -> str:
-        """The source, the compiler's portable assembly, or the instructions of this machine's GPU (of an H100 without one)."""
+        """The source, what is launched, the compiler's portable assembly, or the GPU's instructions.
+
+        The GPU is that of this machine, or an H100.
+        """
         if stage == "cuda":
             return module.source
+        if stage == "launches":
+            return launches_text(module, known_arch())
         if stage == "ptx":
             return compile_ptx(module.source, known_arch())
         return disassemble(compile_cubin(module.source, known_arch()))

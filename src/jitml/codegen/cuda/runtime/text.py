@@ -29,11 +29,13 @@ class CudaText:
         module: the kernels' part.
         calls: what becomes of library calls, and of kernels that draw random numbers in loops, by their `id`: the latter run on
             the host, as Python. Those of regions are included.
+        steps: the `id` of each, in the order of the program; for a region, those of its bodies.
     """
 
     source: str
     module: CudaModule
     calls: Mapping[int, CallPlan]
+    steps: tuple[int, ...]
 
     @property
     def error_words(self) -> int:
@@ -60,7 +62,7 @@ def write_text(program: Program) -> CudaText:
     if _has_index(program):
         parts.append(_SET_INDEX)
     source = "\n".join(part for part in parts if part)
-    return CudaText(source, CudaModule(source, module.launches, tuple(checks)), calls)
+    return CudaText(source, CudaModule(source, module.launches, tuple(checks)), calls, tuple(_in_order(program)))
 
 
 def _steps_in(program: Program, path: str) -> Iterator[tuple[str, Call | Kernel, Program]]:
@@ -71,6 +73,15 @@ def _steps_in(program: Program, path: str) -> Iterator[tuple[str, Call | Kernel,
                 yield from _steps_in(body, f"{path}_{n}_{k}")
         elif isinstance(step, Call) or draws(step):
             yield f"{path}_{n}_{step.name}", step, program
+
+
+def _in_order(program: Program) -> Iterator[int]:
+    for step in program.kernels.steps:
+        if isinstance(step, Region):
+            for body in program.bodies[step.name]:
+                yield from _in_order(body)
+        else:
+            yield id(step)
 
 
 def _on_host(kernel: Kernel) -> HostWork:
