@@ -222,7 +222,8 @@ def _sort(call: Call, memory: _ProgramMemory) -> None:
 
 
 def _argsort(call: Call, memory: _ProgramMemory) -> None:
-    memory.live(call.writes[0])[...] = np.argsort(memory.operand(call), axis=call.params["axis"], kind=call.params["kind"])
+    params = {"axis": call.params["axis"], "kind": call.params["kind"]}
+    memory.live(call.writes[0])[...] = ops.argsort.evaluate(memory.operand(call), **params)
 
 
 def _scan(call: Call, memory: _ProgramMemory) -> None:

@@ -29,7 +29,7 @@ class Call:
     read may have another shape if it is contiguous.
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`
     are neighbours, and row follows row in C order; they may be the same memory. With `places`, which rise, nobody looks
-    elsewhere in a row: there may be anything.
+    elsewhere in a row: there may be anything. An `argsort` of the kind `introselect` may leave equal elements in any order.
     A further read of a sort, i64[2], holds how many elements of each row count and how many rows, if that is known only here.
     `host`: writes = `function`(reads), a `HostFunction`, which may end the program with an error. `shapes` are those in which it
     gets what it reads: a contiguous buffer may have another one.

@@ -173,3 +173,40 @@ def test_rows_that_are_not_contiguous() -> None:
         same_bits(jitml.jit(function)(view), function(view), str(view.strides))
     swapped = x[:, 0].astype(">f8")
     np.testing.assert_array_equal(jitml.jit(np.sort)(swapped), np.sort(swapped))
+
+
+SHORT = 300
+ENDS: dict[str, Callable[[Array], Array]] = {
+    "last": lambda x: np.argpartition(x, -10, axis=1)[:, -10:],
+    "last one": lambda x: np.argpartition(x, -1, axis=1)[:, -1:],
+    "first": lambda x: np.argpartition(x, 15, axis=1)[:, :16],
+    "first two": lambda x: np.argpartition(x, (0, 1), axis=1)[:, :2],
+    "down": lambda x: np.argpartition(x.T, 4, axis=0)[:5].T,
+}
+OTHERS: dict[str, Callable[[Array], Array]] = {
+    "middle": lambda x: np.argpartition(x, range(7, 12), axis=1)[:, 7:12],
+    "many": lambda x: np.argpartition(x, 40, axis=1)[:, :41],
+    "all": lambda x: np.argpartition(x, 40, axis=1),
+}
+
+
+@pytest.mark.parametrize("dtype", sorted({t for t, _ in ROWS} | {"i2", "f2"}))
+def test_first_and_last_of_rows(dtype: str) -> None:
+    """Which they are; equal elements may be any of them, as in NumPy, but none is there twice."""
+    rows = {(t, name): x[:SHORT] for (t, name), x in ROWS.items()}
+    if dtype in ("i2", "f2"):
+        of = "i4" if dtype == "i2" else "f4"
+        rows = {(dtype, name): x.clip(-9e3, 9e3).astype(dtype) for (t, name), x in rows.items() if t == of}
+    x = np.stack([row for (t, _), row in rows.items() if t == dtype])
+    for function in (ENDS | OTHERS).values():
+        got, expected = (np.sort(f(x), axis=1) for f in (jitml.jit(function), function))
+        assert (got[:, 1:] != got[:, :-1]).all()
+        values = (np.sort(np.take_along_axis(x, places, axis=1), axis=1) for places in (got, expected))
+        np.testing.assert_array_equal(*values)
+
+
+def test_partitions_find_the_ends_by_insertion() -> None:
+    for name, function in (ENDS | OTHERS).items():
+        (call,) = sorts_of(function, np.zeros((8, SHORT)))
+        llvm = str(jitml.jit(function).lower(np.zeros((8, SHORT))).llvm)
+        assert ("jitml_argsort_places_f64" in llvm) == (name in ENDS), call

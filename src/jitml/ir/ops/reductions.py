@@ -2,7 +2,7 @@
 
 Sums may associate freely but are at least as accurate as NumPy's pairwise sums. `reduce_max` and `reduce_min` hand
 NaN on; `argmax` and `argmin` give the first NaN, else the first extreme. Sorting puts NaN last; its `kind` (NumPy's
-`quicksort`, `heapsort` or `stable`) decides the order of equal elements.
+`quicksort`, `heapsort` or `stable`) decides the order of equal elements; that of an `argsort` may be any (`introselect`).
 """
 
 from __future__ import annotations
@@ -109,5 +109,9 @@ def _argsorted(x: Aval, *, axis: int, kind: str) -> Aval:
     return _along(x, axis=axis).with_dtype(I64)
 
 
+def _evaluate_argsort(x: Any, *, axis: int, kind: Any) -> Any:
+    return np.argsort(x, axis=axis, kind="quicksort" if kind == "introselect" else kind)
+
+
 sort = Op("sort", "reductions", _sorted, lambda x, *, axis, kind: np.sort(x, axis=axis, kind=kind))
-argsort = Op("argsort", "reductions", _argsorted, lambda x, *, axis, kind: np.argsort(x, axis=axis, kind=kind))
+argsort = Op("argsort", "reductions", _argsorted, _evaluate_argsort)

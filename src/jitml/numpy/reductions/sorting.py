@@ -123,7 +123,7 @@ def _require_places(kth: Value, size: Size, total: Size) -> None:
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
-    return _sorted(ops.argsort, _parted(a, kth, axis, kind), axis, order)
+    return _sorted(ops.argsort, _parted(a, kth, axis, kind), axis, order, kind)
 
 
 @implements(np.lexsort)

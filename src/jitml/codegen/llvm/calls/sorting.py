@@ -4,12 +4,14 @@
 ptr positions, i64 n, ptr null)` reorders the positions; both return 0 unless memory ran out. (The last argument is for the
 dtypes that jitml does not have.) Rows that may be long have functions of their own, `jitml_sort_long_f64_quicksort`. If few
 places are asked for, `i32 @jitml_sort_places_f64_quicksort(ptr row, ptr sorted, i64 n, ptr places, i64 count)` fills in these.
+`i32 @jitml_argsort_places_f64_stable(ptr row, ptr positions, i64 n, i64 count, i1 first)` finds the first or last few of a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from jitml.codegen.llvm.ir.long_rows import MOST
 from jitml.codegen.llvm.ir.radix_sort import LEAST, has_words
 from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.ir.types import BOOL, dtype_name
@@ -52,18 +54,30 @@ def emit_sort(
         unit.declarations.declare("void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         fill = _COPY.format(n=count, itemsize=y.dtype.itemsize)
     size = "long_" if n >= LEAST and has_words(x.dtype) else ""
-    if size and "places" in call.params:
-        wanted = call.params["places"]
+    kind, wanted = call.params["kind"], call.params.get("places")
+    if kind == "introselect":  # `argpartition`: equal elements in any order
+        kind = "quicksort"
+        if wanted is not None and len(wanted) <= MOST and has_words(x.dtype) and (at_end := _is_at_end(wanted, n)) is not None:
+            size, kind, fill, parameters = "places_", "stable", "  br label %sort", "ptr, ptr, i64, i64, i1"
+            operands = f"ptr %x.row, ptr %y.row, i64 {count}, i64 {len(wanted)}, i1 {'false' if at_end else 'true'}"
+    elif size and wanted is not None:
         table = unit.declarations.constant(f"[{len(wanted)} x i64] [{', '.join(f'i64 {place}' for place in wanted)}]")
         size, fill, parameters = "places_", "  br label %sort", "ptr, ptr, i64, ptr, i64"
         operands = f"ptr %x.row, ptr %y.row, i64 {count}, ptr {table}, i64 {len(wanted)}"
-    function = f"@jitml_{call.name}_{size}{dtype_name(x.dtype)}_{call.params['kind']}"
+    function = f"@jitml_{call.name}_{size}{dtype_name(x.dtype)}_{kind}"
     unit.declarations.declare(f"i32 {function}({parameters})")
     sort = f"call i32 {function}({operands})"
     body = _ROWS.format(x_step=x_step, y_step=y_step, fill=fill, sort=sort, fetch=fetch)
     unit.add(f"void @{symbol}.rows(ptr %context, i64 %begin, i64 %end)", body, "usual")
     unit.add(f"i64 @{symbol}(ptr %error, ptr %x, ptr %y{parameter})", _ALL.format(run=run, status=status, keep=keep, total=total))
     return [x.name, y.name, *lengths]
+
+
+def _is_at_end(places: Sequence[int], n: int) -> bool | None:
+    """Whether these are the last places of a row, not the first ones; None if they are neither."""
+    if places[-1] - places[0] + 1 != len(places):
+        return None
+    return True if places[-1] == n - 1 else False if places[0] == 0 else None
 
 
 _ALL = """entry:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from jitml.codegen.llvm.ir.radix_sort import with_radix
 from jitml.ir.types import DType
 
+MOST = 16  # places of `argsort` that are found by insertion
+
 _SORT = """
 declare i32 @numpy_sort(ptr, i64, ptr)
 
@@ -335,6 +337,73 @@ plain:
   ret i32 %status
 }
 
+; Where the first or the last `count` (MOST at most) of a stable sort stand: inserted into a short list, which for the first is
+; filled from behind, with words upside down.
+define i32 @jitml_argsort_places(ptr %x, ptr %positions, i64 %n, i64 %count, i1 %is.first) {
+entry:
+  %words = alloca [MOST x i64]
+  %places = alloca [MOST x i64]
+  call void @llvm.memset.p0.i64(ptr %words, i8 0, i64 WORDS_BYTES, i1 false)
+  %last = add i64 %n, -1
+  %start = select i1 %is.first, i64 %last, i64 0
+  %step = select i1 %is.first, i64 -1, i64 1
+  %flip = select i1 %is.first, i64 -1, i64 0
+  br label %loop
+loop:
+  %t = phi i64 [ 0, %entry ], [ %t.next, %next ]
+  %i = phi i64 [ %start, %entry ], [ %i.next, %next ]
+  %w = call i64 @word(ptr %x, i64 %i)
+  %even = call i64 @even(i64 %w)
+  %v = xor i64 %even, %flip
+  %least = load i64, ptr %words
+  %enters = icmp uge i64 %v, %least
+  br i1 %enters, label %shift, label %next
+shift:
+  %j = phi i64 [ 0, %loop ], [ %above, %move ]
+  %above = add i64 %j, 1
+  %is.top = icmp eq i64 %above, %count
+  br i1 %is.top, label %here, label %look
+look:
+  %above.slot = getelementptr i64, ptr %words, i64 %above
+  %other = load i64, ptr %above.slot
+  %passes = icmp ule i64 %other, %v
+  br i1 %passes, label %move, label %here
+move:
+  %to = getelementptr i64, ptr %words, i64 %j
+  store i64 %other, ptr %to
+  %from.place = getelementptr i64, ptr %places, i64 %above
+  %place = load i64, ptr %from.place
+  %to.place = getelementptr i64, ptr %places, i64 %j
+  store i64 %place, ptr %to.place
+  br label %shift
+here:
+  %hole = getelementptr i64, ptr %words, i64 %j
+  store i64 %v, ptr %hole
+  %hole.place = getelementptr i64, ptr %places, i64 %j
+  store i64 %i, ptr %hole.place
+  br label %next
+next:
+  %i.next = add i64 %i, %step
+  %t.next = add i64 %t, 1
+  %more = icmp slt i64 %t.next, %n
+  br i1 %more, label %loop, label %write
+write:
+  %o = phi i64 [ 0, %next ], [ %o.next, %write ]
+  %found.slot = getelementptr i64, ptr %places, i64 %o
+  %found = load i64, ptr %found.slot
+  %rest = sub i64 %n, %count
+  %behind = add i64 %rest, %o
+  %o.next = add i64 %o, 1
+  %ahead = sub i64 %count, %o.next
+  %at = select i1 %is.first, i64 %ahead, i64 %behind
+  %dest = getelementptr i64, ptr %positions, i64 %at
+  store i64 %found, ptr %dest
+  %writing = icmp slt i64 %o.next, %count
+  br i1 %writing, label %write, label %done
+done:
+  ret i32 0
+}
+
 define internal i1 @agree(i64 %x, i64 %y) alwaysinline {
   %differ = xor i64 %x, %y
   %agree = icmp ult i64 %differ, 4294967296
@@ -356,5 +425,6 @@ def long_sort_ir(dtype: DType) -> str:
 
 
 def long_argsort_ir(dtype: DType, *, stable: bool) -> str:
-    """`jitml_argsort_long`, which calls NumPy's `numpy_argsort`."""
-    return with_radix(_ARGSORT.replace("STABLE", str(stable).lower()), dtype)
+    """`jitml_argsort_long`, which calls NumPy's `numpy_argsort`, and `jitml_argsort_places`."""
+    text = _ARGSORT.replace("STABLE", str(stable).lower()).replace("MOST", str(MOST)).replace("WORDS_BYTES", str(8 * MOST))
+    return with_radix(text, dtype)

@@ -48,7 +48,7 @@ def _long(what: str, name: str, kind: str) -> Code:
     if what == "sort":
         return load(long_sort_ir(DTYPES[name]), imports=numpy, exports=("jitml_sort_long", "jitml_sort_places"))
     text = long_argsort_ir(DTYPES[name], stable=kind == "stable")
-    return load(text, imports=numpy, exports=("jitml_argsort_long",))
+    return load(text, imports=numpy, exports=("jitml_argsort_long", "jitml_argsort_places"))
 
 
 @cache

@@ -38,7 +38,8 @@ def lower_sort(site: NestSite) -> None:
 def _places(site: NestSite, axis: int) -> tuple[int, ...] | None:
     """The places of sorted rows that are looked at, if they are few of many that are known now."""
     n = site.node.output.shape[axis]
-    if site.node.op is not ops.sort or not isinstance(n, int) or (looks := site.looks(site.node.output)) is None:
+    is_open = site.node.op is ops.sort or site.node.params["kind"] == "introselect"
+    if not is_open or not isinstance(n, int) or (looks := site.looks(site.node.output)) is None:
         return None
     places: set[int] = set()
     for reading in looks:
