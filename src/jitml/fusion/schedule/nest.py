@@ -106,9 +106,17 @@ class GroupNest:
         return max(1, min(steps, round(self.target.cost.grain_ns * steps / max(time, 1.0))))
 
     def contiguous_along(self, axis: Axis, other: Axis, near: Container[int] = (1,)) -> int:
-        """How many loads step by one element along an axis, or by what else is near, of those that move with both."""
-        both = [s for s in self.load_steps() if s is not None and s.get(axis.name) and s.get(other.name)]
-        return sum(steps[axis.name] in near for steps in both)
+        """How many loads step by one element along an axis, or by what else is near, of those that move with both.
+
+        A row of a table that is chosen by an index moves with the index, in no even steps.
+        """
+        count = 0
+        for s in self.loads:
+            steps, chosen = self.views.steps(s.value, s.places), frozenset[str]().union(*(i.variables for i in s.args))
+            if steps is None or steps.get(axis.name, 0) not in near or not chosen.isdisjoint(axis.members):
+                continue
+            count += bool(steps.get(other.name)) or not chosen.isdisjoint(other.members)
+        return count
 
     def load_steps(self) -> list[dict[str, int] | None]:
         return [self.views.steps(s.value, s.places) for s in self.loads]
