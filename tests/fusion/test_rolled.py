@@ -331,15 +331,15 @@ def test_threads_share_independent_rows() -> None:
         point = get(c, i, j)
         _, count = while_(
             [number(0.0, F64), number(0)],
-            lambda z, k: ops.bit_and(ops.le(z, 4.0), ops.lt(k, 50)),
+            lambda z, k: ops.bit_and(ops.le(z, 4.0), ops.lt(k, 20)),
             lambda z, k: (z * z + point, k + 1),
         )
         return put(n, count, i, j)
 
     def image(n: Value, c: Value) -> Any:
-        return for_(40, [n], lambda i, n: for_(30, [n], lambda j, n: escape(i, j, n, c)))
+        return for_(40, [n], lambda i, n: for_(10, [n], lambda j, n: escape(i, j, n, c)))
 
-    args = np.zeros((40, 30), np.int64), RNG.random((40, 30))
+    args = np.zeros((40, 10), np.int64), RNG.random((40, 10))
     assert kinds(check(image, *args, target=Target(cost=Cost(parallel_ns=1000.0)))) == ["parallel", "serial"]
     assert kinds(check(image, *args, target=Target(cost=Cost(parallel_ns=1e9)))) == ["serial", "serial"]
 

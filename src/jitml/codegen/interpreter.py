@@ -27,6 +27,7 @@ from jitml.memory.program import Place, Program
 
 Array = np.ndarray[Any, Any]
 _GARBAGE = 0xA5
+_FILLED = 1 << 26  # bytes
 
 
 def run(program: Program, inputs: Sequence[Array], compiled: dict[int, KernelFunction] | None = None) -> list[Array]:
@@ -38,7 +39,7 @@ def run(program: Program, inputs: Sequence[Array], compiled: dict[int, KernelFun
         compiled: kernels as functions, by their `id`; what is missing is added.
     """
     kernels = program.kernels
-    arena = np.full(program.arena_size, _GARBAGE, np.uint8)
+    arena = garbage(Buffer("arena", np.dtype(np.uint8), (program.arena_size,)))
     entries, ports = kernels.ports(kernels.inputs), kernels.ports(kernels.outputs)
     given = [part for port, x in zip(entries, inputs, strict=True) for part in _parts(x, port)]
     made = [part for port in ports for part in _parts(garbage(port.buffer), port)]
@@ -180,9 +181,10 @@ class _ProgramMemory:
 
 
 def garbage(buffer: Buffer) -> Array:
-    """Memory for a buffer as an allocator would hand it out, but never zero."""
-    flat = np.full(buffer.nbytes, _GARBAGE, np.uint8).view(buffer.dtype)
-    return flat.reshape(buffer.shape)
+    """Memory for a buffer as an allocator would hand it out, but never zero where a run is likely to come."""
+    flat = np.empty(buffer.nbytes, np.uint8)
+    flat[:_FILLED] = _GARBAGE  # of arrays of any size the largest are gigabytes
+    return flat.view(buffer.dtype).reshape(buffer.shape)
 
 
 def _call(call: Call, memory: _ProgramMemory) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -155,9 +156,22 @@ class Graph:
         for node in self.nodes:
             yield from node.walk()
 
-    def binders(self) -> dict[Sym, Value]:
+    def binders(self) -> Mapping[Sym, Value]:
         """The value, i64[], that each bound Sym is."""
+        return self._binders
+
+    @cached_property
+    def _binders(self) -> Mapping[Sym, Value]:
         return {node.params["sym"]: node.inputs[0] for node in self.nodes if node.op.name == "bind"}
+
+    @cached_property
+    def last_reads(self) -> tuple[tuple[Value, ...], ...]:
+        """For each node, the values that nothing reads after it, outputs apart."""
+        seen, found = set(self.outputs), list[tuple[Value, ...]]()
+        for node in reversed(self.nodes):
+            found.append(tuple(v for v in dict.fromkeys(node.inputs) if v not in seen))
+            seen.update(node.inputs)
+        return tuple(reversed(found))
 
     def producers(self) -> dict[Value, Node]:
         """The node that makes each value; inputs are absent."""

@@ -90,13 +90,11 @@ def interpret_outputs(graph: Graph, args: Sequence[Any]) -> list[Array]:
     watch = _watch.get()
     env: dict[Value, Array] = {v: np.asarray(arg) for v, arg in zip(graph.inputs, args, strict=True)}
     sizes = _bound_inputs(graph, args)
-    last_use = {v: n for n, node in enumerate(graph.nodes) for v in node.inputs}
-    keep = set(graph.outputs)
-    for n, node in enumerate(graph.nodes):
+    for node, read_last in zip(graph.nodes, graph.last_reads):
         if node.op.name == "bind":
             sizes[node.params["sym"]] = int(env[node.inputs[0]])
-        params = {name: resolve(param, sizes) if sizes else param for name, param in node.params.items()}
-        results = node.op.run(tuple(env[v] for v in node.inputs), params)
+        params = {name: resolve(param, sizes) for name, param in node.params.items()} if sizes else node.params
+        results = node.op.run(tuple([env[v] for v in node.inputs]), params)
         results = results if isinstance(results, tuple) else (results,)
         for value, result in zip(node.outputs, results, strict=True):
             env[value] = np.asarray(result, dtype=value.dtype)
@@ -104,13 +102,14 @@ def interpret_outputs(graph: Graph, args: Sequence[Any]) -> list[Array]:
                 raise ValueError(f"{node.op} made {env[value].shape}, the graph says {value.aval} with {sizes}")
         if watch is not None:
             watch(node, [env[v] for v in node.inputs], [env[v] for v in node.outputs])
-        for v in set(node.inputs):
-            if last_use[v] == n and v not in keep:
-                env.pop(v, None)
+        for v in read_last:
+            del env[v]
     return [env[v] for v in graph.outputs]
 
 
 def _bound_inputs(graph: Graph, args: Sequence[Any]) -> dict[Sym, int]:
     """Syms that are bound to inputs: their values are there before the first node."""
+    if not (binders := graph.binders()):
+        return {}
     known = dict(zip(graph.inputs, args))
-    return {sym: int(known[v]) for sym, v in graph.binders().items() if v in known}
+    return {sym: int(known[v]) for sym, v in binders.items() if v in known}

@@ -6,7 +6,7 @@ Called on arrays an op evaluates; called while a recorder is active (see `record
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
@@ -88,7 +88,7 @@ class Op:
             return recorder.record(self, args, params)
         return self.run(args, params)
 
-    def run(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def run(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """Evaluate in NumPy, silently: floating-point warnings are the eager program's business, not the oracle's."""
         with np.errstate(all="ignore"):
             return self.evaluate(*args, **params)

@@ -119,7 +119,7 @@ def _load(name: str, array: Array, *at: Any) -> Any:
 
 def _store(name: str, array: Array, at: tuple[Any, ...], value: Any, combine: np.ufunc | None) -> None:
     _check_bounds(name, array, at)
-    if np.ndim(value) and not any(map(np.ndim, at)):
+    if isinstance(value, np.ndarray) and value.ndim and not any(map(np.ndim, at)):
         value = value[-1]  # one element: there is but one lane, or the verifier would have seen a race
     if combine is None:
         array[at] = value
@@ -129,8 +129,8 @@ def _store(name: str, array: Array, at: tuple[Any, ...], value: Any, combine: np
 
 def _check_bounds(name: str, array: Array, at: tuple[Any, ...]) -> None:
     for axis, (k, n) in enumerate(zip(at, array.shape, strict=True)):
-        low, high = (k.min(), k.max()) if isinstance(k, np.ndarray) else (k, k)
-        if not (low >= 0 and high < n):
+        low, high = (int(k.min()), int(k.max())) if isinstance(k, np.ndarray) else (int(k),) * 2  # to compare is Python's
+        if low < 0 or high >= n:
             raise IndexError(f"{name}: index {low}..{high} is outside axis {axis} of {list(array.shape)}")
 
 

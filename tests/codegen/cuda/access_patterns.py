@@ -1,32 +1,29 @@
 """Which elements of its parameters does a kernel touch, and how do the threads of a warp touch them side by side?
 
-Loops are run, and nothing is computed but indices: kernels whose limits and places depend on data are none for this.
+Loops are run, as Python, and nothing is computed but indices: kernels whose limits and places depend on data are none for this.
 """
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from jitml.ir.types import I64
 from jitml.kernels.ir import Alloc, Apply, Const, Expr, Kernel, Let, Load, Loop, Stmt, Store, Var, expressions, walk_expression
 
-_INTEGERS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "minimum": min,
-    "maximum": max,
+_INTEGERS = {
+    "add": "({} + {})",
+    "sub": "({} - {})",
+    "mul": "({} * {})",
+    "floor_divide": "({} // {})",
+    "remainder": "({} % {})",
+    "minimum": "min({}, {})",
+    "maximum": "max({}, {})",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(NamedTuple):
     """An access of a parameter: which place in the kernel's text it is, in which iteration of the thread loop, and its offset."""
 
     site: int
@@ -37,73 +34,69 @@ class Touch:
 
 
 def touches(kernel: Kernel) -> list[Touch]:
-    return list(_Runner(kernel).body(kernel.body, {}, (), None, None))
+    writer, found = _Writer(kernel), list[Touch]()
+    exec("\n".join(writer.lines), {"touch": lambda *what: found.append(Touch._make(what))})
+    return found
 
 
-class _Runner:
+class _Writer:
+    """The kernel as Python that calls `touch` for each access."""
+
     def __init__(self, kernel: Kernel) -> None:
         self.buffers = {b.name: b for b in kernel.params}
-        self.sites: dict[int, int] = {}
+        self.names: dict[str, str] = {}
+        self.lines: list[str] = []
+        self.sites = 0
+        self.body(kernel.body, 0, (), "None", "None")
 
-    def body(
-        self,
-        body: Sequence[Stmt],
-        names: dict[str, int],
-        around: tuple[int, ...],
-        thread: tuple[int, ...] | None,
-        lane: int | None,
-    ) -> Iterator[Touch]:
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append(" " * depth + text)
+
+    def name(self, name: str) -> str:
+        return self.names.setdefault(name, f"v{len(self.names)}")
+
+    def body(self, body: Sequence[Stmt], depth: int, around: tuple[str, ...], thread: str, lane: str) -> None:
+        self.line(depth, "pass")
         for stmt in body:
             for expr in expressions(stmt):
                 for e in walk_expression(expr):
                     if isinstance(e, Load) and e.buffer in self.buffers:
-                        yield self.touch(e, e.buffer, e.at, names, thread, lane)
+                        self.touch(e.buffer, e.at, depth, thread, lane)
             match stmt:
                 case Store(buffer, at) if buffer in self.buffers:
-                    yield self.touch(stmt, buffer, at, names, thread, lane)
+                    self.touch(buffer, at, depth, thread, lane)
                 case Let(name, value) if value.dtype == I64 and not any(isinstance(e, Load) for e in walk_expression(value)):
-                    names[name] = self.integer(value, names)
+                    self.line(depth, f"{self.name(name)} = {self.integer(value)}")
                 case Alloc(_, inner):
-                    yield from self.body(inner, names, around, thread, lane)
+                    self.body(inner, depth, around, thread, lane)
                 case Loop():
-                    yield from self.loop(stmt, names, around, thread, lane)
+                    self.loop(stmt, depth, around, thread, lane)
 
-    def loop(
-        self, loop: Loop, names: dict[str, int], around: tuple[int, ...], thread: tuple[int, ...] | None, lane: int | None
-    ) -> Iterator[Touch]:
-        span = range(self.integer(loop.start, names), self.integer(loop.stop, names), loop.step)
-        for n, value in enumerate(span):
-            names[loop.index] = value
-            inside = (*around, n) if loop.kind != "vector" else around
-            yield from self.body(
-                loop.body,
-                names,
-                inside,
-                inside if loop.kind == "thread" else thread,
-                n if loop.kind == "vector" else lane,
-            )
+    def loop(self, loop: Loop, depth: int, around: tuple[str, ...], thread: str, lane: str) -> None:
+        span, number = f"range({self.integer(loop.start)}, {self.integer(loop.stop)}, {loop.step})", f"n{depth}"
+        self.line(depth, f"for {number}, {self.name(loop.index)} in enumerate({span}):")
+        if loop.kind == "vector":
+            lane = number
+        else:
+            around = (*around, number)
+        if loop.kind == "thread":
+            thread = f"({', '.join(around)},)"
+        self.body(loop.body, depth + 1, around, thread, lane)
 
-    def touch(
-        self,
-        what: object,
-        buffer: str,
-        at: Sequence[Expr],
-        names: dict[str, int],
-        thread: tuple[int, ...] | None,
-        lane: int | None,
-    ) -> Touch:
+    def touch(self, buffer: str, at: Sequence[Expr], depth: int, thread: str, lane: str) -> None:
         places = zip(at, self.buffers[buffer].element_strides, strict=True)
-        offset = sum(self.integer(e, names) * step for e, step in places)
-        return Touch(self.sites.setdefault(id(what), len(self.sites)), buffer, thread, offset, lane)
+        offset = " + ".join(["0", *(f"{self.integer(e)} * {step}" for e, step in places)])
+        self.line(depth, f"touch({self.sites}, {buffer!r}, {thread}, {offset}, {lane})")
+        self.sites += 1
 
-    def integer(self, expr: Expr, names: dict[str, int]) -> int:
+    def integer(self, expr: Expr) -> str:
         match expr:
             case Const(value):
-                return int(value)
+                return f"{int(value)}"
             case Var(name):
-                return names[name]
-            case Apply(fn, (x, y)):
-                return int(_INTEGERS[fn](self.integer(x, names), self.integer(y, names)))
+                return self.name(name)
+            case Apply(fn, (x, y)) if fn in _INTEGERS:
+                return _INTEGERS[fn].format(self.integer(x), self.integer(y))
         raise TypeError(f"{expr} depends on data")
 
 

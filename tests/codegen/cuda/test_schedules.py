@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,7 @@ NARROW = {
 }
 
 
+@cache
 def first(text: str) -> tuple[Graph, Kernel]:
     graph = parse(text)
     (kernel,) = [step for step in fused(graph).steps if isinstance(step, Kernel)]
