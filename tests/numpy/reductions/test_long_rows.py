@@ -210,3 +210,11 @@ def test_partitions_find_the_ends_by_insertion() -> None:
         (call,) = sorts_of(function, np.zeros((8, SHORT)))
         llvm = str(jitml.jit(function).lower(np.zeros((8, SHORT))).llvm)
         assert ("jitml_argsort_places_f64" in llvm) == (name in ENDS), call
+
+
+def test_of_equal_elements_at_the_boundary_a_sort_chooses() -> None:
+    x = RNG.integers(0, 40, (30, SHORT))
+    got, order = jitml.jit(ENDS["last"])(x), np.argsort(x, axis=1)
+    np.testing.assert_array_equal(np.sort(got, axis=1), np.sort(order[:, -10:], axis=1))
+    got = jitml.jit(ENDS["first"])(x)
+    np.testing.assert_array_equal(np.sort(got, axis=1), np.sort(order[:, :16], axis=1))

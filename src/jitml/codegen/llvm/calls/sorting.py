@@ -4,7 +4,7 @@
 ptr positions, i64 n, ptr null)` reorders the positions; both return 0 unless memory ran out. (The last argument is for the
 dtypes that jitml does not have.) Rows that may be long have functions of their own, `jitml_sort_long_f64_quicksort`. If few
 places are asked for, `i32 @jitml_sort_places_f64_quicksort(ptr row, ptr sorted, i64 n, ptr places, i64 count)` fills in these.
-`i32 @jitml_argsort_places_f64_stable(ptr row, ptr positions, i64 n, i64 count, i1 first)` finds the first or last few of a row.
+`i32 @jitml_argsort_places_f64_quicksort(ptr row, ptr positions, i64 n, i64 count, i1 first)` finds the first or last few of a row.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def emit_sort(
     if kind == "introselect":  # `argpartition`: equal elements in any order
         kind = "quicksort"
         if wanted is not None and len(wanted) <= MOST and has_words(x.dtype) and (at_end := _is_at_end(wanted, n)) is not None:
-            size, kind, fill, parameters = "places_", "stable", "  br label %sort", "ptr, ptr, i64, i64, i1"
+            size, fill, parameters = "places_", "  br label %sort", "ptr, ptr, i64, i64, i1"
             operands = f"ptr %x.row, ptr %y.row, i64 {count}, i64 {len(wanted)}, i1 {'false' if at_end else 'true'}"
     elif size and wanted is not None:
         table = unit.declarations.constant(f"[{len(wanted)} x i64] [{', '.join(f'i64 {place}' for place in wanted)}]")

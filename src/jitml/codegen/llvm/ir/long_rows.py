@@ -337,13 +337,14 @@ plain:
   ret i32 %status
 }
 
-; Where the first or the last `count` (MOST at most) of a stable sort stand: inserted into a short list, which for the first is
-; filled from behind, with words upside down.
+; Where the first or the last `count` of a row stand: inserted into a list of one more, MOST at most, which for the first is filled
+; from behind, with words upside down. If the one more is equal to the next one, NumPy tells which of them it is to be.
 define i32 @jitml_argsort_places(ptr %x, ptr %positions, i64 %n, i64 %count, i1 %is.first) {
 entry:
   %words = alloca [MOST x i64]
   %places = alloca [MOST x i64]
   call void @llvm.memset.p0.i64(ptr %words, i8 0, i64 WORDS_BYTES, i1 false)
+  %held = add i64 %count, 1
   %last = add i64 %n, -1
   %start = select i1 %is.first, i64 %last, i64 0
   %step = select i1 %is.first, i64 -1, i64 1
@@ -361,7 +362,7 @@ loop:
 shift:
   %j = phi i64 [ 0, %loop ], [ %above, %move ]
   %above = add i64 %j, 1
-  %is.top = icmp eq i64 %above, %count
+  %is.top = icmp eq i64 %above, %held
   br i1 %is.top, label %here, label %look
 look:
   %above.slot = getelementptr i64, ptr %words, i64 %above
@@ -386,14 +387,30 @@ next:
   %i.next = add i64 %i, %step
   %t.next = add i64 %t, 1
   %more = icmp slt i64 %t.next, %n
-  br i1 %more, label %loop, label %write
+  br i1 %more, label %loop, label %check
+check:
+  %first = load i64, ptr %words
+  %second.slot = getelementptr i64, ptr %words, i64 1
+  %second = load i64, ptr %second.slot
+  %is.open = icmp eq i64 %first, %second
+  br i1 %is.open, label %number, label %write
+number:
+  %q = phi i64 [ 0, %check ], [ %q.next, %number ]
+  %q.slot = getelementptr i64, ptr %positions, i64 %q
+  store i64 %q, ptr %q.slot
+  %q.next = add i64 %q, 1
+  %numbering = icmp slt i64 %q.next, %n
+  br i1 %numbering, label %number, label %plain
+plain:
+  %status = call i32 @numpy_argsort(ptr %x, ptr %positions, i64 %n, ptr null)
+  ret i32 %status
 write:
-  %o = phi i64 [ 0, %next ], [ %o.next, %write ]
-  %found.slot = getelementptr i64, ptr %places, i64 %o
+  %o = phi i64 [ 0, %check ], [ %o.next, %write ]
+  %o.next = add i64 %o, 1
+  %found.slot = getelementptr i64, ptr %places, i64 %o.next
   %found = load i64, ptr %found.slot
   %rest = sub i64 %n, %count
   %behind = add i64 %rest, %o
-  %o.next = add i64 %o, 1
   %ahead = sub i64 %count, %o.next
   %at = select i1 %is.first, i64 %ahead, i64 %behind
   %dest = getelementptr i64, ptr %positions, i64 %at
@@ -426,5 +443,7 @@ def long_sort_ir(dtype: DType) -> str:
 
 def long_argsort_ir(dtype: DType, *, stable: bool) -> str:
     """`jitml_argsort_long`, which calls NumPy's `numpy_argsort`, and `jitml_argsort_places`."""
-    text = _ARGSORT.replace("STABLE", str(stable).lower()).replace("MOST", str(MOST)).replace("WORDS_BYTES", str(8 * MOST))
+    text = (
+        _ARGSORT.replace("STABLE", str(stable).lower()).replace("MOST", str(MOST + 1)).replace("WORDS_BYTES", str(8 * (MOST + 1)))
+    )
     return with_radix(text, dtype)
