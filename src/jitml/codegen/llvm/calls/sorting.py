@@ -4,7 +4,7 @@
 ptr positions, i64 n, ptr null)` reorders the positions; both return 0 unless memory ran out. (The last argument is for the
 dtypes that jitml does not have.) Rows that may be long have functions of their own, `jitml_sort_long_f64_quicksort`. If few
 places are asked for, `i32 @jitml_sort_places_f64_quicksort(ptr row, ptr sorted, i64 n, ptr places, i64 count)` fills in these.
-`i32 @jitml_argsort_places_f64_quicksort(ptr row, ptr positions, i64 n, i64 count, i1 first)` finds the first or last few of a row.
+`i32 @jitml_argsort_places_f64_quicksort(ptr row, ptr positions, i64 n, i64 count, i1 first)` finds a row's first or last few.
 """
 
 from __future__ import annotations
