@@ -337,8 +337,8 @@ plain:
   ret i32 %status
 }
 
-; Where the first or the last `count` of a row stand: inserted into a list of one more, MOST at most, which for the first is filled
-; from behind, with words upside down. If the one more is equal to the next one, NumPy tells which of them it is to be.
+; Where the first or the last `count` of a row stand: inserted into a list of one more, MOST at most, which for the first is
+; filled from behind, with words upside down. If the one more is equal to the next one, NumPy tells which of them it is to be.
 define i32 @jitml_argsort_places(ptr %x, ptr %positions, i64 %n, i64 %count, i1 %is.first) {
 entry:
   %words = alloca [MOST x i64]
