@@ -20,7 +20,7 @@ from jitml.diagnostics import log
 from jitml.diagnostics.progress import in_sight
 from jitml.diagnostics.tracebacks import shorten
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.on_device import copies_of, counted, device_for, on_device
+from jitml.dispatch.on_device import copies_of, device_for
 from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant, plain_key
 from jitml.dispatch.timing import resting
@@ -46,12 +46,11 @@ from jitml.forks import lock
 from jitml.functions import is_disabled
 from jitml.headroom import require_compiler
 from jitml.imports.late import late
-from jitml.interrupts import contained, uninterrupted
+from jitml.interrupts import contained
 from jitml.ir.execute.debug_nans import as_python, called_as_python, runs_as_python
 from jitml.jitted import Jit
 from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.process import collected_at_its_end
-from jitml.program_cache.compile import compile_graph as compile_or_load
 from jitml.sections.kinds import Splits
 from jitml.sections.requirements import LIMITS, MOST_VARIANTS, require_no_calls
 from jitml.trace.asynchronous import is_aside
@@ -63,11 +62,13 @@ from jitml.trace.results import told_by_flags
 from jitml.trace.speculation.limits import NO_LIMITS
 from jitml.trace.trace import Traced, trace
 from jitml.verification.verification import have_checked
-from jitml.wiring import join
+from jitml.wiring import compile_traced, join, lower_traced
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
+    from jitml.native_entry import entries
+    from jitml.native_entry.entries import NativeEntries
     from jitml.outline import Explanation
     from jitml.pipeline import Lowered
     from jitml.sections import callees
@@ -76,7 +77,9 @@ if TYPE_CHECKING:
     from jitml.sections.split import SplitFunction
 else:
     callees, splitting = late("jitml.sections.callees"), late("jitml.sections.split")
+    entries = late("jitml.native_entry.entries")
 
+OFTEN = 1000  # answers after which a native entry is made: making it takes about as long as they save
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 SHORT = 1e-3  # seconds of a call in which no part is worth anything
 
@@ -108,6 +111,8 @@ class Engine:
         self._variants = Variants[Variant](making=lock())
         self._rent = rent
         self._misses = Misses(rent)
+        self._entries: NativeEntries | None = None
+        self._answers, self._often = 0, OFTEN
         self._is_renting = is_timed is None and CONFIG.trial and not options.strict  # which refuses in the very call
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
@@ -166,7 +171,7 @@ class Engine:
                 result = self._call_compiled(args, kwargs)
                 return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
             except FailedCheck:
-                pass
+                self._leave_native()
             except Unpaid as error:
                 dear = error.refusal
             except SourceNotFound as error:
@@ -239,6 +244,7 @@ class Engine:
 
     def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A turn of plain Python."""
+        self._leave_native()
         args, kwargs = ours(args, kwargs)
         if not self._variants:  # what it is to be compiled for is not known yet
             self._rent_out(args, kwargs)
@@ -282,7 +288,23 @@ class Engine:
             return self._call_slowly(key, args, kwargs, began or perf_counter())
         if began:
             self._misses.in_a_row = 0
+        self._answered()
         return result
+
+    def _answered(self) -> None:
+        """A variant has answered a call from Python: machine code does, if that is often so."""
+        self._answers += 1
+        if self._answers < self._often or self._jitted is None:
+            return
+        self._often += 4 * OFTEN  # others may be settled then
+        if not (self.jitted.alone or self._is_special or self._statics):
+            self._entries = self._entries or entries.NativeEntries(self._jitted)
+            self._entries.take_over(self._variants.items(), self.__call__)
+
+    def _leave_native(self) -> None:
+        """Python answers again, which sees what comes of calls."""
+        if self._entries is not None and self._entries.leave():
+            self._answers, self._often = 0, OFTEN
 
     def _call_slowly(self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any], began: float) -> Any:
         if any(map(is_foreign, (*args, *kwargs.values()))):
@@ -297,6 +319,7 @@ class Engine:
             result = self._variants.call(key, leaves)
             if result is not MISS:
                 self._misses.in_a_row = 0
+                self._answered()
                 return result
 
         if self._is_renting:
@@ -305,6 +328,8 @@ class Engine:
                 self._warn(self._specializer.compilations.is_refused(claim), RecompileWarning)
                 raise ManyPrograms(MOST_VARIANTS, claim, source)
             if not self._is_due(args, kwargs, leaves):
+                if self._entries is not None and self._entries.have_answered():
+                    self._misses.in_a_row = 0
                 if self._variants and self._misses.are_many(began, (v.saves for v in self._variants)):
                     self._leave_alone(self._misses.paid)
                 return PlainTurn(self._rent.paid)
@@ -314,6 +339,7 @@ class Engine:
             call = CallArguments(key, args, kwargs, leaves)
             return self._bought(partial(self._specializer.make, call, self._compile, others, tries))
 
+        self._leave_native()
         result = self._variants.make(key, leaves, make, Tries())
         self._warn(self._specializer.compilations.complaint(), RecompileWarning)
         if self.splits.wake():
@@ -367,31 +393,10 @@ class Engine:
             require_countable(self.function, args, kwargs)
         return flatten((args, kwargs))
 
-    def _given(self, traced: Traced) -> dict[str, Any]:
-        """What a graph is compiled with, and shown with."""
-        return {
-            "aliases": traced.aliases,
-            "strides": traced.strides,
-            "threads": self.options.threads,
-            "fastmath": self.options.fastmath,
-            "schedules": dict(self.options.schedules),
-        }
-
     def _compile(self, traced: Traced) -> Callable[..., Any]:
         if self._require is not None:
             self._require(traced)
-
-        def compile_graph() -> Callable[..., Any]:
-            device = device_for(traced, self.options.device, name_of(self.function))
-            if device is None:
-                return compile_or_load(traced.graph, **self._given(traced))
-            from jitml import pipeline  # few need it
-
-            backend = pipeline.backend_named(device.backend)
-            executable = pipeline.compile_graph(traced.graph, backend, **self._given(traced), watch=True)
-            return (on_device if traced.device else counted)(traced, device, executable)
-
-        return uninterrupted(compile_graph)
+        return compile_traced(traced, self.options, name_of(self.function))
 
     answer = _call_compiled
 
@@ -420,18 +425,7 @@ class Engine:
 
     def lower(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         traced = contained(partial(self._trace, args, kwargs))
-
-        def lower() -> Lowered:
-            from jitml import pipeline  # as in _compile
-
-            device = device_for(traced, self.options.device, name_of(self.function))
-            return pipeline.lower(
-                traced.graph,
-                None if device is None else pipeline.backend_named(device.backend),
-                **self._given(traced),
-            )
-
-        return uninterrupted(lower)
+        return lower_traced(traced, self.options, name_of(self.function))
 
     def explain(self, title: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
         from jitml import report  # as in _compile

@@ -1,17 +1,22 @@
-"""Where layers are joined that know nothing of each other: who compiles operations on device arrays, and transforms."""
+"""Where layers are joined that know nothing of each other: what compiles functions, transforms, and operations on devices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.api import jit
 from jitml.device.on_host import on_host
 from jitml.device.operations import compile_by
-from jitml.dispatch.on_device import compile_programs_by, on_device
+from jitml.dispatch.on_device import compile_programs_by, counted, device_for, on_device
 from jitml.interrupts import uninterrupted
+from jitml.options import Options
+from jitml.program_cache.compile import compile_graph as compile_or_load
 from jitml.trace.trace import Traced
+
+if TYPE_CHECKING:
+    from jitml.pipeline import Lowered
 
 
 def join() -> None:
@@ -34,4 +39,45 @@ def _compile_transform(traced: Traced) -> Callable[..., Any]:
     return uninterrupted(compile_graph)
 
 
-__all__ = ["join"]
+def _given(traced: Traced, options: Options) -> dict[str, Any]:
+    """What the graph of a jitted function is compiled with, and shown with."""
+    return {
+        "aliases": traced.aliases,
+        "strides": traced.strides,
+        "threads": options.threads,
+        "fastmath": options.fastmath,
+        "schedules": dict(options.schedules),
+    }
+
+
+def compile_traced(traced: Traced, options: Options, name: str) -> Callable[..., Any]:
+    """What runs the program of a jitted function of this name."""
+
+    def compile_graph() -> Callable[..., Any]:
+        device = device_for(traced, options.device, name)
+        if device is None:
+            return compile_or_load(traced.graph, **_given(traced, options))
+        from jitml import pipeline  # few need it
+
+        backend = pipeline.backend_named(device.backend)
+        executable = pipeline.compile_graph(traced.graph, backend, **_given(traced, options), watch=True)
+        return (on_device if traced.device else counted)(traced, device, executable)
+
+    return uninterrupted(compile_graph)
+
+
+def lower_traced(traced: Traced, options: Options, name: str) -> Lowered:
+    """Every stage of it."""
+
+    def lower() -> Lowered:
+        from jitml import pipeline  # as above
+
+        device = device_for(traced, options.device, name)
+        return pipeline.lower(
+            traced.graph, None if device is None else pipeline.backend_named(device.backend), **_given(traced, options)
+        )
+
+    return uninterrupted(lower)
+
+
+__all__ = ["compile_traced", "join", "lower_traced"]

@@ -4,7 +4,8 @@
 
 The function takes the flattened arguments, runs the host program (guards, loads, numbers), executes, and builds the result;
 it answers `MISS`, before anything has been changed, where a check fails. It is written as source and compiled once per
-variant: plain `is` and `==` on locals is the cheapest guard that Python has. A native entry would replace this one function.
+variant: plain `is` and `==` on locals is the cheapest guard that Python has. What is called often gets a native entry in its
+place (`jitml.native_entry`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from jitml.errors import JitmlError
 from jitml.interrupts import pass_on
 from jitml.ir.interpret import interpret
 from jitml.trace.record.device_arrays import as_returned
-from jitml.trace.record.guards import Compute, HostConst
+from jitml.trace.record.guards import Compute, HostConst, Slot
 from jitml.trace.record.pytree import unflatten
 from jitml.trace.results import Either, FixedResult, FromGraph, FromHost, Repeated, Result
 from jitml.trace.storage.index_maps import Step
@@ -47,7 +48,30 @@ def bind(traced: Traced, execute: Execute) -> Enter:
         names["tell"] = partial(_tell, written)
     else:
         body.append(f"r = execute({inputs})")
-    names |= {"execute": execute, "unflatten": unflatten, "see": see, "copyto": np.copyto}
+    names["execute"] = execute
+    body += _ending(traced, names)
+    enter = _made(body, names)
+    enter.execute = execute  # type: ignore[attr-defined]  # who asks which program answers
+    return enter
+
+
+def finishing(traced: Traced, shaped: Callable[[Any], Any] | None) -> tuple[Callable[..., Any], tuple[Slot, ...]]:
+    """The function `(outputs, *slots) -> result` that ends a call of a variant, and which slots of the host program these are.
+
+    Args:
+        shaped: gives outputs their true shapes, where only the run tells them.
+    """
+    names: dict[str, Any] = {"shaped": shaped}
+    body = [*(["r = shaped(r)"] if shaped is not None else []), *_ending(traced, names)]
+    asked = _function("finish", ["r"], body, {}).__code__.co_names
+    slots = tuple(slot for slot in range(len(traced.host.names)) if f"s{slot}" in asked)
+    return _function("finish", ["r", *(f"s{slot}" for slot in slots)], body, names), slots
+
+
+def _ending(traced: Traced, names: dict[str, Any]) -> list[str]:
+    """The lines from the outputs `r` on, with the names that they refer to."""
+    body: list[str] = []
+    names |= {"unflatten": unflatten, "see": see, "copyto": np.copyto}
     if traced.numbers:
         body.append(f"z = {{{', '.join(f'n{n}: int(r[{position}])' for n, position in enumerate(traced.numbers.values()))}}}")
         names |= {f"n{n}": number for n, number in enumerate(traced.numbers)}
@@ -61,7 +85,7 @@ def bind(traced: Traced, execute: Execute) -> Enter:
         body.append("return y")
     else:
         body.append(f"return {result}")
-    return _made(body, names)
+    return body
 
 
 class CallReach(NamedTuple):
@@ -108,10 +132,13 @@ def _begun(traced: Traced) -> tuple[list[str], dict[str, Any]]:
 
 
 def _made(body: Sequence[str], names: dict[str, Any]) -> Enter:
-    source = "def enter(leaves, only_asked=False):\n" + "".join(f"    {line}\n" for line in body)
+    return _function("enter", ["leaves", "only_asked=False"], body, names)
+
+
+def _function(name: str, parameters: Sequence[str], body: Sequence[str], names: dict[str, Any]) -> Any:
+    source = f"def {name}({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, "<jitml entry>", "exec"), names)
-    enter: Enter = names["enter"]
-    return enter
+    return names[name]
 
 
 def admission(enter: Enter) -> Admission:

@@ -106,6 +106,10 @@ class Variants(Generic[P]):
         """Those for arguments of these structures, most recent first."""
         return (variant for key in keys for variant in self._groups.get(key, ()))
 
+    def items(self) -> Iterator[tuple[Hashable, P]]:
+        """All of them, with the structures of their arguments, most recent first for each of these."""
+        return ((key, variant) for key, group in self._groups.items() for variant in group)
+
     def fitting(self, key: Hashable, leaves: Sequence[Any]) -> P | None:
         """The variant whose guards hold for these arguments; what it assumes of the call is not looked at."""
         return next((v for v in self._groups.get(key, ()) if not v.traced.host.first_failure(leaves)), None)

@@ -93,6 +93,12 @@ class ProgramCall:
         arrays = [np.array(x, b.dtype, copy=None, ndmin=0) for x, b in zip(args, self.inputs, strict=True)]
         return self(*[x if type(x) is np.ndarray else x.view(np.ndarray) for x in arrays])
 
+    @property
+    def is_well(self) -> Callable[[list[Array], int], bool] | None:
+        """What says whether outputs are good though floating-point errors came up; None where all are."""
+        watch = self._watch
+        return None if watch is None else lambda outputs, flags: watch.judge(outputs, flags, []) is outputs
+
     def shaped(self, outputs: list[Array]) -> list[Array]:
         """Outputs of their true shapes, which the last one may tell."""
         return outputs if self._measured is None else shrunk(outputs, self._measured)

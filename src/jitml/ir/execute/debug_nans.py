@@ -28,7 +28,7 @@ from jitml.records import dataclass, replace
 Array = np.ndarray[Any, Any]
 
 _debugging: ContextVar[bool] = ContextVar("jitml_debug_nans", default=CONFIG.debug_nans)
-_as_python: ContextVar[bool] = ContextVar("jitml_as_python", default=CONFIG.debug_nans)
+AS_PYTHON: ContextVar[bool] = ContextVar("jitml_as_python", default=CONFIG.debug_nans)
 _watcher: ContextVar[Watcher | None] = ContextVar("jitml_watcher", default=None)
 
 
@@ -50,12 +50,12 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
     jitml.errors.NonFiniteError: the slope of sqrt is inf: div(0.5, 0)
     ...
     """
-    token, plain, watcher = _debugging.set(enabled), _as_python.set(enabled), _watcher.set(Watcher())
+    token, plain, watcher = _debugging.set(enabled), AS_PYTHON.set(enabled), _watcher.set(Watcher())
     try:
         yield
     finally:
         unset(_debugging, token)
-        unset(_as_python, plain)
+        unset(AS_PYTHON, plain)
         unset(_watcher, watcher)
 
 
@@ -91,14 +91,14 @@ def called_as_python(function: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 def begin_python() -> Token[bool]:
     """Jitted functions run as plain Python from here, until `end_python` is called."""
-    return _as_python.set(True)
+    return AS_PYTHON.set(True)
 
 
 def end_python(token: Token[bool]) -> None:
-    unset(_as_python, token)
+    unset(AS_PYTHON, token)
 
 
-runs_as_python: Callable[[], bool] = _as_python.get
+runs_as_python: Callable[[], bool] = AS_PYTHON.get
 
 
 def derived(node: Node, role: str) -> Source | None:

@@ -170,7 +170,7 @@ class Host:
 
     def hold(self, value: object, name: str) -> Slot:
         """A slot that is always this very object."""
-        return self.compute(_identity, (HostConst(value),), name)
+        return self.compute(unchanged, (HostConst(value),), name)
 
     def require(self, slot: Slot, value: object) -> None:
         """A number or other plain value is exactly this: type, value and the sign of zero."""
@@ -448,7 +448,7 @@ class Host:
                 continue
             flush()
             operands = [operand(o) for o in step.operands]
-            if step.function is _identity:
+            if step.function is unchanged:
                 expression = operands[0]
             elif step.function in _SYMBOLS:
                 expression = _SYMBOLS[step.function].format(*operands)
@@ -466,5 +466,6 @@ def _is_attribute(name: Slot | HostConst) -> bool:
     return isinstance(name, HostConst) and name.value.isascii() and name.value.isidentifier() and not iskeyword(name.value)
 
 
-def _identity(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
+    """The step of a slot that always holds one object."""
     return value

@@ -34,7 +34,7 @@ from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.arena import arenas, release_arena
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim
-from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, native_calls, native_function
+from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, Record, native_calls, native_function
 from jitml.codegen.llvm.runtime.random import random_address
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.sorting import sort_address
@@ -80,6 +80,9 @@ class NativeExecutable(ProgramCall):
 
     Args:
         planned: gives the program as data, for who looks into it.
+
+    Attributes:
+        is_plain: whether the native call is all of a run, so that a native entry may make it.
     """
 
     def __init__(self, interface: ProgramInterface, native: NativeCode, needs: RunNeeds, planned: Callable[[], Program]) -> None:
@@ -87,9 +90,19 @@ class NativeExecutable(ProgramCall):
         self.native, self._planned = native, planned
         self._hosts = HostCalls(native.hosts, watches=needs.errors is not None)
         code = self._link()
-        self.surround(self._call_natively(code) if native_calls() else self._call_portably(code), needs)
+        run = self._call_natively(code) if native_calls() else self._call_portably(code)
+        self.surround(run, needs)
+        # What is interrupted in the midst of writing is told of in Python.
+        self.is_plain = native_calls() and self._run is run and not (native.is_long and interface.aliases)
         if interface.arena > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
+
+    @property
+    def descriptor(self) -> int:
+        """Where the native call finds what it has to know of the program."""
+        run: Any = self._run
+        record: Record = run.__self__
+        return int(record.ctypes.data)
 
     @cached_property
     def program(self) -> Program:

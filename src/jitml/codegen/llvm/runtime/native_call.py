@@ -9,7 +9,7 @@ descriptor, an int64 array that is the function's `self`. `call(*inputs)` return
 * a tuple (1 + check, four values) if a check of the program failed;
 * a pair (outputs, flags) if floating-point errors came up (`ir/analysis/fp_errors.py`);
 * nothing, for the exception is raised, if a host call has raised;
-* None if an argument is no plain ndarray (nor, for a 0-d input, a Python number of its kind): the caller converts.
+* None if an argument is no plain ndarray (nor, for a 0-d input, a number of its kind): the caller converts.
 
 It reads the fields of PyArrayObject that NumPy's own macros read, and makes arrays through NumPy's C API. `native_calls`
 says whether the running interpreter and NumPy have that layout.
@@ -32,7 +32,7 @@ from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
 from jitml.codegen.llvm.runtime.numpy_api import numpy_api
-from jitml.codegen.llvm.runtime.results import LARGE, results, results_handler
+from jitml.codegen.llvm.runtime.results import LARGE, MAKING, results, results_handler
 from jitml.codegen.llvm.runtime.safepoints import ENTER, LEAVE, safepoints
 from jitml.codegen.llvm.runtime.singletons import once
 from jitml.kernels.ir import Buffer
@@ -65,6 +65,7 @@ def native_calls() -> bool:
     if table is None or table[2] != id(np.ndarray):
         return False
     probe = np.arange(6.0).reshape(2, 3)
+    scalar = np.float64(2.5)
     data = ctypes.c_void_p.from_address(id(probe) + DATA).value
     kind = ctypes.c_void_p.from_address(id(probe) + TYPE).value
     number = 1.5
@@ -73,11 +74,17 @@ def native_calls() -> bool:
     flags = ctypes.c_int.from_address(id(own) + FLAGS).value
     freed_by = ctypes.c_void_p.from_address(id(own) + HANDLER).value
     handler = ctypes.PYFUNCTYPE(ctypes.py_object)(table[_GET_HANDLER] or 0)()
+    scalars = ctypes.c_double.from_address(id(scalar) + FLOAT_VALUE).value
     is_owner = flags == own.flags.num and flags & OWNDATA and freed_by == id(handler)
-    return data == probe.ctypes.data and kind == id(np.ndarray) and value == number and bool(is_owner)
+    return data == probe.ctypes.data and kind == id(np.ndarray) and value == number and scalars == scalar and bool(is_owner)
 
 
-_CALL = """
+# What comes of a run: results; the arguments are not as they have to be; an exception; a failed check, whose number stands behind
+# the record of the error; results and floating-point errors, whose flags stand there.
+CLEAN, SLOW, THREW, FAILED, FLAGGED = range(5)
+
+_CALL = (
+    """
 declare ptr @PyList_New(i64)
 declare i32 @PyList_SetItem(ptr, i64, ptr)
 declare i64 @PyLong_AsLongLong(ptr)
@@ -99,6 +106,7 @@ declare void @jitml_run_ends(ptr)
 @results_handler = external global i8
 @PyArray_Type = external global i8
 @PyFloat_Type = external global i8
+@PyDoubleArrType_Type = external global i8
 @PyLong_Type = external global i8
 @PyBool_Type = external global i8
 @Py_True = external global i8
@@ -113,63 +121,16 @@ declare void @jitml_run_ends(ptr)
 ; bytes of an element if it may be large
 %Output = type {{ i64, ptr, i64, ptr, ptr, i64, i64 }}
 
-; A new array; a large one in memory that another one has had (`results.py`), which it owns as it would its own.
-define internal ptr @new_array(ptr %dtype, i32 %rank, ptr %shape, ptr %strides, i64 %itemsize) {{
-entry:
-  %may_be_large = icmp ne i64 %itemsize, 0
-  br i1 %may_be_large, label %measure, label %plain
-measure:
-  %d = phi i32 [ 0, %entry ], [ %d.next, %axis ]
-  %bytes = phi i64 [ %itemsize, %entry ], [ %bytes.next, %axis ]
-  %more = icmp slt i32 %d, %rank
-  br i1 %more, label %axis, label %compare
-axis:
-  %extentp = getelementptr i64, ptr %shape, i32 %d
-  %extent = load i64, ptr %extentp
-  %bytes.next = mul i64 %bytes, %extent
-  %d.next = add i32 %d, 1
-  br label %measure
-compare:
-  %is_large = icmp uge i64 %bytes, {LARGE}
-  br i1 %is_large, label %take, label %plain
-take:
-  %memory = call ptr @jitml_results_malloc(ptr null, i64 %bytes)
-  %lacking = icmp eq ptr %memory, null
-  br i1 %lacking, label %plain, label %make
-plain:  ; NumPy also says what is wrong, if there is no memory
-  %new = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
-                                        ptr null, i32 0, ptr null)
-  ret ptr %new
-make:
-  %array = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
-                                          ptr %memory, i32 {CARRAY}, ptr null)
-  %refused = icmp eq ptr %array, null
-  br i1 %refused, label %give_back, label %own
-give_back:
-  call void @jitml_results_free(ptr null, ptr %memory, i64 %bytes)
-  ret ptr null
-own:
-  %flagsp = getelementptr i8, ptr %array, i64 {FLAGS}
-  %flags = load i32, ptr %flagsp
-  %owning = or i32 %flags, {OWNDATA}
-  store i32 %owning, ptr %flagsp
-  call void @Py_IncRef(ptr @results_handler)
-  %handlerp = getelementptr i8, ptr %array, i64 {HANDLER}
-  store ptr @results_handler, ptr %handlerp
-  %known = call i32 @PyTraceMalloc_Track(i32 {TRACE_DOMAIN}, ptr %memory, i64 %bytes)
-  ret ptr %array
-}}
-
-define ptr @jitml_call(ptr %self, ptr %args, i64 %nargs) {{
-  %descriptorp = getelementptr i8, ptr %self, i64 {DATA}
-  %descriptor = load ptr, ptr %descriptorp
+"""
+    + MAKING
+    + """
+; Runs a program: what it makes goes into `made`, a new reference each, but where it fails.
+define i64 @jitml_run_program(ptr %descriptor, ptr %args, ptr %made, ptr %error) {{
+begin:
   %header = load %Header, ptr %descriptor
   %inputs = extractvalue %Header %header, 0
   %outputs = extractvalue %Header %header, 1
   %constants = extractvalue %Header %header, 2
-  %as_many = icmp eq i64 %nargs, %inputs
-  br i1 %as_many, label %begin, label %slow
-begin:
   %kinds = getelementptr %Header, ptr %descriptor, i64 1
   %results = getelementptr i64, ptr %kinds, i64 %inputs
   %literals = getelementptr %Output, ptr %results, i64 %outputs
@@ -177,7 +138,6 @@ begin:
   %entries = add i64 %before, %constants
   %table = alloca ptr, i64 %entries
   %numbers = alloca i64, i64 %inputs
-  %error = alloca [{ERROR_WORDS} x i64]
   %stoppedp = getelementptr i64, ptr %error, i64 {STOPPED}
   store i64 0, ptr %stoppedp
   %never = alloca i64  ; a program that keeps the GIL does not look, whatever it could
@@ -210,7 +170,9 @@ number:
   %kind = load i64, ptr %kindp
   switch i64 %kind, label %slow [ i64 {FLOAT}, label %float i64 {INT}, label %int i64 {BOOL}, label %bool ]
 float:
-  %is_float = icmp eq ptr %type, @PyFloat_Type
+  %is_pythons = icmp eq ptr %type, @PyFloat_Type
+  %is_numpys = icmp eq ptr %type, @PyDoubleArrType_Type  ; a float with nothing more to it
+  %is_float = or i1 %is_pythons, %is_numpys
   %floatp = getelementptr i8, ptr %arg, i64 {FLOAT_VALUE}
   br i1 %is_float, label %input.put, label %slow
 int:
@@ -239,20 +201,16 @@ input.put:
   %i.next = add i64 %i, 1
   br label %input
 
-; The list of results: for an aliased one the caller's array, else a new one.
+; The results: for an aliased one the caller's array, else a new one.
 make:
-  %list = call ptr @PyList_New(i64 %outputs)
-  %no_list = icmp eq ptr %list, null
-  br i1 %no_list, label %raise, label %measure
-measure:
   %says_shapes = icmp sgt i64 %extents, 0
-  br i1 %says_shapes, label %measure.call, label %output
-measure.call:
+  br i1 %says_shapes, label %measure, label %output
+measure:
   %say_shapes = extractvalue %Header %header, 7
   call void %say_shapes(ptr %table, ptr %shapes)
   br label %output
 output:
-  %o = phi i64 [ 0, %measure ], [ 0, %measure.call ], [ %o.next, %output.put ]
+  %o = phi i64 [ 0, %make ], [ 0, %measure ], [ %o.next, %output.put ]
   %more_outputs = icmp slt i64 %o, %outputs
   br i1 %more_outputs, label %output.look, label %constant
 output.look:
@@ -280,10 +238,11 @@ output.new:
   %itemsize = extractvalue %Output %output.record, 6
   %new = call ptr @new_array(ptr %dtype, i32 %rank, ptr %shape, ptr %strides, i64 %itemsize)
   %no_array = icmp eq ptr %new, null
-  br i1 %no_array, label %drop, label %output.put
+  br i1 %no_array, label %drop.some, label %output.put
 output.put:
   %result = phi ptr [ %given, %output.given ], [ %new, %output.new ]
-  %set = call i32 @PyList_SetItem(ptr %list, i64 %o, ptr %result)
+  %madep = getelementptr ptr, ptr %made, i64 %o
+  store ptr %result, ptr %madep
   %memoryp = getelementptr i8, ptr %result, i64 {DATA}
   %memory = load ptr, ptr %memoryp
   %at_output = add i64 %inputs, %o
@@ -348,15 +307,63 @@ look:
   %clean = icmp eq i64 %flags, 0
   br i1 %clean, label %done, label %doubt
 done:
+  ret i64 {CLEAN}
+doubt:
+  %flagsp = getelementptr i64, ptr %error, i64 {ERROR_WORDS}
+  store i64 %flags, ptr %flagsp
+  ret i64 {FLAGGED}
+fail:
+  %has_raised = icmp eq i64 %status, {RAISED}
+  br i1 %has_raised, label %drop, label %report
+report:
+  %statusp = getelementptr i64, ptr %error, i64 {ERROR_WORDS}
+  store i64 %status, ptr %statusp
+  br label %drop
+no_memory:
+  %error_set = call ptr @PyErr_NoMemory()
+  br label %drop
+drop:
+  %outcome = phi i64 [ {THREW}, %finish ], [ {THREW}, %fail ], [ {FAILED}, %report ], [ {THREW}, %no_memory ]
+  br label %drop.some
+drop.some:
+  %verdict = phi i64 [ {THREW}, %output.new ], [ %outcome, %drop ]
+  %dropped = phi i64 [ %o, %output.new ], [ %outputs, %drop ]
+  call void @drop(ptr %made, i64 %dropped)
+  ret i64 %verdict
+raise:
+  ret i64 {THREW}
+slow:
+  ret i64 {SLOW}
+}}
+
+define ptr @jitml_call(ptr %self, ptr %args, i64 %nargs) {{
+  %descriptorp = getelementptr i8, ptr %self, i64 {DATA}
+  %descriptor = load ptr, ptr %descriptorp
+  %inputs = load i64, ptr %descriptor
+  %as_many = icmp eq i64 %nargs, %inputs
+  br i1 %as_many, label %run, label %slow
+run:
+  %outputsp = getelementptr i64, ptr %descriptor, i64 1
+  %outputs = load i64, ptr %outputsp
+  %made = alloca ptr, i64 %outputs
+  %error = alloca [{RECORD_WORDS} x i64]
+  %outcome = call i64 @jitml_run_program(ptr %descriptor, ptr %args, ptr %made, ptr %error)
+  %wordp = getelementptr i64, ptr %error, i64 {ERROR_WORDS}
+  switch i64 %outcome, label %raise [ i64 {CLEAN}, label %done i64 {FLAGGED}, label %doubt i64 {FAILED}, label %report
+                                      i64 {SLOW}, label %slow ]
+done:
+  %list = call ptr @jitml_listed(ptr %made, i64 %outputs)
   ret ptr %list
 doubt:
-  %pair = call ptr (ptr, ...) @Py_BuildValue(ptr @flags_format, ptr %list, i64 %flags)  ; takes the list over
-  ret ptr %pair
-fail:
-  call void @Py_DecRef(ptr %list)
-  %has_raised = icmp eq i64 %status, {RAISED}
-  br i1 %has_raised, label %raise, label %report
+  %outcomes = call ptr @jitml_listed(ptr %made, i64 %outputs)
+  %no_list = icmp eq ptr %outcomes, null
+  br i1 %no_list, label %raise, label %pair
+pair:
+  %flags = load i64, ptr %wordp
+  %flagged = call ptr (ptr, ...) @Py_BuildValue(ptr @flags_format, ptr %outcomes, i64 %flags)  ; takes the list over
+  ret ptr %flagged
 report:
+  %status = load i64, ptr %wordp
   %values = load [4 x i64], ptr %error
   %v0 = extractvalue [4 x i64] %values, 0
   %v1 = extractvalue [4 x i64] %values, 1
@@ -364,13 +371,6 @@ report:
   %v3 = extractvalue [4 x i64] %values, 3
   %tuple = call ptr (ptr, ...) @Py_BuildValue(ptr @report_format, i64 %status, i64 %v0, i64 %v1, i64 %v2, i64 %v3)
   ret ptr %tuple
-no_memory:
-  call void @Py_DecRef(ptr %list)
-  %error_set = call ptr @PyErr_NoMemory()
-  ret ptr null
-drop:
-  call void @Py_DecRef(ptr %list)
-  br label %raise
 raise:
   ret ptr null
 slow:
@@ -378,6 +378,7 @@ slow:
   ret ptr @Py_None
 }}
 """
+)
 
 _FUNCTIONS = (
     "PyList_New PyList_SetItem PyLong_AsLongLong PyErr_Occurred PyErr_NoMemory Py_BuildValue Py_IncRef Py_DecRef"
@@ -387,18 +388,22 @@ _MEMORY = ("jitml_results_malloc", "jitml_results_free", "jitml_results_release"
 _OBJECTS = {
     "PyArray_Type": np.ndarray,
     "PyFloat_Type": float,
+    "PyDoubleArrType_Type": np.float64,
     "PyLong_Type": int,
     "PyBool_Type": bool,
     "Py_True": True,
     "Py_None": None,
 }
+OFFSETS = {"DATA": DATA, "TYPE": TYPE, "FLOAT_VALUE": FLOAT_VALUE, "FLAGS": FLAGS, "HANDLER": HANDLER, "OWNDATA": OWNDATA}
+OUTCOMES = {"CLEAN": CLEAN, "SLOW": SLOW, "THREW": THREW, "FAILED": FAILED, "FLAGGED": FLAGGED}
+RECORD_WORDS = ERROR_WORDS + 1  # of an error, and what comes of the run
 MOST_BYTES = 2**62  # instead of more than a machine word says: no more than this can be had either
 # How a Python number is read for a 0-d input of a dtype; others must come as arrays.
 _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
 
 @once
-def _native_call() -> Code:
+def native_call() -> Code:
     imports = addresses(ctypes.pythonapi, _FUNCTIONS.split())
     imports |= {name: id(x) for name, x in _OBJECTS.items()}
     table = numpy_api()
@@ -406,7 +411,6 @@ def _native_call() -> Code:
     imports |= {"PyArray_NewFromDescr": int(table[_NEW_FROM_DESCR] or 0), "jitml_arena": arenas()["jitml_arena"]}
     imports |= {"results_handler": results_handler(), **{name: results()[name] for name in _MEMORY}}
     kinds, flags = {"FLOAT": 1, "INT": 2, "BOOL": 3}, flags_ir(host_cpu())
-    places = {"DATA": DATA, "TYPE": TYPE, "FLOAT_VALUE": FLOAT_VALUE, "FLAGS": FLAGS, "HANDLER": HANDLER, "OWNDATA": OWNDATA}
     imports |= {name: safepoints()[name] for name in (ENTER, LEAVE)}
     numbers = {
         "ERROR_WORDS": ERROR_WORDS,
@@ -416,20 +420,22 @@ def _native_call() -> Code:
         "LARGE": LARGE,
         "CARRAY": CARRAY,
         "TRACE_DOMAIN": TRACE_DOMAIN,
-        **places,
+        **OFFSETS,
         **kinds,
+        **OUTCOMES,
+        "RECORD_WORDS": RECORD_WORDS,
     }
     text = _CALL.format(flags=flags, **numbers)
-    return load(text, level=2, imports=imports, exports=("jitml_call",))
+    return load(text, level=2, imports=imports, exports=("jitml_call", "jitml_run_program", "jitml_listed"))
 
 
-class _Descriptor(np.ndarray[Any, Any]):
-    """The numbers that the native call reads, and what must live as long as they do."""
+class Record(np.ndarray[Any, Any]):
+    """The numbers that a native function reads, and what must live as long as they do."""
 
     owners: tuple[object, ...]
 
 
-class _MethodDef(ctypes.Structure):
+class MethodDefinition(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
@@ -483,8 +489,8 @@ def native_function(
             buffer.dtype.itemsize if buffer.nbytes >= LARGE else 0,
         ]
     words += [array.ctypes.data for array in constants]
-    descriptor = np.array(words, np.int64).view(_Descriptor)
-    definition = _MethodDef(b"program", _native_call()["jitml_call"], _FASTCALL, b"A compiled program.")
+    descriptor = np.array(words, np.int64).view(Record)
+    definition = MethodDefinition(b"program", native_call()["jitml_call"], _FASTCALL, b"A compiled program.")
     descriptor.owners = (code, shapes, strides, [b.dtype for b in outputs], list(constants), definition)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]

@@ -261,6 +261,97 @@ class _MemoryHandler(ctypes.Structure):
     )
 
 
+# New arrays and lists of them, for who calls programs: `LARGE` and places in arrays are to be filled in.
+MAKING = """
+; A new array; a large one in memory that another one has had (`results.py`), which it owns as it would its own.
+define internal ptr @new_array(ptr %dtype, i32 %rank, ptr %shape, ptr %strides, i64 %itemsize) {{
+entry:
+  %may_be_large = icmp ne i64 %itemsize, 0
+  br i1 %may_be_large, label %measure, label %plain
+measure:
+  %d = phi i32 [ 0, %entry ], [ %d.next, %axis ]
+  %bytes = phi i64 [ %itemsize, %entry ], [ %bytes.next, %axis ]
+  %more = icmp slt i32 %d, %rank
+  br i1 %more, label %axis, label %compare
+axis:
+  %extentp = getelementptr i64, ptr %shape, i32 %d
+  %extent = load i64, ptr %extentp
+  %bytes.next = mul i64 %bytes, %extent
+  %d.next = add i32 %d, 1
+  br label %measure
+compare:
+  %is_large = icmp uge i64 %bytes, {LARGE}
+  br i1 %is_large, label %take, label %plain
+take:
+  %memory = call ptr @jitml_results_malloc(ptr null, i64 %bytes)
+  %lacking = icmp eq ptr %memory, null
+  br i1 %lacking, label %plain, label %make
+plain:  ; NumPy also says what is wrong, if there is no memory
+  %new = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
+                                        ptr null, i32 0, ptr null)
+  ret ptr %new
+make:
+  %array = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr %strides,
+                                          ptr %memory, i32 {CARRAY}, ptr null)
+  %refused = icmp eq ptr %array, null
+  br i1 %refused, label %give_back, label %own
+give_back:
+  call void @jitml_results_free(ptr null, ptr %memory, i64 %bytes)
+  ret ptr null
+own:
+  %flagsp = getelementptr i8, ptr %array, i64 {FLAGS}
+  %flags = load i32, ptr %flagsp
+  %owning = or i32 %flags, {OWNDATA}
+  store i32 %owning, ptr %flagsp
+  call void @Py_IncRef(ptr @results_handler)
+  %handlerp = getelementptr i8, ptr %array, i64 {HANDLER}
+  store ptr @results_handler, ptr %handlerp
+  %known = call i32 @PyTraceMalloc_Track(i32 {TRACE_DOMAIN}, ptr %memory, i64 %bytes)
+  ret ptr %array
+}}
+
+define internal void @drop(ptr %made, i64 %count) {{
+entry:
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %body ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %body, label %done
+body:
+  %objectp = getelementptr ptr, ptr %made, i64 %k
+  %object = load ptr, ptr %objectp
+  call void @Py_DecRef(ptr %object)
+  %k.next = add i64 %k, 1
+  br label %head
+done:
+  ret void
+}}
+
+; A list of what has been made, which it takes over.
+define ptr @jitml_listed(ptr %made, i64 %count) {{
+entry:
+  %list = call ptr @PyList_New(i64 %count)
+  %no_list = icmp eq ptr %list, null
+  br i1 %no_list, label %lost, label %head
+lost:
+  call void @drop(ptr %made, i64 %count)
+  ret ptr null
+head:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %body ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %body, label %done
+body:
+  %objectp = getelementptr ptr, ptr %made, i64 %k
+  %object = load ptr, ptr %objectp
+  %set = call i32 @PyList_SetItem(ptr %list, i64 %k, ptr %object)
+  %k.next = add i64 %k, 1
+  br label %head
+done:
+  ret ptr %list
+}}
+"""
+
+
 @once
 def results() -> Code:
     """The functions above, compiled at the first need."""

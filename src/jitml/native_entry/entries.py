@@ -1,0 +1,84 @@
+"""When does a jitted function get native entries, and lose them?
+
+A function that its variants have answered often, from Python, is worth it: its recent variants' entries ask one after the other,
+and the last one goes on to Python. What Python has to know of calls it finds out there: as soon as one comes that compiled code
+could not answer, or another variant is made, Python answers again, until they are built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jitml.codegen.llvm.runtime.executable import NativeExecutable
+from jitml.dispatch.specialize import Variant
+from jitml.native_entry.link import linked
+from jitml.native_entry.plan import EntryPlan, Unplanned, planned
+
+if TYPE_CHECKING:
+    from jitml.jitted import Jit
+
+_MOST = 8  # entries that may have to ask before the one that answers
+
+
+class NativeEntries:
+    """Those of one function.
+
+    Args:
+        jitted: gives its object, which holds this.
+    """
+
+    def __init__(self, jitted: Callable[[], Jit | None]) -> None:
+        self._jitted = jitted
+        self._hits = np.zeros(1, np.int64)
+        self._known_hits = 0
+        self._is_used = False
+
+    def take_over(self, variants: Iterable[tuple[Hashable, Variant]], following: Callable[..., Any]) -> None:
+        """Have the entries of variants answer that have one.
+
+        Args:
+            variants: with the structures of their arguments, most recent first.
+            following: answers all other calls.
+        """
+        entry, jitted = _chained(variants, following, self._hits), self._jitted()
+        if entry is not following and jitted is not None:
+            self._is_used = True
+            jitted.answer_in_turn(repeat(entry))
+
+    def leave(self) -> bool:
+        """Have Python answer again; whether it did not."""
+        was_used, self._is_used = self._is_used, False
+        jitted = self._jitted()
+        if was_used and jitted is not None and jitted.alone is None:
+            jitted.go_on()
+        return was_used
+
+    def have_answered(self) -> bool:
+        """Whether there were calls for them since this was asked last."""
+        before, self._known_hits = self._known_hits, int(self._hits[0])
+        return self._known_hits != before
+
+
+def _chained(
+    variants: Iterable[tuple[Hashable, Variant]], following: Callable[..., Any], hits: np.ndarray[Any, Any]
+) -> Callable[..., Any]:
+    """What asks one entry after the other."""
+    found: list[tuple[EntryPlan, NativeExecutable]] = []
+    for key, variant in variants:
+        executable = getattr(variant.enter, "execute", None)  # none as long as answers are checked, or timed
+        if len(found) < _MOST and type(executable) is NativeExecutable and executable.is_plain and variant.traced.device is None:
+            shaped = executable.shaped if executable.interface.measured is not None else None
+            try:
+                found.append((planned(key, variant.traced, executable.interface, shaped), executable))
+            except Unplanned:
+                continue
+    for plan, executable in reversed(found):
+        following = linked(plan, executable, following, hits)
+    return following
+
+
+__all__ = ["NativeEntries"]

@@ -1,0 +1,140 @@
+"""A native entry as an object of Python's: a plan's instructions with their addresses, around a program's native code."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitml.codegen.llvm.ir.conventions import ERROR_WORDS
+from jitml.codegen.llvm.runtime.executable import NativeExecutable
+from jitml.codegen.llvm.runtime.jit import Code, addresses, load
+from jitml.codegen.llvm.runtime.native_call import OFFSETS, OUTCOMES, RECORD_WORDS, MethodDefinition, Record, native_call
+from jitml.codegen.llvm.runtime.numpy_api import numpy_api
+from jitml.codegen.llvm.runtime.singletons import once
+from jitml.interrupts import pass_on
+from jitml.ir.execute.debug_nans import AS_PYTHON
+from jitml.native_entry import codes
+from jitml.native_entry.machine import machine
+from jitml.native_entry.plan import C_FUNCTIONS, EntryPlan, SlotPlace
+
+_FUNCTIONS = (
+    "Py_IncRef Py_DecRef PyTuple_Size PyTuple_GetItem PyTuple_New PyTuple_SetItem PyList_Size PyList_GetItem PyDict_Size"
+    " PyDict_Next PyContextVar_Get PyObject_RichCompareBool PyObject_RichCompare PyObject_IsTrue PyObject_Vectorcall"
+    " PyFloat_FromDouble PyLong_FromLongLong PyBool_FromLong PyErr_ExceptionMatches PyErr_Clear PyErr_Fetch"
+    " PyErr_NormalizeException"
+)
+_OBJECTS = {
+    "as_python": AS_PYTHON,
+    "Py_False": False,
+    "PyTuple_Type": tuple,
+    "PyList_Type": list,
+    "PyDict_Type": dict,
+    "Exception": Exception,
+    "MemoryError": MemoryError,
+    "ValueError": ValueError,
+}
+_ARRAY_RETURN = 76  # slot of PyArray_Return in NumPy's C API table
+_FASTCALL, _KEYWORDS = 0x80, 0x2
+
+
+@once
+def _machine() -> Code:
+    table = numpy_api()
+    assert table is not None, "there is a native call"
+    imports = addresses(ctypes.pythonapi, _FUNCTIONS.split()) | {name: id(x) for name, x in _OBJECTS.items()}
+    imports |= {"PyArray_Return": int(table[_ARRAY_RETURN] or 0)}
+    imports |= {name: native_call()[name] for name in ("jitml_run_program", "jitml_listed")}
+    numbers = {"ERROR_WORDS": ERROR_WORDS, "RECORD_WORDS": RECORD_WORDS, **OUTCOMES}
+    places = {"DATA": OFFSETS["DATA"], "TYPE_OF": OFFSETS["TYPE"], "FLAGS_OF": OFFSETS["FLAGS"]}
+    return load(machine({**numbers, **places}), level=2, imports=imports, exports=("jitml_enter",))
+
+
+@once
+def _c_functions() -> dict[str, int]:
+    return addresses(ctypes.pythonapi, C_FUNCTIONS)
+
+
+class _Memory:
+    """Numbers that an entry reads, and what must live as long as it does."""
+
+    def __init__(self) -> None:
+        self.owners: list[Any] = []
+
+    def words(self, numbers: Sequence[int]) -> int:
+        """Where these numbers stand."""
+        array = np.array([*numbers, 0], np.int64)
+        self.owners.append(array)
+        return int(array.ctypes.data)
+
+    def object(self, x: Any) -> int:
+        self.owners.append(x)
+        return id(x)
+
+
+def linked(
+    plan: EntryPlan, executable: NativeExecutable, following: Callable[..., Any], hits: np.ndarray[Any, Any]
+) -> Callable[..., Any]:
+    """The entry.
+
+    Args:
+        following: is called where the variant is not for the call, or cannot answer it.
+        hits: where its calls are counted.
+    """
+    memory = _Memory()
+    record = [0] * codes.WORDS
+    code, most_operands = _code(plan, memory)
+    results = [n for kind, place in plan.results for n in (kind, plan.number(place) if isinstance(place, SlotPlace) else place)]
+    if plan.finish is not None:
+        results = results[1::2]
+        record[codes.FINISH] = memory.object(plan.finish)
+    record[codes.POSITIONAL] = plan.positional
+    record[codes.NAMES], record[codes.NAME_COUNT] = memory.object(plan.names), len(plan.names)
+    record[codes.ARGUMENTS] = plan.arguments
+    record[codes.CONSTANTS] = memory.words([memory.object(x) for x in plan.constants])
+    record[codes.CONSTANT_COUNT] = len(plan.constants)
+    record[codes.SLOT_COUNT] = max(1, len(plan.constants) + plan.arguments + plan.computed)
+    record[codes.CODE], record[codes.MOST_OPERANDS] = memory.words(code), most_operands
+    record[codes.PROGRAM] = executable.descriptor
+    record[codes.INPUT_COUNT], record[codes.INPUTS] = len(plan.inputs), memory.words([*map(plan.number, plan.inputs)])
+    record[codes.OUTPUT_COUNT] = len(executable.outputs)
+    record[codes.RESULTS], record[codes.RESULT_COUNT] = memory.words(results), len(plan.results)
+    record[codes.RESULT_KIND] = plan.result_kind
+    record[codes.NEXT] = memory.object(following)
+    record[codes.HITS] = hits.ctypes.data
+    judge = executable.is_well
+    record[codes.JUDGE] = 0 if judge is None else memory.object(judge)
+    record[codes.PASS_ON] = memory.object(pass_on)
+    definition = MethodDefinition(b"entry", _machine()["jitml_enter"], _FASTCALL | _KEYWORDS, b"The native entry of a function.")
+    words = np.array(record, np.int64).view(Record)
+    words.owners = (memory.owners, hits, executable, definition)
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    entry: Callable[..., Any] = new(ctypes.addressof(definition), words, None)
+    return entry
+
+
+def _code(plan: EntryPlan, memory: _Memory) -> tuple[list[int], int]:
+    """Six words for each instruction, and how many operands a call has at the most."""
+    words: list[int] = []
+    most = 0
+    for op, a, b, d, x, y in plan.code:
+        words += [op, *(0 if place is None else plan.number(place) for place in (a, b, d))]
+        if op in (codes.CALL, codes.CHECK):
+            most = max(most, y)
+            words.append(memory.words([*map(plan.number, x)]))
+        elif op == codes.DICT and x:
+            words.append(memory.words([memory.object(key) for key in x]))
+        elif op in (codes.SHAPE, codes.STRIDES):
+            words.append(memory.words(x))
+        elif op == codes.BINARY:
+            words.append(_c_functions()[x])
+        else:
+            words.append(memory.object(x) if op in (codes.TYPE, codes.DTYPE) else x)
+        words.append(y)
+    return [*words, codes.END, 0, 0, 0, 0, 0], most
+
+
+__all__ = ["linked"]
