@@ -41,6 +41,7 @@ JITML_TRIAL         `0`: what can be compiled is compiled at its first call, and
 JITML_BACKEND       what runs compiled programs: `llvm` (machine code; the default), `cuda` (an NVIDIA GPU: arrays are copied
                     there and back at each call), or `interpreter` (Python and NumPy: slow; for finding faults of the
                     compiler). The last two do not notice floating-point errors.
+JITML_DEVICE_BYTES  the most bytes of a GPU's memory that this process may use. Default: all that the GPU has.
 JITML_CACHE_DIR     the folder that keeps compiled programs, rewritten functions and GPU code for later processes. Several
                     processes may use it at once. Default: `jitml` in the user's folder for caches (`$XDG_CACHE_HOME`,
                     `~/.cache`; on macOS `~/Library/Caches`, on Windows `%LOCALAPPDATA%`). If it cannot be written, nothing
@@ -74,7 +75,7 @@ NAMES = tuple(
     for name in (
         *("NUM_THREADS", "DUMP", "LOG", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
         *("PROGRESS", "STRICT", "TRIAL", "DISABLE", "TRACEBACK", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
-        *("BACKEND", "CACHE_DIR", "CACHE_BYTES", "CPU"),
+        *("BACKEND", "DEVICE_BYTES", "CACHE_DIR", "CACHE_BYTES", "CPU"),
     )
 )
 # Back ends: where `BACKEND` is, which is imported only if it is asked for and brings its compiler, and the texts that it has.
@@ -164,6 +165,7 @@ class Config:
     strict: bool = False
     disable: bool = False
     full_traceback: bool = False
+    device_bytes: int = _MOST
     kept_bytes: int = field(default_factory=_some_to_keep)
     verify: str | int = "first"
     verify_bytes: int = field(default_factory=_some_to_copy)
@@ -210,6 +212,7 @@ def read(environment: Mapping[str, str]) -> Config:
         verify_seconds=_count("JITML_VERIFY_SECONDS", "seconds", environment, 5),
         trial=_switch("JITML_TRIAL", environment, usual=True),
         cpu=environment.get("JITML_CPU") or None,
+        device_bytes=_count("JITML_DEVICE_BYTES", "bytes", environment, _MOST),
         backend=_backend(environment.get("JITML_BACKEND", "")),
         cache_dir=environment.get("JITML_CACHE_DIR") or None,
         cache_bytes=_count("JITML_CACHE_BYTES", "bytes", environment, 256 << 20, least=0),

@@ -3,6 +3,7 @@
 // It is strict where the real one is undefined: handles must be its own, work needs the current context, memory must be allocated,
 // and what may not happen while a graph is recorded fails. `FAKE_CUDA_INIT` is what `cuInit` gives.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -89,7 +90,11 @@ API cuMemPoolCreate(Handle *pool, const int *properties) {
   return properties[0] == 1 && properties[2] == 1 && properties[3] == 0 ? ready() : INVALID;  // pinned, of device 0
 }
 API cuMemPoolDestroy(Handle pool) { for (auto &[at, n] : memory) free((void *)at); memory.clear(); return pool == POOL ? OK : NO_HANDLE; }
-API cuMemPoolSetAttribute(Handle pool, int attribute, void *value) { return pool == POOL && attribute == 4 && *(uint64_t *)value == limit / 4 ? OK : INVALID; }
+API cuMemPoolSetAttribute(Handle pool, int attribute, void *value) {
+  const char *most = getenv("JITML_DEVICE_BYTES");
+  const size_t all = most ? std::min<size_t>(limit, strtoull(most, nullptr, 10)) : limit;
+  return pool == POOL && attribute == 4 && *(uint64_t *)value == all / 4 ? OK : INVALID;
+}
 API cuMemPoolGetAttribute(Handle, int attribute, void *value) { *(uint64_t *)value = used; return attribute == 5 || attribute == 7 ? OK : INVALID; }
 API cuMemPoolTrimTo(Handle, size_t) { return ready(); }
 API cuMemAllocFromPoolAsync(Address *at, size_t n, Handle pool, Handle stream) {

@@ -192,6 +192,32 @@ def test_too_much_memory_is_refused_with_figures(driver: dict[str, str]) -> None
     assert out.startswith("NVIDIA H100 80GB HBM3 has not 1,073,741,824 bytes: 67,108,864 of 67,108,864 are free")
 
 
+def test_a_limit_is_kept_and_told_with_figures(driver: dict[str, str]) -> None:
+    code = """
+class Keeper:
+    def give_up(self):
+        device.free(self.address)
+        self.address = 0
+
+assert device.memory() == (10 << 20, 10 << 20)
+a, b = device.allocate(6 << 20), device.allocate(4 << 20)
+assert device.memory()[0] == 0
+print(raised(DeviceMemoryError, device.allocate, 1 << 20))
+device.free(b)
+c = device.allocate(3 << 20)  # what is kept in lists counts, and is given up
+assert device.memory() == (1 << 20, 10 << 20)
+keeper = Keeper()
+keeper.address = a
+device.keepers.add(keeper)
+d = device.allocate(2 << 20)  # so is what keepers have
+assert keeper.address == 0 and device.memory() == (5 << 20, 10 << 20)
+print(raised(DeviceMemoryError, device.allocate, 6 << 20))
+"""
+    first, again = run(driver, _DEVICE + code, JITML_DEVICE_BYTES=str(10 << 20)).split("Let go of arrays")[:2]
+    told = "has not 1,048,576 bytes: 0 of 10,485,760 are free, and JITML_DEVICE_BYTES allows no more"
+    assert told in first and "5,242,880 of 10,485,760" in again
+
+
 def test_a_fault_is_told_at_each_call_and_none_reaches_the_driver(driver: dict[str, str]) -> None:
     code = """
 a = device.allocate(8)

@@ -143,7 +143,7 @@ def test_too_little_memory_is_said_before_anything_changes(device: EmulatedDevic
     jitted = jitml.jit(_doubled, verify="never")
     small, large = np.ones(100), np.ones(20_000)
     assert jitted(small)[0] == 3
-    with pytest.raises(DeviceMemoryError, match=r"emulated GPU has not \d+,\d+ bytes"):
+    with pytest.raises(DeviceMemoryError, match=r"emulated GPU has not \d+,\d+ bytes.* The call needs \d+,\d+ bytes for"):
         jitted(large)
     assert large[0] == 1
     assert jitted(small)[0] == 5
@@ -155,6 +155,22 @@ def test_memory_that_is_kept_is_given_up_for_a_larger_call(device: EmulatedDevic
     jitted = jitml.jit(lambda x: x * 2 + 1, dynamic=True, verify="never")
     for length in (10_000, 15_000, 30_000, 100):
         np.testing.assert_array_equal(jitted(np.ones(length)), np.full(length, 3.0))
+    # So is what other programs keep.
+    other = jitml.jit(lambda x: x * 3 + 1, dynamic=True, verify="never")
+    np.testing.assert_array_equal(other(np.ones(30_000)), np.full(30_000, 4.0))
+
+
+@needs_compiler
+def test_results_that_find_no_room_are_said_with_all_that_the_call_needs(device: EmulatedDevice) -> None:
+    jitted = jitml.jit(lambda x: (x + 1, x * 2), verify="never")
+    x = jitml.asarray(np.ones(20_000), device="cuda")
+    device.capacity = device.used + 170_000  # one of the results
+    used = device.used
+    with pytest.raises(
+        DeviceMemoryError, match=r"emulated GPU has not 160,000 bytes.* needs \d+ bytes .* and 320,000 for results"
+    ):
+        jitted(x)
+    assert device.used <= used + 10_000 and float(x[0]) == 1
 
 
 def _doubled(x: Any) -> Any:

@@ -8,10 +8,11 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from threading import RLock
 from typing import Any, NoReturn
+from weakref import WeakSet
 
 import numpy as np
 
-from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction, DeviceGraph, Peaks
+from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction, DeviceGraph, Keeper, Peaks
 from jitml.codegen.cuda.runtime.devices import replaced
 from jitml.errors import CompilerError, DeviceFault, DeviceMemoryError
 from support.cuda_emulation import BuildError, EmulatedModule, GuardedMemory, KernelFault, build
@@ -82,6 +83,7 @@ class EmulatedDevice:
         self._waiting: list[EmulatedCode] = []
         self._recorded: list[Callable[[], None]] | None = None
         self._fault: str | None = None
+        self.keepers: WeakSet[Keeper] = WeakSet()
         self.orders: list[tuple[str, int]] = []  # what other streams have been ordered with
 
     @property
@@ -93,6 +95,9 @@ class EmulatedDevice:
         assert self._recorded is None, "memory is taken while a graph is recorded"
         if not nbytes:
             return 0
+        if self.used + nbytes > self.capacity:
+            for keeper in [*self.keepers]:
+                keeper.give_up()
         if self.used + nbytes > self.capacity:
             raise DeviceMemoryError(f"{self.name} has not {nbytes:,} bytes: {self.capacity - self.used:,} are free")
         memory = GuardedMemory(nbytes, 256)

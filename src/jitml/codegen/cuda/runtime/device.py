@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -80,6 +81,13 @@ class DeviceGraph(Protocol):
         """
 
 
+class Keeper(Protocol):
+    """What keeps memory for later, and can do without."""
+
+    def give_up(self) -> None:
+        """Free it. The device's lock is held."""
+
+
 class Device(DeviceMemory, Protocol):
     """What programs need of a device, beside memory.
 
@@ -88,6 +96,7 @@ class Device(DeviceMemory, Protocol):
         arch: what code is compiled for: `sm_90`.
         lock, turn: what a thread asks for inside of `with device.lock, device.turn` comes one after the other, and is asked for
             in less time. Methods take both by themselves.
+        keepers: who is asked to give up memory before an allocation fails.
     """
 
     @property
@@ -107,6 +116,9 @@ class Device(DeviceMemory, Protocol):
 
     @property
     def turn(self) -> AbstractContextManager[Any]: ...
+
+    @property
+    def keepers(self) -> WeakSet[Keeper]: ...
 
     @property
     def has_libraries(self) -> bool:

@@ -24,6 +24,7 @@ from jitml.codegen.run.calling import ProgramCall, RunNeeds
 from jitml.codegen.run.describe import interface_of
 from jitml.codegen.run.fp_errors import Errors
 from jitml.codegen.run.results import exact_buffers
+from jitml.errors import DeviceMemoryError
 from jitml.kernels.ir import Buffer
 from jitml.memory.plan import extent, first_element
 from jitml.records import dataclass
@@ -79,6 +80,23 @@ class CudaCall(ProgramCall, ABC):
     def _answer(self, *args: Any) -> Any:
         """Run the program; what `surround` takes."""
 
+    def _taken(self, layout: CallLayout, rooms: Sequence[OutputRoom] = ()) -> CallMemory:
+        """A block for a call, whose results need such rooms.
+
+        Raises:
+            DeviceMemoryError: there is not enough for the block.
+        """
+        try:
+            return self.loaded.take(layout)
+        except DeviceMemoryError as error:
+            raise self._with_needs(error, layout, rooms) from None
+
+    def _with_needs(self, error: DeviceMemoryError, layout: CallLayout, rooms: Sequence[OutputRoom]) -> DeviceMemoryError:
+        """The error, with what all of the call needs."""
+        results = sum(room.nbytes for k, room in enumerate(rooms) if k not in self.aliases)
+        needs = f"The call needs {layout.size:,} bytes for temporary arrays and copies, and {results:,} for results"
+        return DeviceMemoryError(f"{error.message}. {needs}", remedy=error.remedy)
+
     def _run_in(self, block: CallMemory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         self.loaded.run(block, inputs, outputs)
         if not self._written.isdisjoint(block.layout.in_head):
@@ -114,7 +132,7 @@ class CudaExecutable(CudaCall):
         given = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
         buffers = _with_rooms(exact_buffers(self.interface, given)) if self.interface.exact else self._usual
         sizes = [ELSEWHERE if k in self.aliases else b.nbytes for k, b in enumerate(buffers)]
-        block = self.loaded.take(self.loaded.layout([span_bytes(x) for x in given], sizes))
+        block = self._taken(self.loaded.layout([span_bytes(x) for x in given], sizes))
         try:
             return self._answer_in(block, given, buffers)
         except BaseException:
@@ -173,7 +191,7 @@ class CudaDeviceCall(CudaCall):
         results: list[Any] = []
         block, extents, failed = self._nothing, None, None
         if block is None or layout is not block.layout:
-            block = loaded.take(layout)
+            block = self._taken(layout, rooms)
         try:
             if block is not self._nothing:
                 inputs = block.copy_in(device, given, self._dtypes)
@@ -189,10 +207,12 @@ class CudaDeviceCall(CudaCall):
             self._run_in(block, inputs, outputs)
             if self._has_news:
                 extents, failed = self._news(block, outputs)
-        except BaseException:
+        except BaseException as error:
             block.changed()
             for address in made:
                 device.free(address)
+            if isinstance(error, DeviceMemoryError):
+                raise self._with_needs(error, layout, rooms) from None
             raise
         finally:
             loaded.give_back(block)

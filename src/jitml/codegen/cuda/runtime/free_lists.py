@@ -72,6 +72,11 @@ class FreeLists:
         return dropped
 
     @property
+    def in_use(self) -> int:
+        """Bytes that are not kept: those of arrays and programs."""
+        return sum(list(self._sizes.values()))
+
+    @property
     def held(self) -> int:
         """Bytes that are kept."""
         return sum(nbytes * len(known) for nbytes, known in list(self._free.items()))

@@ -17,15 +17,17 @@ from functools import cached_property
 from threading import get_ident
 from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from jitml.codegen.cuda.compiler import compile_cubin
-from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction, DeviceGraph, Peaks
+from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction, DeviceGraph, Keeper, Peaks
 from jitml.codegen.cuda.runtime.driver import Calls, bindings
 from jitml.codegen.cuda.runtime.free_lists import GRAIN, FreeLists
 from jitml.codegen.cuda.runtime.graphs import GraphRecording
 from jitml.codegen.cuda.runtime.staging import Staging
+from jitml.config import CONFIG
 from jitml.errors import CompilerError, DeviceMemoryError, NoDeviceError
 from jitml.forks import lock
 
@@ -157,6 +159,7 @@ class Gpu:
         self._launch = driver.cuLaunchKernel
         self._recording: GraphRecording | None = None
         self._workspaces: dict[int, int] = {}  # by their bytes
+        self.keepers: WeakSet[Keeper] = WeakSet()
         with self.lock, self.turn:
             self.handle = calls(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
             self._pool = self._make_pool()
@@ -179,7 +182,8 @@ class Gpu:
             status, free, total = driver.cuMemGetInfo()
             self.calls(lambda: (status,))
             held = self._pool_size("RESERVED_MEM_CURRENT") - self._pool_size("USED_MEM_CURRENT")
-        return int(free) + held + self._lists.held, int(total)
+        free = int(free) + held + self._lists.held
+        return max(0, min(free, CONFIG.device_bytes - self._lists.in_use)), min(int(total), CONFIG.device_bytes)
 
     def allocate(self, nbytes: int) -> int:
         size = -(-nbytes // GRAIN) * GRAIN
@@ -194,20 +198,29 @@ class Gpu:
         with self.lock, self.turn:
             self._clear()
             try:
-                return self._lists.add(int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle)), nbytes)
+                return self._from_pool(nbytes)
             except DeviceMemoryError:  # cycles may hold memory, the pool pieces of other sizes, and others wait for the stream
                 gc.collect()
+                for keeper in [*self.keepers]:
+                    keeper.give_up()
                 self.trim()
                 calls(driver.cuStreamSynchronize, self.handle)
                 calls(driver.cuMemPoolTrimTo, self._pool, 0)
             try:
-                return self._lists.add(int(calls(driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle)), nbytes)
+                return self._from_pool(nbytes)
             except DeviceMemoryError:
                 free, total = self.memory()
+                limit = ", and JITML_DEVICE_BYTES allows no more" if total == CONFIG.device_bytes else ""
                 raise DeviceMemoryError(
-                    f"{self.name} has not {nbytes:,} bytes: {free:,} of {total:,} are free",
+                    f"{self.name} has not {nbytes:,} bytes: {free:,} of {total:,} are free{limit}",
                     remedy="Let go of arrays that live there, or compute in parts.",
                 ) from None
+
+    def _from_pool(self, nbytes: int) -> int:
+        lists = self._lists
+        if lists.in_use + lists.held + nbytes > CONFIG.device_bytes:
+            raise DeviceMemoryError(f"JITML_DEVICE_BYTES={CONFIG.device_bytes}")
+        return lists.add(int(self.calls(self.driver.cuMemAllocFromPoolAsync, nbytes, self._pool, self.handle)), nbytes)
 
     def trim(self) -> None:
         """Give the driver all memory that is free."""
@@ -370,7 +383,7 @@ class Gpu:
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         properties.location.id = self.ordinal
         pool = calls(driver.cuMemPoolCreate, properties)
-        kept = driver.cuuint64_t(int(driver.cuMemGetInfo()[2]) // _KEPT)
+        kept = driver.cuuint64_t(min(int(driver.cuMemGetInfo()[2]), CONFIG.device_bytes) // _KEPT)
         calls(driver.cuMemPoolSetAttribute, pool, driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, kept)
         return pool
 

@@ -15,7 +15,6 @@ from jitml.codegen.cuda.runtime.layout import ALIGNMENT, CallLayout
 from jitml.codegen.cuda.runtime.sequence import LaunchSequence
 from jitml.codegen.cuda.runtime.steps import BoundProgram, Run, RunStopped
 from jitml.codegen.cuda.runtime.text import CudaText
-from jitml.errors import DeviceMemoryError
 from jitml.forks import lock
 from jitml.memory.arena import aligned
 from jitml.memory.program import Program
@@ -43,6 +42,7 @@ class LoadedProgram:
         self._lock = lock()  # of that list
         count = 3 + len(self._parts) + len(self.constants)  # the arena and scratch before these, the error record behind them
         self._sequence = LaunchSequence(device, self.bound, count) if self.bound.can_record else None
+        device.keepers.add(self)
         weakref.finalize(self, _release, device, constants, self._kept)
 
     def layout(self, inputs: Sequence[int], outputs: Sequence[int]) -> CallLayout:
@@ -61,14 +61,13 @@ class LoadedProgram:
             for n, kept in enumerate(self._kept):
                 if kept.layout is layout:
                     return self._kept.pop(n)
-        try:
-            return CallMemory(layout, self.device.allocate(layout.size))
-        except DeviceMemoryError:
-            if not self._kept:
-                raise
-        while self._kept:
-            self.device.free(self._kept.pop().address)
         return CallMemory(layout, self.device.allocate(layout.size))
+
+    def give_up(self) -> None:
+        """Free what is kept for the next call: memory is short."""
+        with self._lock:
+            while self._kept:
+                self.device.free(self._kept.pop().address)
 
     def give_back(self, block: CallMemory) -> None:
         if not block.address:
