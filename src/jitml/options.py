@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CPU = "cpu"
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
+COARSE_FLAGS = ("tf32",)  # which cost digits: only who names them has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,9 @@ def fastmath_flags(flags: bool | Iterable[str]) -> frozenset[str]:
     if isinstance(flags, bool):
         return frozenset(FASTMATH_FLAGS if flags else ())
     chosen = frozenset(several("fastmath", flags, str, "a truth, or names of flags"))
-    if unknown := chosen.difference(FASTMATH_FLAGS):
-        raise ValueError(f"fastmath: no such flag: {', '.join(sorted(unknown))}; there are {', '.join(FASTMATH_FLAGS)}")
+    known = (*FASTMATH_FLAGS, *COARSE_FLAGS)
+    if unknown := chosen.difference(known):
+        raise ValueError(f"fastmath: no such flag: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     return chosen
 
 

@@ -36,6 +36,15 @@ int set(Object* object, int attribute, const void* value, size_t size) {
   return OK;
 }
 
+double as_tf32(double x) {  // to 11 bits, ties away from zero
+  float narrow = float(x);
+  uint32_t bits;
+  std::memcpy(&bits, &narrow, 4);
+  bits = (bits + 0x1000) & ~0x1fffu;
+  std::memcpy(&narrow, &bits, 4);
+  return narrow;
+}
+
 template <class T>
 int multiply(const Object* d, T alpha, const T* a, const Object* A, const T* b, const Object* B, T beta, T* c, const Object* C) {
   const bool turns_a = d->at(3, 0), turns_b = d->at(4, 0);
@@ -51,7 +60,8 @@ int multiply(const Object* d, T alpha, const T* a, const Object* A, const T* b, 
         for (int64_t p = 0; p < k; p++) {
           const int64_t x = turns_a ? p + i * A->at(LEADING, 0) : i + p * A->at(LEADING, 0);
           const int64_t y = turns_b ? j + p * B->at(LEADING, 0) : p + j * B->at(LEADING, 0);
-          sum += double(a[s * A->at(6, 0) + x]) * double(b[s * B->at(6, 0) + y]);
+          const double left = a[s * A->at(6, 0) + x], right = b[s * B->at(6, 0) + y];
+          sum += d->at(COMPUTE, 0) == 77 ? as_tf32(left) * as_tf32(right) : left * right;
         }
         T& z = c[s * C->at(6, 0) + i + j * C->at(LEADING, 0)];
         z = T(alpha * sum + (beta != 0 ? beta * z : 0));
@@ -65,7 +75,7 @@ int cublasLtCreate(void** handle) { return *handle = new Object, OK; }
 int cublasLtMatmulDescCreate(Object** made, int compute, int scale) {
   *made = new Object;
   (*made)->values[COMPUTE] = compute, (*made)->values[TYPE] = scale;
-  return (compute == 68 && scale == 0) || (compute == 70 && scale == 1) ? OK : INVALID;
+  return ((compute == 68 || compute == 77) && scale == 0) || (compute == 70 && scale == 1) ? OK : INVALID;
 }
 int cublasLtMatmulDescSetAttribute(Object* d, int attribute, const void* value, size_t size) { return set(d, attribute, value, size); }
 int cublasLtMatrixLayoutCreate(Object** made, int type, uint64_t rows, uint64_t columns, int64_t leading) {

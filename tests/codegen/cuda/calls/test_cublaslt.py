@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitml
 from jitml.codegen.cuda.calls import cublaslt
 from jitml.codegen.cuda.calls.cublaslt import CublasLt, library_product
+from jitml.codegen.cuda.runtime.backend import BACKEND
 from jitml.codegen.product import Matrix, Product
 from jitml.kernels.ir import Buffer
+from jitml.pipeline import lower
 from support.cuda_emulation import has_compiler
 
 SOURCE = Path(__file__).parents[3] / "support" / "fake_cublaslt.cpp"
@@ -97,3 +100,41 @@ def test_without_a_gpu_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cublaslt, "find_cublaslt", lambda: None)
     assert cublaslt.cublaslt() is None
     cublaslt.cublaslt.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_tf32_is_for_those_who_ask(dtype: str, library: CublasLt) -> None:
+    x, y, z = (_matrix(a, dtype, 64, 64, (), False, 0, 0) for a in "xyz")
+    exact = library_product(Product((), 64, 64, 64, x, y, z))
+    assert exact is not None and not exact.is_tf32
+    coarse = exact.in_tf32()
+    assert coarse.is_tf32 == (dtype == "f4")
+    rng = np.random.default_rng(1)
+    memory = {a.buffer.name: rng.random(64 * 64).astype(dtype) for a in (x, y)}
+    wanted = memory["x"].reshape(64, 64).astype(np.float64) @ memory["y"].reshape(64, 64)
+    errors = []
+    for call in (exact, coarse):
+        assert call.is_ready()
+        memory["z"] = np.zeros(64 * 64, dtype)
+        space = np.zeros(256, np.uint8)
+        call(0x57, [memory[name].ctypes.data for name in call.buffers] + [space.ctypes.data])
+        errors.append(float((abs(memory["z"].reshape(64, 64) / wanted - 1)).max()))
+    assert errors[0] < 1e-6 and (1e-6 < errors[1] < 1e-3) == (dtype == "f4")
+
+
+def test_the_flag_reaches_the_library_of_a_program() -> None:
+    x = np.ones((128, 128), np.float32)
+
+    def product(x: Any) -> Any:
+        return x @ x + 1
+
+    def in_tf32(**options: Any) -> list[bool]:
+        lowered = jitml.jit(product, **options).lower(x)
+        made = lower(lowered.traced, BACKEND, fastmath=lowered.options.fastmath)
+        plans = [plan for plan in made.module.calls.values() if plan.library is not None]
+        assert len(plans) == 1 and ("in TF32" in made.launches) == plans[0].library.is_tf32
+        return [plan.library.is_tf32 for plan in plans]
+
+    assert in_tf32() == in_tf32(fastmath=True) == in_tf32(fastmath=["contract"]) == [False]
+    assert in_tf32(fastmath="tf32") == in_tf32(fastmath=["tf32", "nnan"]) == [True]
+    np.testing.assert_array_equal(jitml.jit(product, fastmath="tf32", verify="never")(x), product(x))  # for the CPU it is nothing

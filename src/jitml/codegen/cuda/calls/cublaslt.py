@@ -1,8 +1,8 @@
 """cuBLASLt: how is a product handed to NVIDIA's library?  By its own names for things, through ctypes.
 
 It speaks column-major: a row-major product is the column-major product of the transposes in the other order. f32 is computed in
-f32: TF32 would have to be asked for. The algorithm is chosen once for each product and alignment, and the workspace is ours, so
-that calls can be recorded in graphs.
+f32, and in TF32 where the user asks for it. The algorithm is chosen once for each product and alignment, and the workspace is
+ours, so that calls can be recorded in graphs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from jitml.codegen.product import Matrix, Product
 from jitml.errors import DeviceFault
 from jitml.forks import InterruptSafeLock
 from jitml.ir.types import F64
-from jitml.records import dataclass, field
+from jitml.records import dataclass, field, replace
 
 WORKSPACE = 32 << 20
 LEAST_WORK = 1 << 18  # multiply-adds of one matrix that are worth a call
 
 # Values of the header's enumerations.
 _COMPUTE, _TYPE = {4: 68, 8: 70}, {4: 0, 8: 1}  # CUBLAS_COMPUTE_32F and 64F, CUDA_R_32F and 64F; by bytes of an element
+_COMPUTE_TF32 = 77  # CUBLAS_COMPUTE_32F_FAST_TF32
 _TRANSPOSED = {"a": 3, "b": 4}  # CUBLASLT_MATMUL_DESC_TRANSA and TRANSB
 _BATCH_COUNT, _BATCH_STEP = 5, 6  # CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT and STRIDED_BATCH_OFFSET
 _MOST_WORKSPACE, _LEAST_ALIGNMENT = 1, (5, 6, 7, 8)  # CUBLASLT_MATMUL_PREF_...: of A, B, C and D
@@ -110,7 +111,11 @@ def _batch_step(matrix: Matrix, batch: Sequence[int]) -> int | None:
 
 @dataclass(eq=False)
 class LibraryProduct:
-    """c = a @ b, or c += that; all column-major."""
+    """c = a @ b, or c += that; all column-major.
+
+    Args:
+        is_tf32: whether factors of f32 may be rounded to TF32's 11 bits.
+    """
 
     buffers: tuple[str, ...]  # c, b, a: as a row-major product has them
     itemsize: int
@@ -119,9 +124,14 @@ class LibraryProduct:
     b: ColumnMajor
     c: ColumnMajor
     adds: bool
+    is_tf32: bool = False
     library = "cublasLt"
     workspace = WORKSPACE
-    _chosen: dict[int, Any] = field(default_factory=dict, repr=False)
+    _chosen: dict[int, Any] = field(default_factory=dict, repr=False, init=False)
+
+    def in_tf32(self) -> LibraryProduct:
+        """The same product, whose factors are rounded if they are f32."""
+        return replace(self, is_tf32=self.itemsize != F64.itemsize)
 
     def is_ready(self) -> bool:
         """Whether the library is there and has an algorithm. The GPU's context has to be the thread's."""
@@ -197,7 +207,7 @@ class CublasLt:
 
     def operation(self, product: LibraryProduct) -> c_void_p:
         made = c_void_p()
-        compute, scale = _COMPUTE[product.itemsize], _TYPE[product.itemsize]
+        compute, scale = _COMPUTE_TF32 if product.is_tf32 else _COMPUTE[product.itemsize], _TYPE[product.itemsize]
         self._call("cublasLtMatmulDescCreate", byref(made), c_int(compute), c_int(scale))
         for which, matrix in (("a", product.a), ("b", product.b)):
             turned = c_int32(matrix.is_transposed)

@@ -29,7 +29,7 @@ class Cuda:
         return cuda_target(known_arch())
 
     def emit(self, program: Program, options: CodeOptions) -> CudaText:
-        return write_text(program)
+        return write_text(program, options.fastmath)
 
     def load(self, program: Program, module: CudaText, options: CodeOptions, needs: RunNeeds) -> Executable:
         """

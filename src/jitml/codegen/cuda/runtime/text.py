@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from jitml.codegen.cuda.calls.calls import plan_call
+from jitml.codegen.cuda.calls.cublaslt import LibraryProduct
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
 from jitml.codegen.cuda.emit.program import draws, emit_program
 from jitml.codegen.cuda.module import CudaModule, Launch
@@ -13,7 +14,7 @@ from jitml.kernels.interpret import compile_kernel
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
 from jitml.memory.program import Program
-from jitml.records import dataclass
+from jitml.records import dataclass, replace
 
 SET_INDEX = "ji_set_index"
 _SET_INDEX = f"""// The runtime's: the number of a loop's iteration.
@@ -46,14 +47,20 @@ class CudaText:
         return self.module.error_words if looks else 0
 
 
-def write_text(program: Program) -> CudaText:
-    """The CUDA C++ of a program; no device is needed."""
+def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> CudaText:
+    """The CUDA C++ of a program; no device is needed.
+
+    Args:
+        fastmath: of its flags, "tf32" alone means something here: libraries may compute products so.
+    """
     module = emit_program(program)
     calls: dict[int, CallPlan] = {}
     sources: list[str] = []
     checks = [*module.checks]
     for name, step, around in _steps_in(program, "call"):
         plan = plan_call(step, around.kernels, name) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
+        if "tf32" in fastmath and isinstance(plan.library, LibraryProduct):
+            plan = replace(plan, library=plan.library.in_tf32())
         calls[id(step)] = plan
         sources.append(plan.numbered(name, len(checks) + 1))
         checks += plan.checks

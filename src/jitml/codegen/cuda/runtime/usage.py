@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from jitml.codegen.cuda.calls.cublaslt import LibraryProduct
 from jitml.codegen.cuda.calls.plan import CallPlan, Work
 from jitml.codegen.cuda.compiler import compile_cubin
 from jitml.codegen.cuda.cubin import Resources
@@ -37,7 +38,8 @@ def _of_call(plan: CallPlan, resources: Mapping[str, Resources], arch: str) -> I
     for work in plan.work:
         yield _work(work, resources, arch)
     if plan.library is not None:
-        yield f"  where {plan.library.library} is installed, it does this"
+        mode = ", in TF32" if isinstance(plan.library, LibraryProduct) and plan.library.is_tf32 else ""
+        yield f"  where {plan.library.library} is installed, it does this{mode}"
 
 
 def _work(work: Work, resources: Mapping[str, Resources], arch: str) -> str:

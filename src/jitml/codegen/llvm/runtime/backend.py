@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitml.codegen.backend import Backend, CodeOptions, Executable
-from jitml.codegen.llvm.module import Module, emit_program
+from jitml.codegen.llvm.module import FLAGS, Module, emit_program
 from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.compiler import bind_module, compile_module
 from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
@@ -24,7 +24,9 @@ class LLVM:
         return host_target()
 
     def emit(self, program: Program, options: CodeOptions) -> Module:
-        return emit_program(program, cpu=host_cpu(), fastmath=options.fastmath, threads=options.threads or thread_limit())
+        return emit_program(
+            program, cpu=host_cpu(), fastmath=options.fastmath.intersection(FLAGS), threads=options.threads or thread_limit()
+        )
 
     def load(self, program: Program, module: Module, options: CodeOptions, needs: RunNeeds) -> Executable:
         with jit.Generation(host_cpu()) as generation:
@@ -32,7 +34,7 @@ class LLVM:
         return bind_module(program, module, objects, options.threads or thread_limit(), needs)
 
     def compile(self, program: Program, options: CodeOptions, needs: RunNeeds) -> tuple[Module, Executable]:
-        return compile_module(program, threads=options.threads, fastmath=options.fastmath, needs=needs)
+        return compile_module(program, threads=options.threads, fastmath=options.fastmath.intersection(FLAGS), needs=needs)
 
     def text(self, stage: str, module: Module) -> str:
         """The IR as it was emitted, or the machine code."""
