@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import is_not
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, Never
+from typing import TYPE_CHECKING, Any, Literal
 
 from jitml.diagnostics.tracebacks import entry
 from jitml.functions import require_function
@@ -53,7 +53,6 @@ def jit(
     verify: Literal["first", "always", "never"] | int | None = None,
     schedules: Mapping[str, str] | None = None,
     strict: bool | None = None,
-    **elsewhere: Never,
 ) -> Any:
     """Compile a function that is written with NumPy. Call what it returns in place of the function: the answer is the same.
 
@@ -96,12 +95,6 @@ def jit(
     >>> scale(np.arange(3.0))
     array([0., 2., 4.])
     """
-    if elsewhere:
-        from jitml.diagnostics.foreign_habits import foreign_option  # few need it
-
-        raise foreign_option(
-            [name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY], elsewhere
-        )
     given = (device, static_argnums, static_argnames, dynamic, fastmath, threads, cache, host_calls, verify, schedules, strict)
     is_usual = not any(map(is_not, given, _USUAL)) and "jitml.config" not in sys.modules  # which the environment brings
     options = None if is_usual else _options_of(*given)

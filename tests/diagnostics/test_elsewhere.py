@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.diagnostics.foreign_habits import NAMES, OPTIONS
+from jitml.diagnostics.foreign_habits import NAMES, OPTIONS, OWNERS, TRANSFORMS
 
 
 def function(x: Any) -> Any:
@@ -64,6 +64,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"mode": "max-autotune"}, "There is one mode"),
     ({"threds": 2}, "did you mean threads"),
     ({"something": 2}, "there are device, static_argnums"),
+    ({"argnums": 0}, r"jit has no option argnums\. grad has: jit\(grad\(f, argnums=\.\.\.\)\)"),
+]
+OF_TRANSFORMS: list[tuple[Any, dict[str, Any], str]] = [
+    (jitml.grad, {"argnum": 0}, "grad has no option argnum; did you mean argnums"),
+    (jitml.value_and_grad, {"arg_nums": 0}, "did you mean argnums"),
+    (jitml.hessian, {"static_argnums": 0}, r"jit has: jit\(hessian\(f\), static_argnums=\.\.\.\)"),
+    (jitml.vmap, {"argnums": 0}, r"grad has: grad\(f, argnums=\.\.\.\)"),
+    (jitml.vmap, {"in_dims": 0}, r"^vmap\(in_dims=0\) is an option of PyTorch, .* Write in_axes\."),
+    (jitml.checkpoint, {"polcy": 0}, "did you mean policy"),
+    (jitml.asarray, {"order": "C"}, "asarray has no option order; there are x, dtype, device, copy"),
 ]
 
 
@@ -84,6 +94,28 @@ def test_each_option_says_whose_it_is_and_what_to_do(name: str) -> None:
     assert name not in inspect.signature(jitml.jit).parameters  # else it is an option of ours
     with pytest.raises(TypeError, match=rf"^jit\({name}=.*(Numba|JAX|PyTorch).*\. [A-Za-z][^.]*\."):
         jitml.jit(**{name: True})
+
+
+@pytest.mark.parametrize(("transform", "options", "text"), OF_TRANSFORMS, ids=str)
+def test_options_of_transforms(transform: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        transform(function, **options)
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_no_option_of_theirs_is_one_of_ours(name: str) -> None:
+    for owner, names in OWNERS.items():
+        parameters = inspect.signature(getattr(jitml, owner)).parameters
+        assert name not in parameters and set(names) <= set(parameters)
+    with pytest.raises(TypeError, match=rf"^vmap\({name}=True\) is an option of (JAX|PyTorch), .*\. [A-Z][^.]*\."):
+        jitml.vmap(function, **{name: True})
+
+
+def test_a_function_that_has_no_such_keyword_speaks_for_itself() -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'argnum'"):
+        jitml.jit(function)(np.zeros(2), argnum=0)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'f'"):
+        jitml.grad(has_aux=True)
 
 
 @pytest.mark.parametrize(

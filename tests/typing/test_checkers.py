@@ -143,6 +143,8 @@ def test_what_checkers_are_told_is_true(use: Callable[[], None], monkeypatch: py
 def _is_one(value: Any, kind: Any) -> bool:
     """Whether a value is of a type."""
     origin, of = typing.get_origin(kind), typing.get_args(kind)
+    if hasattr(origin, "__type_params__") and hasattr(origin, "__value__"):  # a `type` statement, as of NDArray
+        return _is_one(value, origin.__value__[of])
     if kind is Any:
         return True
     if origin is tuple and ... not in of:

@@ -29,6 +29,7 @@ _HARMLESS_FUNCTIONS = {
 }
 _HARMLESS = {
     *("view", "transpose", "swapaxes", "squeeze", "diagonal", "setflags", "__len__", "__array_finalize__", "__class_getitem__"),
+    *("_set_dtype", "_set_shape"),  # `view` calls them from NumPy 2.5 on
     *("__new__", "__array_wrap__", "__array_interface__", "__array_struct__", "__array_priority__", "__doc__"),
 }
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 from jitml.errors import with_addresses
@@ -47,6 +48,26 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "disable": ("PyTorch", "Write jitml.disable(), or `with jitml.disable():`, or set JITML_DISABLE=1."),
 }
 
+# The same of what derives, batches and checks functions.
+TRANSFORMS: dict[str, tuple[str, str]] = {
+    "allow_int": ("JAX", "Convert integers first: x.astype(float)."),
+    "reduce_axes": ("JAX", "Leave it out."),
+    "axis_name": ("JAX", "Rows do not know of each other inside: sum over them outside of vmap. Leave it out."),
+    "spmd_axis_name": ("JAX", "jitml runs on one machine and one device. Leave it out."),
+    "axis_size": ("JAX", "The number of rows is that of the arguments. Leave it out."),
+    "prevent_cse": ("JAX", "Leave it out."),
+    "concrete": ("JAX", "Leave it out."),
+    "in_dims": ("PyTorch", "Write in_axes."),
+    "out_dims": ("PyTorch", "Write out_axes."),
+    "chunk_size": ("PyTorch", "Leave it out."),
+}
+# Options that are looked for at a function which has them not.
+OWNERS = {
+    "grad": ("argnums", "argnames", "has_aux", "holomorphic"),
+    "vmap": ("in_axes", "out_axes"),
+    "jit": ("static_argnums", "static_argnames", "device", "threads", "fastmath", "dynamic", "strict"),
+}
+
 # Names that other packages have, and jitml has not.
 NAMES = {
     "njit": "Write jitml.jit; strict=True refuses what cannot be compiled whole.",
@@ -67,19 +88,31 @@ NAMES = {
 }
 
 
-def foreign_option(known: Iterable[str], given: Mapping[str, Any]) -> TypeError:
-    """What to say of keywords that `jit` has not.
+def foreign_keyword(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """What to say of keywords that a function of ours has not; empty if it has them all.
 
-    >>> print(foreign_option(["threads"], {"threds": 2}))
-    jit has no option threds; did you mean threads?
+    >>> import jitml
+    >>> foreign_keyword(jitml.jit, {"threds": 2})
+    'jit has no option threds; did you mean threads?'
+    >>> foreign_keyword(jitml.grad, {"static_argnums": 1})
+    'grad has no option static_argnums. jit has: jit(grad(f), static_argnums=...).'
     """
-    name, value = next(iter(given.items()))
-    if name in OPTIONS:
-        whose, remedy = OPTIONS[name]
-        told = f"jit({name}={value!r}) is an option of {whose}, and jitml has none of that name. {remedy}"
-        return TypeError(with_addresses(told))
-    close = get_close_matches(name, known, 1)
-    return TypeError(f"jit has no option {name}; " + (f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"))
+    parameters = signature(function).parameters
+    known = [name for name, p in parameters.items() if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is None:
+        return ""
+    called = function.__name__
+    if (found := (OPTIONS if called == "jit" else TRANSFORMS).get(unknown)) is not None:
+        whose, remedy = found
+        told = f"{called}({unknown}={given[unknown]!r}) is an option of {whose}, and jitml has none of that name. {remedy}"
+        return with_addresses(told)
+    told = f"{called} has no option {unknown}"
+    if (owner := next((owner for owner, names in OWNERS.items() if unknown in names), None)) is not None:
+        theirs = f"jit({called}(f), {unknown}=...)" if owner == "jit" else f"{owner}(f, {unknown}=...)"
+        return f"{told}. {owner} has: {theirs if called != 'jit' else f'jit({theirs})'}."
+    close = get_close_matches(unknown, known, 1)
+    return f"{told}; " + (f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}")
 
 
 def foreign_signature(given: Any) -> TypeError | None:
@@ -102,4 +135,4 @@ def foreign_name(name: str) -> str:
     return f". {NAMES[name]}" if name in NAMES else ""
 
 
-__all__ = ["NAMES", "OPTIONS", "foreign_name", "foreign_option", "foreign_signature"]
+__all__ = ["NAMES", "OPTIONS", "OWNERS", "TRANSFORMS", "foreign_keyword", "foreign_name", "foreign_signature"]

@@ -11,6 +11,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
@@ -49,18 +50,28 @@ def shorten(error: BaseException) -> None:
 
 def entry(function: F) -> F:
     """A function of jitml's that users call: what it raises has the user's frames alone."""
-    finish = shorten  # `call` gets other globals
+    explain, finish = _explain_keywords, shorten  # `call` gets other globals
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
+            if kwargs:
+                explain(function, kwargs, error)
             finish(error)
             raise
 
     # In the function's own module, for doctest, which passes by what seems to be imported.
     made = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     return functools.wraps(function)(made)  # type: ignore[return-value]  # it takes and gives the same
+
+
+def _explain_keywords(function: Callable[..., Any], given: dict[str, Any], error: BaseException) -> None:
+    """Have an error that says that a function has no such keyword say what to write in its place."""
+    if type(error) is TypeError and error.__traceback__ is not None and error.__traceback__.tb_next is None:  # it has not begun
+        habits: Any = import_module("jitml.diagnostics.foreign_habits")  # few need it
+        if told := habits.foreign_keyword(function, given):
+            error.args = (told,)
 
 
 def _all_are_wanted() -> bool:

@@ -311,3 +311,17 @@ def test_writes_of_rows_that_end_at_different_times(finish: Any) -> None:
     rows = np.random.default_rng(3).random((6, 5)) * 3 + np.arange(5)
     agrees(finish, filled, rows, np.array([0, 5, 2, 3, 1, 4]))
     agrees(finish, sieved, rows, np.array([0, 4, 2, 3, 1, 4]))
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "text"),
+    [
+        ({"a": 0}, r"in_axes is \{'a': 0\}, which is not built as the tuple of arguments(.|\n)*in_axes=\(\{'a': 0\},\)"),
+        (({"b": 0},), r"as the tuple of arguments(.|\n)*as deep as they differ"),
+        ((0, 0), r"2 entries, but the function is called with 1 arguments by position(.|\n)*by keyword have their rows"),
+    ],
+)
+def test_axes_that_are_not_built_as_the_arguments(in_axes: Any, text: str) -> None:
+    with pytest.raises(jitml.ShapeError, match=text) as caught:
+        jitml.vmap(lambda d: d["a"].sum(), in_axes=in_axes)({"a": np.ones((2, 3))})
+    assert "Traced" not in str(caught.value)

@@ -223,8 +223,9 @@ def _in_axes(in_axes: Any, args: Sequence[Any], kwargs: Any) -> list[Any]:
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ShapeError(
-            f"vmap: in_axes has {len(in_axes)} entries, but the function is called with {len(args)} positional arguments",
+            f"vmap: in_axes has {len(in_axes)} entries, but the function is called with {len(args)} arguments by position",
             source=user_source(),
+            remedy="It has one entry for each of them. Arguments by keyword have their rows along axis 0.",
         )
     return [*_spread_axes("in_axes", in_axes, args), *_spread_axes("in_axes", 0, kwargs)]
 
@@ -241,9 +242,13 @@ def _spread_axes(what: str, axes: Any, tree: Any) -> list[Any]:
             found: list[Any] = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
         except RecursionError:  # as `flatten` has it
             found = optree.broadcast_prefix(marked, tree, is_leaf=holds_itself, namespace=NAMESPACE)
-    except ValueError as error:
+    except ValueError:
         raise ShapeError(
-            f"vmap: {what} is {axes!r}, which does not have the structure of what it is about: {error}", source=user_source()
+            f"vmap: {what} is {axes!r}, which is not built as the {'result' if what == 'out_axes' else 'tuple of arguments'} is",
+            source=user_source(),
+            remedy=f"A container of axes, for one argument, is an item of a tuple: in_axes=({axes!r},)."
+            if what == "in_axes" and not isinstance(axes, tuple)
+            else "It is an axis, None, or a container of them, as deep as they differ.",
         ) from None
     for axis in found:
         if axis is not _WHOLE and (not isinstance(axis, int) or isinstance(axis, bool)):

@@ -123,6 +123,9 @@ def rows_of(size: Size, units: Value | None = None) -> Batch:
     return replace(batch, counts=tuple(sizes[sym] for sym in batch.syms))
 
 
+_NOT_A_POSITION = "Names go into argnames. The function's arguments are given to what {0} returns: {0}(f)(x)."
+
+
 @dataclass(frozen=True)
 class ArgumentChoice:
     """The arguments to differentiate by: `argnums`, or `argnames` in its place."""
@@ -139,7 +142,7 @@ class ArgumentChoice:
         """
         if argnames is None:
             return cls(
-                _given("argnums", what, 0 if argnums is None else argnums, _position, "positions", "Names go into argnames."),
+                _given("argnums", what, 0 if argnums is None else argnums, _position, "positions", _NOT_A_POSITION.format(what)),
                 None,
             )
         if argnums is not None:
