@@ -56,6 +56,9 @@ class Cells:
 
 def courses(body: Sequence[Stmt]) -> dict[str, Course]:
     """Of all integer cells of a kernel. What surrounds an update is not looked at."""
+    found = {s.name: Course() for s in walk(body) if isinstance(s, Cell) and s.init.dtype == I64}
+    if not found:
+        return found
     lets = [s for s in walk(body) if isinstance(s, Let) and s.value.dtype == I64]
     count = Counter(s.name for s in lets)
     ranges = Ranges({})
@@ -63,7 +66,6 @@ def courses(body: Sequence[Stmt]) -> dict[str, Course]:
         if count[let.name] == 1:
             ranges.define_now(let.name, let.value)
     chosen = _choices(body)
-    found = {s.name: Course() for s in walk(body) if isinstance(s, Cell) and s.init.dtype == I64}
     for stmt in walk(body):
         if isinstance(stmt, Update) and stmt.cell in found:
             before, is_sum = found[stmt.cell], stmt.combine in ("add", None)

@@ -29,6 +29,8 @@ from jitml.kernels.ir import (
 
 def races(kernel: Kernel) -> Iterator[str]:
     """Every reason why a loop must not be of its kind, in words."""
+    if not any(isinstance(stmt, Loop) and stmt.kind in FREE for stmt in walk(kernel.body)):
+        return
     known = accesses(kernel)
     for path, loop in known.loops.items():
         if isinstance(loop, Loop) and loop.kind in FREE:
