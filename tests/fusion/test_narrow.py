@@ -123,3 +123,43 @@ def test_shifts_by_more_than_there_are_bits(by: int) -> None:
 
     x = np.arange(256).astype(np.uint8)
     np.testing.assert_array_equal(jitml.jit(shifted, strict=True, verify="never")(x), shifted(x))
+
+
+def scan(op: str, of: str, dtype: str = "i64", more: str = "", result: str = "n") -> str:
+    """A running sum or extreme z of something, in 64 bits, and what somebody makes of it."""
+    params = "{axis=0, reverse=False}"
+    return (
+        f"x: {dtype}[{N}] = convert {of} {{dtype={dtype}}}; {more} z: {dtype}[{N}] = {op} x {params}; n: {dtype}[{N}] = neg z; "
+        f"return {result}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        (scan("cumsum", "a"), {"int32", "int64"}),
+        (scan("cumsum", "s"), {"int32", "int64"}),
+        (scan("cumsum", "a", "u64"), {"int32", "uint64"}),
+        (scan("cummax", "s"), {"int32", "int64"}),
+        (scan("cummin", "s"), {"int32", "int64"}),
+        (scan("cumsum", "w"), {"int64"}),  # of which nobody knows the limits
+        (scan("cummax", "w"), {"int64"}),
+        (scan("cumprod", "s"), {"int64"}),
+        (scan("cumsum", "a", result="n z"), {"int64"}),  # a result is wanted in all of its bits
+        (scan("cumsum", "a", "i32"), {"int32"}),
+    ],
+)
+def test_running_sums_and_extremes(text: str, expected: set[str]) -> None:
+    assert widths(text) == expected
+
+
+def test_a_running_sum_that_may_leave_32_bits_stays() -> None:
+    n = (1 << 16) + 2  # of shorts
+    lines = (
+        f"x: i64[{n}] = convert s {{dtype=i64}}; z: i64[{n}] = cumsum x {{axis=0, reverse=False}}; r: i64[{n}] = neg z; return r"
+    )
+    graph = parse(f"graph(s: i16[{n}]) {{ {lines} }}")
+    assert narrow_integers(graph) is graph
+    for value in (-(2**15), 2**15 - 1):
+        s = np.full(n, value, np.int16)
+        np.testing.assert_array_equal(jitml.jit(lambda s: -np.cumsum(s, dtype=np.int64))(s), -np.cumsum(s, dtype=np.int64))

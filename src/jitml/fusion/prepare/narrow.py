@@ -17,7 +17,8 @@ from jitml.ir import ops
 from jitml.ir.analysis.limits import Limits, dtype_limits, intervals
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import recording
-from jitml.ir.types import DTYPES, DType, is_integer
+from jitml.ir.rewrite import Producers, sweep
+from jitml.ir.types import DTYPES, I32, DType, is_integer
 from jitml.records import dataclass, field
 
 _FEW = 64  # elements that are no vectors
@@ -27,11 +28,13 @@ _COMPARISONS = frozenset((ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge))
 _MODULAR = frozenset((ops.add, ops.sub, ops.mul, ops.neg, ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not))
 _EXACT = frozenset((ops.minimum, ops.maximum, ops.abs))
 _BY_POSITIVE = frozenset((ops.shift_right, ops.floor_divide, ops.remainder))
+_SCANS = frozenset((ops.cumsum, ops.cummax, ops.cummin))  # sums that wrap around have the same low bits, too
 _MOVES = frozenset((ops.slice, ops.flip, ops.transpose, ops.broadcast))
 
 
 def narrow_integers(graph: Graph) -> Graph:
     """The same graph, where integers are computed in fewer bits if that gives the same results, and no array is wider."""
+    graph = _narrow_scans(graph)
     roots = [node for node in graph.nodes if _is_root(node)]
     if not roots:
         return graph
@@ -55,6 +58,29 @@ def narrow_integers(graph: Graph) -> Graph:
             node = Node(node.op, inputs, node.params, node.outputs, node.source)
         b.append(node)
     return replace(b.build(graph.outputs), names=graph.names)
+
+
+def _narrow_scans(graph: Graph) -> Graph:
+    """Running counts, sums and extremes that fit in 32 bits are kept in these: they lie in memory, whoever reads them."""
+    scans = [node for node in graph.nodes if node.op in _SCANS and node.output.dtype.kind in "iu"]
+    if not scans:
+        return graph
+    limits = intervals(graph)
+    first, last = dtype_limits(I32)
+
+    def fits(node: Node) -> bool:
+        low, high = limits.get(node.output) or dtype_limits(node.output.dtype)
+        return node.output.dtype.itemsize == 8 and first <= low and high <= last and node.output not in graph.outputs
+
+    narrow = {node.output for node in scans if node.output.capacity >= _FEW and fits(node)}
+
+    def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+        if narrow.isdisjoint(node.outputs):
+            return None
+        short = node.op(ops.convert(node.inputs[0], dtype=I32), **node.params)
+        return (ops.convert(short, dtype=node.output.dtype),)
+
+    return sweep(graph, visit)
 
 
 def _is_root(node: Node) -> bool:
