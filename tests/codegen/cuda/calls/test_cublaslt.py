@@ -138,3 +138,51 @@ def test_the_flag_reaches_the_library_of_a_program() -> None:
     assert in_tf32() == in_tf32(fastmath=True) == in_tf32(fastmath=["contract"]) == [False]
     assert in_tf32(fastmath="tf32") == in_tf32(fastmath=["tf32", "nnan"]) == [True]
     np.testing.assert_array_equal(jitml.jit(product, fastmath="tf32", verify="never")(x), product(x))  # for the CPU it is nothing
+
+
+HALF, SINGLE = np.ones((128, 128), np.float16), np.ones((128, 128), np.float32)
+
+
+def _network(x: Any, w: Any) -> Any:
+    hidden = np.maximum(x @ w + x[0], 0)
+    return np.tanh(hidden @ w.T) * x
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "is_half"),
+    [
+        (lambda x, y: x @ y, (HALF, HALF), [True]),
+        (lambda x, y: x.T @ x, (HALF, HALF), [True]),
+        (lambda x, y: (2 * x + 1) @ np.exp(y) + y, (HALF, HALF), [True]),
+        (_network, (HALF, HALF), [True, True]),
+        (lambda x, y: np.einsum("bij,bjk->bik", x[None] * 2, y[None]), (HALF, HALF), [True]),
+        # Nothing of f16, or not all of it.
+        (lambda x, y: x @ y, (SINGLE, SINGLE), [False]),
+        (lambda x, y: x @ y, (HALF, SINGLE), [False]),
+        (lambda x, y: x.astype(np.float32) @ y.astype(np.float32), (HALF, HALF), [False]),
+        (lambda x, y: (x.astype(np.float32) @ y).astype(np.float16), (HALF, SINGLE), [False]),
+        (lambda x, y: ((x.astype(np.float32) / 3) @ y.astype(np.float32)).astype(np.float16), (HALF, HALF), [False]),
+        (lambda x, y: ((x @ y.astype(np.float32)) ** 2).astype(np.float16), (HALF, HALF), [False]),
+        (lambda x, y: x @ y, (HALF.astype(np.float64), HALF), [False]),
+    ],
+)
+def test_products_of_half_precision_are_told_from_those_of_single(
+    function: Any, arguments: tuple[Any, ...], is_half: list[bool]
+) -> None:
+    made = lower(jitml.jit(function).lower(*arguments).traced, BACKEND)
+    assert [plan.library.is_tf32 for plan in made.module.calls.values() if plan.library is not None] == is_half, made.kernels
+
+
+def test_tf32_holds_every_half(library: CublasLt) -> None:
+    x, y, z = (_matrix(a, "f4", 64, 64, (), False, 0, 0) for a in "xyz")
+    exact = library_product(Product((), 64, 64, 64, x, y, z))
+    assert exact is not None
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    every = bits.view(np.float16)[np.isfinite(bits.view(np.float16))].astype(np.float32)
+    memory = {"y": np.eye(64, dtype=np.float32).ravel(), "z": np.zeros(64 * 64, np.float32)}
+    for start in range(0, every.size - 4096, 4096):
+        memory["x"] = every[start : start + 4096].copy()
+        call, space = exact.in_tf32(), np.zeros(256, np.uint8)
+        assert call.is_ready()
+        call(0x57, [memory[name].ctypes.data for name in call.buffers] + [space.ctypes.data])
+        np.testing.assert_array_equal(memory["z"], memory["x"])

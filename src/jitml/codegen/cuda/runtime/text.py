@@ -7,6 +7,7 @@ from itertools import chain
 
 from jitml.codegen.cuda.calls.calls import plan_call
 from jitml.codegen.cuda.calls.cublaslt import LibraryProduct
+from jitml.codegen.cuda.calls.half import is_half_product
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
 from jitml.codegen.cuda.emit.program import draws, emit_program
 from jitml.codegen.cuda.module import CudaModule, Launch
@@ -59,7 +60,8 @@ def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> Cuda
     checks = [*module.checks]
     for name, step, around in _steps_in(program, "call"):
         plan = plan_call(step, around.kernels, name) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
-        if "tf32" in fastmath and isinstance(plan.library, LibraryProduct):
+        is_product = isinstance(step, Call) and isinstance(plan.library, LibraryProduct)
+        if is_product and ("tf32" in fastmath or is_half_product(step, around.kernels)):
             plan = replace(plan, library=plan.library.in_tf32())
         calls[id(step)] = plan
         sources.append(plan.numbered(name, len(checks) + 1))
