@@ -60,9 +60,9 @@ def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> Cuda
     checks = [*module.checks]
     for name, step, around in _steps_in(program, "call"):
         plan = plan_call(step, around.kernels, name) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
-        is_product = isinstance(step, Call) and isinstance(plan.library, LibraryProduct)
-        if is_product and ("tf32" in fastmath or is_half_product(step, around.kernels)):
-            plan = replace(plan, library=plan.library.in_tf32())
+        if isinstance(step, Call) and isinstance(product := plan.library, LibraryProduct):
+            if "tf32" in fastmath or is_half_product(step, around.kernels):
+                plan = replace(plan, library=product.in_tf32())
         calls[id(step)] = plan
         sources.append(plan.numbered(name, len(checks) + 1))
         checks += plan.checks
