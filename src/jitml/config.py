@@ -9,7 +9,8 @@ JITML_LOG           events that are told on stderr as they happen: a comma-separ
                     `refuse`, `cache`, or `all` (docs/debugging.md). If the program has handlers of its own for `logging`,
                     they get the events instead. Default: none.
 JITML_PROGRESS      `0`: do not show, on a terminal or in a notebook, that a compilation takes longer than a second.
-JITML_CHECK         `1`: the compiler checks its own work after each stage. That makes it slower. The tests of jitml do so.
+JITML_CHECK         `1`: the compiler checks its own work after each stage, and calls are answered by machine code alone after the
+                    first few. That makes it slower. The tests of jitml do so.
 JITML_MAX_UNROLL    the most iterations of a loop that are written out one by one, if it cannot stay a loop. Default: 1000.
 JITML_TRACE_SECONDS the most seconds of the processor that loops and calls may take which run while a function is traced:
                     those over Python numbers and containers. Default: 3.

@@ -79,7 +79,8 @@ else:
     callees, splitting = late("jitml.sections.callees"), late("jitml.sections.split")
     entries = late("jitml.native_entry.entries")
 
-OFTEN = 1000  # answers after which a native entry is made: making it takes about as long as they save
+# Answers after which a native entry is made: making it takes about as long as they save. Where jitml checks itself, few of them.
+OFTEN = 2 if CONFIG.check else 1000
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 SHORT = 1e-3  # seconds of a call in which no part is worth anything
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from jitml.jitted import Jit
 from programs.comparing import Close, difference
 
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
@@ -112,6 +113,8 @@ def _parts(x: Any) -> Iterator[tuple[str, Any]]:
             yield ".get()", x.get(None)
         case weakref.ref():
             yield "()", x()
+        case Jit():  # what answers its calls is its own affair
+            yield ".__wrapped__", x.__wrapped__
         case types.FunctionType():
             yield from ((f".cell{n}", _content(c)) for n, c in enumerate(x.__closure__ or ()))
         case type():
