@@ -57,9 +57,7 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_
     repeats = {}
     for name, call in columns.items():
         call()
-        start = time.perf_counter()
-        call()
-        repeats[name] = max(1, math.ceil(at_least / max(time.perf_counter() - start, 1e-7)))
+        repeats[name] = max(1, math.ceil(at_least / max(_shortest(call, 10 * at_least), 1e-7)))
     samples: dict[str, list[float]] = {name: [] for name in columns}
     for _ in range(rounds):
         for name, call in columns.items():
@@ -69,6 +67,18 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_
                 call()
             samples[name].append((time.perf_counter() - start) / repeats[name])
     return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _shortest(call: Callable[[], object], most: float) -> float:
+    """Seconds of the shortest of some calls, which take so long at the most, or of one: a second call is seldom like later ones."""
+    shortest, began = math.inf, time.perf_counter()
+    while True:
+        start = time.perf_counter()
+        call()
+        ended = time.perf_counter()
+        shortest = min(shortest, ended - start)
+        if ended - began >= most:
+            return shortest
 
 
 def warm_up(call: Callable[[], object]) -> None:
