@@ -70,7 +70,7 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_
 
 
 def _shortest(call: Callable[[], object], most: float) -> float:
-    """Seconds of the shortest of some calls, which take so long at the most, or of one: a second call is seldom like later ones."""
+    """Seconds of the shortest of some calls, which take so long at the most: a second call is seldom like later ones."""
     shortest, began = math.inf, time.perf_counter()
     while True:
         start = time.perf_counter()

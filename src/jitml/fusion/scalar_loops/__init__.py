@@ -21,7 +21,7 @@ from jitml.fusion.scalar_loops import (
     regions,  # noqa: F401
 )
 from jitml.fusion.scalar_loops.body import GraphBody, Held, Lazy, Memories, WholeMemory, rolled
-from jitml.fusion.scalar_loops.drop_proven_checks import without_proven
+from jitml.fusion.scalar_loops.drop_proven_checks import may_overflow, without_proven
 from jitml.fusion.scalar_loops.drop_unused import without_unused
 from jitml.fusion.scalar_loops.forward_stores import with_recurrences
 from jitml.fusion.scalar_loops.hoist_checks import with_checks_outside
@@ -30,7 +30,7 @@ from jitml.fusion.scalar_loops.windows import assign
 from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
-from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Store, add, mul, walk, walk_expressions
+from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Stmt, Store, add, mul, walk, walk_expressions
 from jitml.kernels.target import Target
 
 __all__ = ["NotRolled", "roll", "with_recurrences"]
@@ -87,11 +87,18 @@ def roll(
     kernel = Kernel(
         name,
         (*seen.values(), *writes),
-        without_unused(without_proven(with_checks_outside(writer.finish()))),
+        _with_few_checks(writer.finish()),
         updates,
         (node.source,) if node.source else (),
     )
     return _trimmed(kernel, writes, memories)
+
+
+def _with_few_checks(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements with few checks in their loops. What may have overflowed is no index whose ends are looked at."""
+    if may_overflow(body):
+        body = without_proven(body)
+    return without_unused(without_proven(with_checks_outside(body)))
 
 
 def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:

@@ -1,13 +1,35 @@
-"""Check elimination: which checks cannot fail?  Those that follow from the loops, branches and checks around them."""
+"""Check elimination: which checks cannot fail?  Those that follow from the loops, branches and checks around them.
+
+So do overflows that cannot come up (`i - start` of an index `i` that starts at `start` is as small as the loop is long), and the
+sign of most indices: one that is not negative does not count from the end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jitml.ir.types import is_integer
 from jitml.kernels.analysis.monotone import Cells
 from jitml.kernels.analysis.ranges import Ranges
-from jitml.kernels.ir import Alloc, Cell, Check, Draw, If, Let, Loop, Stmt, Update, While, walk
+from jitml.kernels.ir import (
+    Alloc,
+    Apply,
+    Cell,
+    Check,
+    Draw,
+    Expr,
+    If,
+    Let,
+    Loop,
+    Stmt,
+    Store,
+    Update,
+    Var,
+    While,
+    walk,
+    walk_expressions,
+)
 
 
 def without_proven(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -15,10 +37,25 @@ def without_proven(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     return _Prover(body).block(body)
 
 
+def may_overflow(body: Sequence[Stmt]) -> bool:
+    """Whether the statements look for overflows of integers."""
+    return any(map(_raises, walk_expressions(body)))
+
+
+def _raises(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.fn == "raise_overflow"
+
+
 class _Prover:
+    """
+    Attributes:
+        exact: names of sums and products that do not wrap around.
+    """
+
     def __init__(self, body: Sequence[Stmt]) -> None:
         self.ranges = Ranges({})
         self.cells = Cells(body, self.ranges)
+        self.exact: set[str] | None = set() if may_overflow(body) else None
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         with self.ranges.scope():
@@ -42,7 +79,14 @@ class _Prover:
                     return []
                 self.ranges.assume(condition)
             case Let(name, value):
+                value = self.simplified(value)
+                if self.exact is not None and self.is_exact(value):
+                    self.exact.add(name)
                 self.ranges.define_now(name, value)
+                return [stmt if value is stmt.value else replace(stmt, value=value)]
+            case Store() | Update():
+                value = self.simplified(stmt.value)
+                return [stmt if value is stmt.value else replace(stmt, value=value)]
             case Draw():
                 self.ranges.draw(stmt)
             case Cell():
@@ -66,6 +110,22 @@ class _Prover:
                         arms.append(self.statements(arm))
                 return [replace(stmt, then=arms[0], orelse=arms[1])]
         return [stmt]
+
+    def simplified(self, value: Expr) -> Expr:
+        """A value without an overflow that cannot come up, and of two the one that it is known to be."""
+        match value:
+            case Apply("raise_overflow", (Var(name) as result, _)) if self.exact is not None and name in self.exact:
+                return result
+            case Apply("select", (condition, then, orelse)) if (holds := self.ranges.decided(condition)) is not None:
+                return self.simplified(then if holds else orelse)
+        return value
+
+    def is_exact(self, value: Expr) -> bool:
+        """Whether a sum or a product does not wrap around."""
+        if not (isinstance(value, Apply) and value.fn in ("add", "sub", "mul", "neg") and is_integer(value.dtype)):
+            return False
+        total = self.ranges.arithmetic(value, self.ranges.exact)
+        return total is not None and self.ranges.fits(total, value.dtype)
 
     def forget_updated(self, stmt: Stmt) -> None:
         """What was known of cells that a statement changes holds no longer."""

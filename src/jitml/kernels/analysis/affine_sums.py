@@ -92,6 +92,10 @@ class Atoms:
         if youngest is None:
             return
         c = total[youngest]
+        if isinstance(youngest, tuple) and youngest[:2] == (("maximum" if c < 0 else "minimum"), I64):
+            rest = {atom: k for atom, k in total.items() if atom != youngest}
+            for side in youngest[2:]:  # what is at least the maximum is at least both
+                self.at_least_zero(plus(rest, dict(side), c))
         bound = times({atom: k for atom, k in total.items() if atom != youngest}, ratio(-1, c))
         table = self.lower if c > 0 else self.upper
         table[youngest] = (*table.get(youngest, ()), bound)
