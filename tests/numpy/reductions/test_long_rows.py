@@ -175,11 +175,11 @@ def test_rows_that_are_not_contiguous() -> None:
     np.testing.assert_array_equal(jitml.jit(np.sort)(swapped), np.sort(swapped))
 
 
-SHORT = 300
+SHORT = 301  # a few more than blocks of eight
 ENDS: dict[str, Callable[[Array], Array]] = {
     "last": lambda x: np.argpartition(x, -10, axis=1)[:, -10:],
     "last one": lambda x: np.argpartition(x, -1, axis=1)[:, -1:],
-    "first": lambda x: np.argpartition(x, 15, axis=1)[:, :16],
+    "first": lambda x: np.argpartition(x, 14, axis=1)[:, :15],
     "first two": lambda x: np.argpartition(x, (0, 1), axis=1)[:, :2],
     "down": lambda x: np.argpartition(x.T, 4, axis=0)[:5].T,
 }
@@ -217,4 +217,17 @@ def test_of_equal_elements_at_the_boundary_a_sort_chooses() -> None:
     got, order = jitml.jit(ENDS["last"])(x), np.argsort(x, axis=1)
     np.testing.assert_array_equal(np.sort(got, axis=1), np.sort(order[:, -10:], axis=1))
     got = jitml.jit(ENDS["first"])(x)
-    np.testing.assert_array_equal(np.sort(got, axis=1), np.sort(order[:, :16], axis=1))
+    np.testing.assert_array_equal(np.sort(got, axis=1), np.sort(order[:, :15], axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8", "f4", "f8"])
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_ends_of_rows_of_all_lengths(dtype: str, count: int) -> None:
+    """Elements are looked at eight at a time; the rest of a row is less than that."""
+    for n in (16 * count, 16 * count + 1, 16 * count + 7, 16 * count + 8):
+        rows = [RNG.permutation(n), np.arange(n), np.arange(n)[::-1], RNG.integers(0, 9, n)]
+        x = np.array(rows).astype(dtype)
+        got = jitml.jit(lambda x: (np.argpartition(x, -count)[:, -count:], np.argpartition(x, count - 1)[:, :count]))(x)
+        order = np.argsort(x, axis=1)
+        for places, expected in zip(got, (order[:, -count:], order[:, :count])):
+            np.testing.assert_array_equal(np.sort(places, axis=1), np.sort(expected, axis=1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from jitml.codegen.llvm.ir.radix_sort import with_radix
 from jitml.ir.types import DType
 
-MOST = 16  # places of `argsort` that are found by insertion
+MOST = 15  # places of `argsort` that are found by insertion: with one more, they fill two registers
 
 _SORT = """
 declare i32 @numpy_sort(ptr, i64, ptr)
@@ -216,6 +216,7 @@ failed:
 
 _ARGSORT = """
 declare i32 @numpy_argsort(ptr, ptr, i64, ptr)
+declare i64 @llvm.cttz.i64(i64, i1)
 
 ; The 32 bits that are sorted by, then the position. Words that agree in them are compared as a whole; two of them that are
 ; equal stay as they were, or are left to NumPy: which of the two is STABLE. If some are likely equal, since there are few bits,
@@ -337,57 +338,98 @@ plain:
   ret i32 %status
 }
 
-; Where the first or the last `count` of a row stand: inserted into a list of one more, MOST at most, which for the first is
-; filled from behind, with words upside down. If the one more is equal to the next one, NumPy tells which of them it is to be.
+; Where the first or the last `count` of a row stand: inserted into a list of one more, which lies in registers. For the first it
+; is filled from behind, with words upside down. If the one more is equal to the next one, NumPy tells which of them it is to be.
 define i32 @jitml_argsort_places(ptr %x, ptr %positions, i64 %n, i64 %count, i1 %is.first) {
 entry:
-  %words = alloca [MOST x i64]
-  %places = alloca [MOST x i64]
-  call void @llvm.memset.p0.i64(ptr %words, i8 0, i64 WORDS_BYTES, i1 false)
-  %held = add i64 %count, 1
+  %words = alloca <16 x i64>
+  %places = alloca <16 x i64>
+  %count.0 = insertelement <16 x i64> zeroinitializer, i64 %count, i64 0
+  %counts = shufflevector <16 x i64> %count.0, <16 x i64> zeroinitializer, <16 x i32> zeroinitializer
+  %is.held = icmp ule <16 x i64> LANES, %counts
+  %is.below = icmp ult <16 x i64> LANES, %counts
   %last = add i64 %n, -1
   %start = select i1 %is.first, i64 %last, i64 0
   %step = select i1 %is.first, i64 -1, i64 1
   %flip = select i1 %is.first, i64 -1, i64 0
-  br label %loop
-loop:
-  %t = phi i64 [ 0, %entry ], [ %t.next, %next ]
-  %i = phi i64 [ %start, %entry ], [ %i.next, %next ]
-  %w = call i64 @word(ptr %x, i64 %i)
+  %flip.0 = insertelement <8 x i64> zeroinitializer, i64 %flip, i64 0
+  %flips = shufflevector <8 x i64> %flip.0, <8 x i64> zeroinitializer, <8 x i32> zeroinitializer
+  %back = select i1 %is.first, i64 7, i64 0
+  %stride = shl i64 %step, 3
+  br label %block
+; Eight elements, of which often none is among the last: `mask` says which are, as far as is known.
+block:
+  %t = phi i64 [ 0, %entry ], [ %t.next, %skip ], [ %t.next, %next ]
+  %i = phi i64 [ %start, %entry ], [ %i.next, %skip ], [ %i.next, %next ]
+  %list = phi <16 x i64> [ zeroinitializer, %entry ], [ %list, %skip ], [ %list.new, %next ]
+  %from = phi <16 x i64> [ zeroinitializer, %entry ], [ %from, %skip ], [ %from.new, %next ]
+  %t.next = add i64 %t, 8
+  %i.next = add i64 %i, %stride
+  %at = sub i64 %i, %back
+  %is.whole = icmp sle i64 %t.next, %n
+  br i1 %is.whole, label %look, label %tail
+tail:
+  %left = sub i64 %n, %t
+  %beyond = sub i64 8, %left
+  %ahead.of = select i1 %is.first, i64 %beyond, i64 0
+  %unit = shl i64 1, %left
+  %ones = add i64 %unit, -1
+  %those = shl i64 %ones, %ahead.of
+  br label %some
+look:
+  EIGHT_WORDS
+  %v8 = xor <8 x i64> %w8, %flips
+  %leasts = shufflevector <16 x i64> %list, <16 x i64> zeroinitializer, <8 x i32> zeroinitializer
+  %enter8 = icmp uge <8 x i64> %v8, %leasts
+  %entering = bitcast <8 x i1> %enter8 to i8
+  %has.none = icmp eq i8 %entering, 0
+  %which = zext i8 %entering to i64
+  br i1 %has.none, label %skip, label %some
+skip:
+  %goes.on = icmp slt i64 %t.next, %n
+  br i1 %goes.on, label %block, label %found
+some:
+  %known = phi i64 [ %those, %tail ], [ %which, %look ]
+  br label %insert
+insert:
+  %mask = phi i64 [ %known, %some ], [ %mask.next, %insert ]
+  %list.now = phi <16 x i64> [ %list, %some ], [ %list.new, %insert ]
+  %from.now = phi <16 x i64> [ %from, %some ], [ %from.new, %insert ]
+  %low = call i64 @llvm.cttz.i64(i64 %mask, i1 true)
+  %leading = call i64 @llvm.ctlz.i64(i64 %mask, i1 true)
+  %high = sub i64 63, %leading
+  %lane = select i1 %is.first, i64 %high, i64 %low
+  %p = add i64 %at, %lane
+  %w = call i64 @word(ptr %x, i64 %p)
   %even = call i64 @even(i64 %w)
   %v = xor i64 %even, %flip
-  %least = load i64, ptr %words
-  %enters = icmp uge i64 %v, %least
-  br i1 %enters, label %shift, label %next
-shift:
-  %j = phi i64 [ 0, %loop ], [ %above, %move ]
-  %above = add i64 %j, 1
-  %is.top = icmp eq i64 %above, %held
-  br i1 %is.top, label %here, label %look
-look:
-  %above.slot = getelementptr i64, ptr %words, i64 %above
-  %other = load i64, ptr %above.slot
-  %passes = icmp ule i64 %other, %v
-  br i1 %passes, label %move, label %here
-move:
-  %to = getelementptr i64, ptr %words, i64 %j
-  store i64 %other, ptr %to
-  %from.place = getelementptr i64, ptr %places, i64 %above
-  %place = load i64, ptr %from.place
-  %to.place = getelementptr i64, ptr %places, i64 %j
-  store i64 %place, ptr %to.place
-  br label %shift
-here:
-  %hole = getelementptr i64, ptr %words, i64 %j
-  store i64 %v, ptr %hole
-  %hole.place = getelementptr i64, ptr %places, i64 %j
-  store i64 %i, ptr %hole.place
-  br label %next
+  %v.0 = insertelement <16 x i64> zeroinitializer, i64 %v, i64 0
+  %vs = shufflevector <16 x i64> %v.0, <16 x i64> zeroinitializer, <16 x i32> zeroinitializer
+  %i.0 = insertelement <16 x i64> zeroinitializer, i64 %p, i64 0
+  %is = shufflevector <16 x i64> %i.0, <16 x i64> zeroinitializer, <16 x i32> zeroinitializer
+  %above = shufflevector <16 x i64> %list.now, <16 x i64> zeroinitializer, <16 x i32> ABOVE
+  %from.above = shufflevector <16 x i64> %from.now, <16 x i64> zeroinitializer, <16 x i32> ABOVE
+  %is.past = icmp ule <16 x i64> %above, %vs
+  %falls = and <16 x i1> %is.past, %is.below
+  %is.reached = icmp ule <16 x i64> %list.now, %vs
+  %takes = and <16 x i1> %is.reached, %is.held
+  %list.taken = select <16 x i1> %takes, <16 x i64> %vs, <16 x i64> %list.now
+  %list.new = select <16 x i1> %falls, <16 x i64> %above, <16 x i64> %list.taken
+  %from.taken = select <16 x i1> %takes, <16 x i64> %is, <16 x i64> %from.now
+  %from.new = select <16 x i1> %falls, <16 x i64> %from.above, <16 x i64> %from.taken
+  %lane.bit = shl i64 1, %lane
+  %mask.next = xor i64 %mask, %lane.bit
+  %more = icmp ne i64 %mask.next, 0
+  br i1 %more, label %insert, label %next
 next:
-  %i.next = add i64 %i, %step
-  %t.next = add i64 %t, 1
-  %more = icmp slt i64 %t.next, %n
-  br i1 %more, label %loop, label %check
+  %is.left = icmp slt i64 %t.next, %n
+  br i1 %is.left, label %block, label %found
+found:
+  %list.last = phi <16 x i64> [ %list, %skip ], [ %list.new, %next ]
+  %from.last = phi <16 x i64> [ %from, %skip ], [ %from.new, %next ]
+  store <16 x i64> %list.last, ptr %words
+  store <16 x i64> %from.last, ptr %places
+  br label %check
 check:
   %first = load i64, ptr %words
   %second.slot = getelementptr i64, ptr %words, i64 1
@@ -407,14 +449,14 @@ plain:
 write:
   %o = phi i64 [ 0, %check ], [ %o.next, %write ]
   %o.next = add i64 %o, 1
-  %found.slot = getelementptr i64, ptr %places, i64 %o.next
-  %found = load i64, ptr %found.slot
+  %place.slot = getelementptr i64, ptr %places, i64 %o.next
+  %place = load i64, ptr %place.slot
   %rest = sub i64 %n, %count
   %behind = add i64 %rest, %o
   %ahead = sub i64 %count, %o.next
-  %at = select i1 %is.first, i64 %ahead, i64 %behind
-  %dest = getelementptr i64, ptr %positions, i64 %at
-  store i64 %found, ptr %dest
+  %goal = select i1 %is.first, i64 %ahead, i64 %behind
+  %dest = getelementptr i64, ptr %positions, i64 %goal
+  store i64 %place, ptr %dest
   %writing = icmp slt i64 %o.next, %count
   br i1 %writing, label %write, label %done
 done:
@@ -443,7 +485,7 @@ def long_sort_ir(dtype: DType) -> str:
 
 def long_argsort_ir(dtype: DType, *, stable: bool) -> str:
     """`jitml_argsort_long`, which calls NumPy's `numpy_argsort`, and `jitml_argsort_places`."""
-    text = (
-        _ARGSORT.replace("STABLE", str(stable).lower()).replace("MOST", str(MOST + 1)).replace("WORDS_BYTES", str(8 * (MOST + 1)))
-    )
+    lanes = ", ".join(f"i64 {lane}" for lane in range(MOST + 1))
+    above = ", ".join(f"i32 {lane + 1}" for lane in range(MOST))
+    text = _ARGSORT.replace("STABLE", str(stable).lower()).replace("LANES", f"<{lanes}>").replace("ABOVE", f"<{above}, i32 0>")
     return with_radix(text, dtype)

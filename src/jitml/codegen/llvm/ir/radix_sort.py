@@ -331,17 +331,53 @@ def _words(dtype: DType) -> str:
     return _FLOAT.format(**common, magnitude=(1 << (bits - 1)) - 1, infinity=infinity, nan=nan, last=bits - 1)
 
 
+def _eight_words(dtype: DType) -> str:
+    """%w8 = the words of %x from %at on, those of zeros alike."""
+    bits = 8 * dtype.itemsize
+    v = f"<8 x i{bits}>"
+
+    def each(value: int, of: int = bits) -> str:
+        return f"splat (i{of} {value})"
+
+    sign = -(1 << (bits - 1))
+    lines = [f"%e8 = getelementptr i{bits}, ptr %x, i64 %at", f"%raw8 = load {v}, ptr %e8, align 1"]
+    if dtype.kind == "f":
+        infinity, nan = _NAN[dtype.itemsize]
+        lines += [
+            f"%size8 = and {v} %raw8, {each((1 << (bits - 1)) - 1)}",
+            f"%nan8 = icmp ugt {v} %size8, {each(infinity)}",
+            f"%number8 = select <8 x i1> %nan8, {v} {each(nan)}, {v} %raw8",
+            f"%zero8 = icmp eq {v} %raw8, {each(sign)}",
+            f"%bits8 = select <8 x i1> %zero8, {v} zeroinitializer, {v} %number8",
+            f"%negative8 = ashr {v} %bits8, {each(bits - 1)}",
+            f"%flipped8 = or {v} %negative8, {each(sign)}",
+            f"%key8 = xor {v} %bits8, %flipped8",
+        ]
+    else:
+        lines += [f"%key8 = xor {v} %raw8, {each(0 if dtype.kind == 'u' else sign)}"]
+    if bits == 64:
+        return "\n  ".join([*lines, f"%w8 = or {v} %key8, zeroinitializer"])
+    return "\n  ".join([*lines, f"%wide8 = zext {v} %key8 to <8 x i64>", f"%w8 = shl <8 x i64> %wide8, {each(64 - bits, 64)}"])
+
+
 def with_radix(text: str, dtype: DType) -> str:
     """A text, and the functions that it calls, for elements of a dtype.
 
-    It may mention SIGN and NAN_WORD, the words of zero and of nan, LEAST, ITEMSIZE and BITS.
+    It may mention SIGN and NAN_WORD, the words of zero and of nan, LEAST, ITEMSIZE, BITS and EIGHT_WORDS.
     """
     bits = 8 * dtype.itemsize
     nan = _NAN[dtype.itemsize][1] << (64 - bits) | _SIGN if dtype.kind == "f" else -1
     minus_zero = ((1 << (bits - 1)) - 1) << (64 - bits) if dtype.kind == "f" else _SIGN
     counted = "\n".join(_COUNTED.format(d=d, bit=8 * d) for d in range(4))
     words = {"MINUS_ZERO": minus_zero, "NAN_WORD": nan, "SIGN": _SIGN}
-    values = {"COUNTED": counted, **words, "LEAST": LEAST, "ITEMSIZE": dtype.itemsize, "BITS": bits}
+    values = {
+        "COUNTED": counted,
+        "EIGHT_WORDS": _eight_words(dtype),
+        **words,
+        "LEAST": LEAST,
+        "ITEMSIZE": dtype.itemsize,
+        "BITS": bits,
+    }
     text = _words(dtype) + _COMMON + text
     for name, value in values.items():
         text = text.replace(name, str(value))
