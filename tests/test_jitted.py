@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from itertools import repeat
+from types import MethodType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,38 @@ def test_what_has_cost_enough_is_compiled() -> None:
             jitted.go_on()
             assert jitted(x) == pytest.approx(expected)
     assert jitted.variants
+
+
+def test_methods_are_bound_as_functions_are_and_in_c() -> None:
+    """A `__get__` in Python takes longer than many a method."""
+
+    def plus(self: Any, x: int = 1) -> tuple[Any, int]:
+        return self, x
+
+    class Plain:
+        method = plus
+
+    class Jitted:
+        method = jitml.jit(plus)
+
+    class Below(Jitted):
+        def method(self, x: int = 1) -> Any:
+            return super().method(x)
+
+    made = vars(Jitted)["method"]
+    assert Jitted.method is made
+    assert made.__get__(None, Jitted) is made
+    for kind in (Plain, Jitted):
+        obj = kind()
+        bound = obj.method
+        assert type(bound) is MethodType
+        assert (bound.__self__, bound.__func__) == (obj, vars(kind)["method"])
+        assert bound() == obj.method(1) == kind.method(obj) == (obj, 1)
+        obj.method = 5  # type: ignore[method-assign,assignment]
+        assert obj.method == 5
+        with pytest.raises(TypeError):
+            made.__get__()
+    below = Below()
+    assert below.method(2) == (below, 2)
+    if sys.implementation.name == "cpython":
+        assert type(type(made).__get__) is WrapperDescriptorType

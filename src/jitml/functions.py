@@ -8,24 +8,60 @@ each gives the function as it was written.
 
 from __future__ import annotations
 
-import types
+import ctypes
+import sys
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from operator import methodcaller
-from typing import Any
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
 
 from jitml.diagnostics.tracebacks import shorten
 
 
-class FunctionLike:
-    """An object that stands for a function: it becomes a method as a function does."""
+class _Bound:
+    """What becomes a method as a function does."""
 
-    __name__: str
     __call__: Callable[..., Any]
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+        return self if instance is None else MethodType(self, instance)
+
+
+class _TypeSlot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("function", ctypes.c_void_p))
+
+
+class _TypeSpec(ctypes.Structure):
+    _fields_ = (
+        *(("name", ctypes.c_char_p), ("basicsize", ctypes.c_int), ("itemsize", ctypes.c_int)),
+        *(("flags", ctypes.c_uint), ("slots", ctypes.POINTER(_TypeSlot))),
+    )
+
+
+_DESCR_GET, _BASETYPE = 54, 1 << 10  # of the stable ABI: Py_tp_descr_get, Py_TPFLAGS_BASETYPE
+
+
+def _bound_in_c() -> type:
+    """The same with the `__get__` of functions: one in Python takes longer than many a method.
+
+    Only what is in C can be in the slot of a type, and no type that has it may be derived from.
+    """
+    get_slot = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(("PyType_GetSlot", ctypes.pythonapi))
+    from_spec = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_TypeSpec))(("PyType_FromSpec", ctypes.pythonapi))
+    slots = (_TypeSlot * 2)(_TypeSlot(_DESCR_GET, get_slot(FunctionType, _DESCR_GET)))
+    return from_spec(_TypeSpec(b"jitml.functions.Bound", 0, 0, _BASETYPE, slots))
+
+
+if not TYPE_CHECKING and sys.implementation.name == "cpython":
+    _Bound = _bound_in_c()
+
+
+class FunctionLike(_Bound):
+    """An object that stands for a function: it becomes a method as a function does."""
+
+    __name__: str
 
     def __copy__(self) -> Any:
         return self  # as functions do

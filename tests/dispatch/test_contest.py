@@ -117,7 +117,7 @@ def test_code_that_cannot_answer_rests_as_long_as_makes_its_failures_a_small_sha
         assert timed.contest.is_won is None
         assert type(timed(())) is PlainTurn
         assert not timed.plain_answered(5e-3, 3)
-        assert timed.plain_answered(1.0), failures
+        assert timed.plain_answered(100.0), failures
     with pytest.raises(FailedCheck):
         timed(())
     timed.failed()
