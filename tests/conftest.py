@@ -45,6 +45,8 @@ def loose(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:], left = effort.by_turns(items)
+    # First what takes seconds, such as type checkers: no process is to be alone with it in the end, nor two to begin with it.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     config.hook.pytest_deselected(items=left)
 
 
