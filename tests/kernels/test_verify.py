@@ -28,6 +28,8 @@ ACCEPTED = {
     "an index behind a comparison of what does not wrap around": "kernel k(n: i64[], y: f64[8]) {"
     " let k: i64 = n[]; check abs(f64(k) * 2.0) <= 4.0e18, OverflowError, 'no';"
     " if bit_and(k >= 0, k * 2 < 10) { y[k] = 0.0 } else { } }",
+    "an index by the remainder of a number": "kernel k(n: i64[4], m: i64[], x: f64[8], y: f64[4]) { for i in 0:4 {"
+    " let d: i64 = minimum(maximum(m[], 1), 8); y[i] = x[n[i] % d] } }",
     "a number without a sign that is small": "kernel k(n: i64[4], m: i64[], y: f64[8]) { for i in 0:4 {"
     " let k: i64 = n[i]; let e: i64 = minimum(maximum(m[], 0), 8); if u64(k) < u64(e) { y[k] = 0.0 } else { } } }",
     "a clamped index": "kernel k(n: i64[], x: f64[8], y: f64[8]) { y[0] = x[minimum(maximum(n[], 0), 7)] }",
@@ -109,6 +111,8 @@ REFUSED = {
     "x: the index i - 1 may be -1..6 on axis 0 of 8": XY + "{ for i in 0:8 { y[i] = select(i > 0, x[i - 1], 0.0) } }",
     "x: the index 6 - i + t may be 2..7 on axis 0 of 7": "kernel k(n: i64[], x: f64[7], y: f64[6]) { for i in 0:6 {"
     " let t: i64 = maximum(minimum(n[], i), 1); y[i] = x[6 - i + t] } }",
+    "x: the index n[i] % d may be anything..anything on axis 0 of 8": "kernel k(n: i64[4], m: i64[], x: f64[8], y: f64[4]) {"
+    " for i in 0:4 { let d: i64 = minimum(maximum(m[], 0), 8); y[i] = x[n[i] % d] } }",
     "y: the index k may be anything..anything on axis 0 of 8": "kernel k(n: i64[4], m: i64[], y: f64[8]) { for i in 0:4 {"
     " let k: i64 = n[i]; let e: i64 = minimum(m[], 8); if u64(k) < u64(e) { y[k] = 0.0 } else { } } }",
     "y: the index i may be 9..9 on axis 0 of 8": XY + "{ for i in 0:10 { if i < 9 { } else { y[i] = 0.0 } } }",

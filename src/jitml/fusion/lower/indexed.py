@@ -92,6 +92,8 @@ def _reached(i: Scalar, ranges: Ranges, depth: int = 6) -> Limits:
         return limits(i.places[0], ranges) or dtype_limits(I64)
     if i.kind != "apply" or i.dtype.kind not in "iu" or not depth:
         return dtype_limits(i.dtype)
+    if i.value == "floor_divide" and i.args[1].kind != "const":  # range analysis proves less of such
+        return dtype_limits(i.dtype)
     return limits_of_numbers(i.value, i.dtype, [_reached(x, ranges, depth - 1) for x in i.args if x.dtype.kind in "biu"])
 
 

@@ -361,6 +361,8 @@ class Ranges(Atoms):
             case Apply("floor_divide", (x, y)) if is_integer(expr.dtype) and (self.bounds(y)[0] or 0) > 0:
                 least, most = self.bounds(x)
                 return _least(least, 0), _greatest(most, 0)
+            case Apply("remainder", (_, y)) if is_integer(expr.dtype) and (self.bounds(y)[0] or 0) > 0:
+                return (constant(0),), (plus(self.exact(y), constant(-1)),)
             case Apply("maximum", (x, y)) if is_integer(expr.dtype):
                 return (self.exact(x), self.exact(y)), _greatest(self.bounds(x)[1], self.bounds(y)[1])
             case Apply("select", (condition, x, y)) if is_integer(expr.dtype):
