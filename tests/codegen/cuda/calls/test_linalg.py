@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.cuda.calls.calls import plan_call
-from jitml.codegen.cuda.calls.plan import HostWork
+from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, HostWork
 from jitml.ir.op import OPS
 from jitml.ir.ops.host import HostFunction, Routine
 from jitml.ir.types import Aval
@@ -78,7 +78,9 @@ def _all_cases() -> list[Case]:
         cases += _cases("slogdet", _matrices(n, stack, dtype)) + _cases("det", _matrices(n, stack, dtype))
         cases += _cases("cholesky", _positive(n, stack, dtype))
     cases += _cases("solve", TURNED, _right(6, 2)) + _cases("slogdet", TURNED) + _cases("det", TURNED)
-    cases += _cases("solve_again", TURNED, TURNED)
+    many = (MOST_BLOCKS + 40,)  # so that blocks have several
+    cases += _cases("solve", _matrices(2, many), _right(2, 2, many)) + _cases("det", _matrices(2, many))
+    cases += _cases("cholesky", _positive(2, many)) + _cases("solve_again", TURNED, TURNED)
     tiny = _call("solve", (TINY, TINY), (TINY,))
     cases.append(Case(tiny, {"a": TINY, "b": TINY, "y": np.empty((2, 2))}, "y", np.eye(2), 1e-12))
     singular = np.stack([np.ones((3, 3)), np.eye(3), np.zeros((3, 3)), np.diag([0.0, -0.0, 1])])

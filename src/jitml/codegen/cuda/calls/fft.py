@@ -121,7 +121,7 @@ class _FftPlanner:
         half = self._axis(axis)
         lines: list[str] = []
         position = "p"
-        if is_half:  # of what has no partner, the imaginary part counts for nothing
+        if is_half:  # of what has no partner, the imaginary part is not looked at: it may be NaN
             lines = self._split(half, self.index)
             lines += [f"const bool is_first = k <= {half.n // 2}, is_real = k == 0 || 2 * k == {half.n};"]
             position = f"((o * {half.n // 2 + 1} + (is_first ? k : {half.n} - k)) * {half.inner} + i)"

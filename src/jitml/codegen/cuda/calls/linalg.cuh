@@ -69,7 +69,7 @@ __device__ bool ji_eliminate(T* a, T* x, int n, int m, int* pivot, bool* is_odd)
   return true;
 }
 
-// x = the solution of a x = x, where a is zero below its diagonal.
+// x = the solution of a x = x, where a is zero below its diagonal. Thread t has the elements t, t + blockDim.x, ... of it.
 template <class T>
 __device__ void ji_substitute(const T* a, T* x, int n, int m) {
   for (int k = n - 1; k > 0; k--) {
@@ -80,7 +80,6 @@ __device__ void ji_substitute(const T* a, T* x, int n, int m) {
     __syncthreads();
   }
   for (int e = threadIdx.x; e < n * m; e += blockDim.x) x[e] /= a[e / m * n + e / m];
-  __syncthreads();
 }
 
 // The lower half of a becomes L, of L L^T = a, but for what each column is to be divided by: the root of its diagonal. False, for
