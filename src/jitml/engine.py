@@ -175,8 +175,6 @@ class Engine:
                 self._leave_native()
             except Unpaid as error:
                 dear = error.refusal
-            except SourceNotFound as error:
-                self._is_unread, self._is_special, why = True, True, error.message
             except StarvedError as error:
                 why = f"was not compiled: {error.message}; each call tries again"
             except Untraced as error:
@@ -186,14 +184,15 @@ class Engine:
                 else:
                     broken = error
             except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
-                if self.options.strict or isinstance(error, ScheduleError | NoDeviceError):
+                self._is_unread = isinstance(error, SourceNotFound) and (self.options.strict or not self.splits.is_possible)
+                if not self._is_unread and (self.options.strict or isinstance(error, ScheduleError | NoDeviceError)):
                     log.refused(self.function, "not compiled", error)
                     raise
+                self._is_special = True
                 if error.leaves_changes:
-                    self._is_special = True
                     self.splits.refused(error, *ours(args, kwargs))
                     raise
-                refusal = error
+                refusal, why = (None, error.message) if self._is_unread else (error, "")
             # The arguments are as they were: NumPy itself raises, or answers. What it raises has no exception of ours behind it.
             args, kwargs = ours(args, kwargs)
             if dear is not None and not self._variants:
@@ -201,7 +200,6 @@ class Engine:
                 dear = None
                 return self.jitted(*args, **kwargs)
             if refusal is not None:
-                self._is_special = True
                 split, refusal = self.splits.refused(refusal, args, kwargs), None
                 return self.function(*args, **kwargs) if split is None else self.jitted(*args, **kwargs)
             if self._is_unread:
@@ -352,7 +350,7 @@ class Engine:
         """A variant; `Unpaid` is raised if it would cost more than it may."""
         rent = self._rent
         most = rent.most(is_asked=self.options.is_asked or not CONFIG.trial)
-        self._specializer.limits = limits = self._limits.within(most)
+        self._specializer.limits = limits = self._limits.within(most, max(USUAL, most / 2))  # the rest is for its parts
         is_made = is_unpaid = False
         began = PURSE.began()
         try:
@@ -383,7 +381,7 @@ class Engine:
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any], dear: Exception | None = None) -> None:
         """Let plain Python answer until the rent is due. Loops may have compiled bodies; of what is `dear`, at once."""
         self._is_special = True
-        is_short = not has_loop(self.function) or is_called_plainly()
+        is_short = dear is None and (not has_loop(self.function) or is_called_plainly())
         may_split = not is_short and (PURSE.has_earned(FRAME) if dear is None else PURSE.affords(USUAL))
         if not may_split or not self.splits.rented(self._rent, args, kwargs, dear):
             self._leave_alone(self._rent.paid)

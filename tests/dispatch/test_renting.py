@@ -116,6 +116,16 @@ def test_all_compilations_are_paid_for_out_of_the_purse() -> None:
     assert PURSE.startup == 0.0
 
 
+@pytest.mark.usefixtures("full_purse")
+def test_what_the_first_compilation_brings_is_no_part_of_the_next_ones_price() -> None:
+    PURSE.startup = STARTUP
+    rent = Rent()
+    rent.bought(STARTUP + 0.2, is_made=True)
+    assert rent.price == pytest.approx(0.2)
+    rent.bought(STARTUP + 0.2, is_made=True)
+    assert rent.price == pytest.approx(STARTUP + 0.2)
+
+
 def test_compilations_inside_a_turn_are_not_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the clock that turns are timed with: the purse's stands still where other processes have the processor."""
     told: list[float] = []
@@ -256,6 +266,45 @@ def test_a_guess_may_cost_no_more_than_plain_python_has(monkeypatch: pytest.Monk
     jitted.go_on()
     assert jitted() == expected
     assert jitted.variants
+
+
+@pytest.mark.loose
+def test_what_is_too_dear_is_split_though_only_what_it_calls_has_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def called(x: np.ndarray) -> float:
+        return sum(float(str(v)) for v in x)
+
+    def caller(x: np.ndarray) -> float:
+        y = np.sqrt(x * 2)
+        total = called(y)
+        return total + 1
+
+    x = np.ones(1000)
+    with trials():
+        jitted = jitml.jit(caller)
+        monkeypatch.setattr(ProgramSize, "compile_seconds", lambda *_: 1e3)
+        jitted._rent.spent = 1.0
+        jitted.go_on()
+        assert jitted(x) == caller(x)
+        assert not jitted.variants
+        (split,) = jitted.splits
+        assert split.breaks
+
+
+@pytest.mark.loose
+def test_a_program_may_take_half_of_its_price_to_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: np.ndarray) -> np.ndarray:
+        return x + 1
+
+    with trials():
+        jitted = jitml.jit(f)
+        monkeypatch.setattr(PURSE, "clock", lambda: 0.0)
+        PURSE.spent += PURSE.left - 0.6
+        jitted._rent.spent = 10.0
+        jitted.go_on()
+        jitted(np.ones(3))
+        limits = jitted.engine._specializer.limits
+        assert limits.seconds == pytest.approx(0.6, abs=0.05)
+        assert limits.tracing == pytest.approx(0.3, abs=0.05)
 
 
 @pytest.mark.loose

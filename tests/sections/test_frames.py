@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import copy
 import inspect
@@ -18,7 +19,7 @@ import jitml
 from jitml.sections.requirements import MOST_VARIANTS
 from programs.likeness import Likeness
 from sections import exceptional, functions
-from sections.forced_breaks import drawn_breaks, in_sections, no_trials, trials
+from sections.forced_breaks import drawn_breaks, in_sections, no_trials, split_of, trials
 from sections.functions import CALLS as USUAL
 
 CALLS = [*USUAL, *exceptional.CALLS]
@@ -365,3 +366,22 @@ def test_a_local_that_is_not_bound_is_no_global() -> None:
             jitted = jitml.jit(function)
             for x in (functions.X, -functions.X - 1):
                 assert str(outcome(jitted, (x,))) == str(outcome(function, (x,)))
+
+
+def test_a_frame_in_the_place_of_a_refused_section_is_plain_as_long_as_its_sections_are() -> None:
+    """Who runs it for nothing may as well run the function as written."""
+    jitted = in_sections(functions.branches, lambda statement: isinstance(statement, ast.For))
+    split = split_of(jitted)
+    split.prepare()
+    assert split.sections
+    with trials():
+        for section in split.sections:
+            section.cell.cell_contents = section._run_for_rent
+        assert split.is_plain
+        section.cell.cell_contents = lambda *taken: None  # what stands in for a refused one
+        assert split.is_plain
+        for entry in (section._compile_first, section._try, section._run_compiled):
+            section.cell.cell_contents = entry
+            assert not split.is_plain
+        section.cell.cell_contents = None
+        assert split.is_plain

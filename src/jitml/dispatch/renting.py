@@ -204,10 +204,10 @@ class Rent:
     def bought(self, seconds: float, *, is_made: bool) -> None:
         """So long it has taken to compile, or to find out that it cannot be compiled."""
         PURSE.spent += seconds
+        self.compiling += seconds
+        self.price, self.spent = min(max(seconds - is_made * PURSE.startup, USUAL), MOST), 0.0
         if is_made:
             PURSE.startup = 0.0
-        self.compiling += seconds
-        self.price, self.spent = min(max(seconds, USUAL), MOST), 0.0
 
 
 class Sampling:

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from jitml.config import CONFIG
@@ -19,6 +19,7 @@ from jitml.diagnostics.recompiles import Compilations
 from jitml.dispatch.entry import bind
 from jitml.dispatch.variants import Specialization, Tries, Variants
 from jitml.errors import (
+    Cause,
     CompilerError,
     DTypeError,
     FailedCheck,
@@ -148,6 +149,7 @@ class Specializer:
         for known in earlier:
             self._exchanged.setdefault(call.key, set()).update(known.host.exchanged(call.leaves))
         is_patient = not self._dynamic and sum(comparable(t.key.seen, now) for t in earlier) < CONFIG.max_paths
+        last = thread_time() + (math.inf if self.limits.tracing is None else self.limits.tracing)
         for path in paths:
             refused: set[Place] = set()
             for opened in choices(earlier, now, closed.places(is_patient), self._dynamic):
@@ -161,7 +163,8 @@ class Specializer:
                     executable = compiled(traced)
                 except (JitmlError, Untraced) as error:
                     is_last = path is paths[-1]
-                    if (is_last and not opened) or (CONFIG.check and _is_fault(error)):
+                    is_late = thread_time() > last and getattr(error, "cause", None) in (Cause.UNROLLED, Cause.SLOW)
+                    if (is_last and not opened) or is_late or (CONFIG.check and _is_fault(error)):
                         raise
                     refused.update(opened if is_last else ())
                     continue

@@ -73,6 +73,11 @@ class Splits:
         return iter(dict.fromkeys(self._splits.values()))
 
     @property
+    def is_possible(self) -> bool:
+        """Whether it can be split."""
+        return type(self._function) is FunctionType and splitting.is_possible(self._function)
+
+    @property
     def is_inside(self) -> bool:
         """Whether a function around is one that has been split."""
         return self.running.level > IN_NONE

@@ -118,8 +118,8 @@ class Section:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing else than the statements themselves runs here."""
-        return self.cell.cell_contents in (None, self._run_for_rent)
+        """Whether nothing else than the statements themselves runs here, or a frame of them with sections of its own."""
+        return self.cell.cell_contents not in (self._compile_first, self._try, self._run_compiled)
 
     def paid(self, share: float) -> bool:
         """The function around has run as it was written, for this share of its time so far; whether this is due."""

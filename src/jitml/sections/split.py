@@ -236,6 +236,11 @@ class SplitFunction:
         self.sections = []
 
 
+def is_possible(function: FunctionType) -> bool:
+    """Whether a function can be cut."""
+    return _read(function) is not None
+
+
 def _read(function: FunctionType) -> _Text | None:
     """What a function was written as, if it can be cut."""
     found = find(function)
@@ -297,4 +302,4 @@ def _plain(x: Any) -> Iterator[FunctionType]:
         yield x
 
 
-__all__ = ["SplitFunction"]
+__all__ = ["SplitFunction", "is_possible"]

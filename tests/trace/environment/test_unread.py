@@ -14,6 +14,7 @@ import pytest
 
 import jitml
 from jitml.errors import UncompiledWarning
+from sections.forced_breaks import no_trials
 
 X = np.array([1.0, 2.0])
 
@@ -81,9 +82,7 @@ def test_what_may_be_impure_runs_as_python_with_one_warning(name: str) -> None:
         compiled(X)
 
 
-def test_one_that_is_called_has_its_caller_run_as_python() -> None:
-    hidden = made("f = lambda x: x * random.random()")
-
+def _caller(hidden: Callable[..., Any]) -> Callable[..., Any]:
     def caller(x: Any) -> Any:
         total = 0.0
         for _ in range(2):
@@ -93,7 +92,113 @@ def test_one_that_is_called_has_its_caller_run_as_python() -> None:
                 total = -1.0
         return total
 
-    compiled = jitml.jit(caller)
+    return caller
+
+
+def test_one_that_is_called_has_its_strict_caller_run_as_python() -> None:
+    compiled = jitml.jit(_caller(made("f = lambda x: x * random.random()")))
     with pytest.warns(UncompiledWarning, match=r"caller runs as plain Python from now on: the source of <lambda> was not found"):
         first = compiled(X)
     assert np.all(compiled(X) != first) and np.all(first > 0)
+
+
+@pytest.mark.loose
+def test_one_that_is_called_breaks_its_caller() -> None:
+    compiled = jitml.jit(_caller(made("f = lambda x: x * random.random()")))
+    with warnings.catch_warnings(), no_trials():
+        warnings.simplefilter("error")
+        first = compiled(X)
+        assert np.all(compiled(X) != first) and np.all(first > 0)
+    (split,) = compiled.splits
+    assert [place.text for place in split.breaks.values()] == ["total = total + hidden(x)"]
+
+
+@pytest.mark.loose
+def test_a_lambda_that_calls_one_runs_as_python_with_one_warning() -> None:
+    hidden = made("f = lambda x: x * random.random()")
+    compiled = jitml.jit(lambda x: hidden(x) + 1)
+    with pytest.warns(UncompiledWarning, match=r"<lambda> runs as plain Python from now on: the source of"):
+        first = compiled(X)
+    assert np.all(compiled(X) != first)
+
+
+def _with(hidden: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """Functions that call one without source, whose sections must see all that it does."""
+
+    def written(x: Any) -> Any:
+        y = x * 2
+        hidden(y)
+        y[0] += x[1]
+        return y * 3, x
+
+    def the_same_array(x: Any) -> Any:
+        y = hidden(x)
+        y += 1
+        z = x * 2
+        return y, z, y is x
+
+    def raised(x: Any) -> Any:
+        x += 1
+        y = x * 2
+        try:
+            hidden(y)
+        except ZeroDivisionError:
+            y = y + 1
+        x *= 3
+        return y
+
+    def raised_on(x: Any) -> Any:
+        x += 1
+        hidden(x)
+        x += 1
+        return x
+
+    def yielded(x: Any) -> Any:
+        total = np.zeros(2)
+        for k in hidden(3):
+            total += x * k
+            x = x + total
+        return total
+
+    def recurs(x: Any, n: int = 3) -> Any:
+        x = x * 2 + n
+        return x if n == 0 else hidden(lambda: recurs(x, n - 1)) + 1
+
+    def appended(x: Any) -> Any:
+        found: list[Any] = []
+        for k in range(3):
+            hidden(found)
+            found.append(x * k)
+        return found
+
+    return {f.__name__: f for f in (written, the_same_array, raised, raised_on, yielded, recurs, appended)}
+
+
+HIDDEN = {
+    "written": "def f(y):\n    y *= 5",
+    "the_same_array": "f = lambda x: x",
+    "raised": "f = lambda y: (y.__iadd__(1), 1 / 0)",
+    "raised_on": "f = lambda y: (y.__iadd__(1), 1 / 0)",
+    "yielded": "def f(n):\n    yield from range(1, n)",
+    "recurs": "f = lambda call: call() * 2",
+    "appended": "f = lambda found: found.append(len(found))",
+}
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("name", HIDDEN)
+def test_sections_see_what_one_without_source_does(name: str) -> None:
+    plain = _with(made(HIDDEN[name]))[name]
+    compiled = jitml.jit(plain)
+
+    def outcome(function: Callable[..., Any]) -> Any:
+        x = X.copy()
+        try:
+            return function(x), x
+        except ZeroDivisionError as error:
+            return str(error), x
+
+    with no_trials():
+        for _ in range(4):
+            np.testing.assert_equal(outcome(compiled), outcome(plain))
+    assert [*compiled.splits] and (compiled.all_variants or name == "raised_on")  # which is left before anything is compiled

@@ -327,3 +327,47 @@ def test_seconds_of_earlier_attempts_count_and_operations_do_not(monkeypatch: py
     profile.recorded[()] = 100
     profile.seconds[()] = 7
     assert profile.heaviest("seconds") == (loop.stack, True)
+
+
+class Clock:
+    """Seconds that a thread has run: so many more each time that somebody looks."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.mark.parametrize("function", [a_while, of_unknown_length, many_iterations, a_list], ids=lambda f: f.__name__)
+def test_a_loop_that_takes_long_is_given_up_unless_its_end_is_in_sight(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generous = TraceLimits(iterations=32, nodes=10_000, seconds=20.0, tracing=1.0)
+    monkeypatch.setattr(limits, "thread_time", Clock(0.04))
+    with pytest.raises(UnsupportedError, match=r"after ([2-9]|10) iterations") as refused:
+        trace(function, (np.ones(3),), {}, limits=generous)
+    assert refused.value.cause is Cause.UNROLLED
+    assert refused.value.stack[0].function == function.__name__
+
+
+def test_a_loop_that_takes_long_goes_on_to_an_end_that_is_in_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+    generous = TraceLimits(iterations=4, nodes=10_000, seconds=20.0, tracing=1.0)
+    monkeypatch.setattr(limits, "thread_time", Clock(0.004))
+    assert len(trace(a_list, (np.ones(3),), {}, limits=generous).graph.nodes) >= 60
+
+
+def test_a_first_iteration_that_takes_longer_than_others_is_no_measure_of_them() -> None:
+    profile = TraceProfile()
+    loop = profile.loop("here", recorded=0, length=10)
+    for recorded in (0, 100, 110, 120):
+        loop.go_on(recorded)
+    left = profile.left(130)
+    assert left is not None
+    assert left.recorded == 6 * 10
+
+
+def test_without_limits_of_seconds_no_loop_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "thread_time", Clock(10.0))
+    assert len(trace(a_list, (np.ones(3),), {}, limits=TraceLimits(iterations=100)).graph.nodes) >= 60

@@ -218,7 +218,8 @@ def counted(iterable: Iterable[Any], place: Site) -> Iterator[Any]:
             recorded = len(trace.builder.nodes) - before
             if done >= most and recorded >= done and known.end_is_in_sight():
                 most = min(2 * most, CONFIG.max_unroll)
-            if recorded > 10 * CONFIG.max_unroll or (done >= most and recorded >= done):
+            is_in_vain = unrolled is not None and recorded >= done > 1 and known.is_in_vain(unrolled)
+            if is_in_vain or recorded > 10 * CONFIG.max_unroll or (done >= most and recorded >= done):
                 refuse_region(
                     f"a loop is unrolled into the graph, and after {done} iterations there is no end to it"
                     f" ({recorded} operations)",

@@ -42,9 +42,9 @@ class TraceLimits:
     seconds: float | None = None
     tracing: float | None = None
 
-    def within(self, seconds: float) -> TraceLimits:
-        """Limits of a program that may take so long to trace, and so long to compile."""
-        return replace(self, seconds=_least(self.seconds, seconds), tracing=_least(self.tracing, seconds))
+    def within(self, seconds: float, tracing: float) -> TraceLimits:
+        """Limits of a program that may take so long to compile, and so long to trace."""
+        return replace(self, seconds=_least(self.seconds, seconds), tracing=_least(self.tracing, tracing))
 
     @property
     def are_tight(self) -> bool:
@@ -77,7 +77,7 @@ class UnrolledLoop:
         self.stack = user_stack()
         self.length: int | None = None
         self._before = _Spent()  # all entries but this one
-        self._began = self._now = _Spent()
+        self._began = self._now = self._warm = _Spent()
         self._iterations = 1
 
     def begin(self) -> None:
@@ -87,13 +87,15 @@ class UnrolledLoop:
 
     def enter(self, recorded: int) -> None:
         self._before = self.brought
-        self._began = self._now = _Spent(recorded, thread_time())
+        self._began = self._now = self._warm = _Spent(recorded, thread_time())
         self._iterations = 0
 
     def go_on(self, recorded: int) -> None:
         """An iteration begins."""
         self._iterations += 1
         self._now = _Spent(recorded, thread_time())
+        if self._iterations == 2:  # the first one has rewritten what is called
+            self._warm = self._now
 
     def left(self, now: _Spent, inside: _Spent) -> _Spent | None:
         """What is to come, if its iterations are alike; None if nobody knows how many there are.
@@ -104,9 +106,14 @@ class UnrolledLoop:
         """
         if self.length is None:
             return None
-        others = max(0, self.length - self._iterations) / max(1, self._iterations)
-        recorded = others * (now.recorded - self._began.recorded + inside.recorded) + inside.recorded
-        return _Spent(recorded, others * (now.seconds - self._began.seconds + inside.seconds) + inside.seconds)
+        others = max(0, self.length - self._iterations) / max(1, self._iterations - 1)
+        recorded = others * (now.recorded - self._warm.recorded + inside.recorded) + inside.recorded
+        return _Spent(recorded, others * (now.seconds - self._warm.seconds + inside.seconds) + inside.seconds)
+
+    @property
+    def seconds(self) -> float:
+        """That its iterations have taken, since it was entered."""
+        return self._now.seconds - self._began.seconds
 
     @property
     def brought(self) -> _Spent:
@@ -150,10 +157,10 @@ class TraceProfile:
         if loop in self.running:
             del self.running[self.running.index(loop) :]
 
-    def left(self, recorded: int) -> _Spent | None:
-        """What is to come until the loops have ended that are running; None if that is not in sight."""
+    def left(self, recorded: int, inside: UnrolledLoop | None = None) -> _Spent | None:
+        """What is to come until the loops have ended that are running, or one of them has; None if that is not in sight."""
         now, left = _Spent(recorded, thread_time()), _Spent()
-        for loop in reversed(self.running):
+        for loop in reversed(self.running) if inside is None else (inside,):
             found = loop.left(now, left)
             if found is None:
                 return None

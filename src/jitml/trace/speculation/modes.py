@@ -26,11 +26,12 @@ from jitml.trace.record.recording import Effort, Trace, active_trace, is_convert
 from jitml.trace.rewrite.driver_protocol import Restart
 from jitml.trace.speculation.budget import Budget
 from jitml.trace.speculation.compile_cost import ProgramSize
-from jitml.trace.speculation.limits import IN_SIGHT, NO_LIMITS, TraceLimits, TraceProfile, beyond
+from jitml.trace.speculation.limits import IN_SIGHT, NO_LIMITS, TraceLimits, TraceProfile, UnrolledLoop, beyond
 
 Site = tuple[tuple[int, int], ...]
 _MOST_RESTARTS = 500
 _MOST_RECORDED = 60  # operations in all attempts, for each iteration that a loop may be unrolled to
+_SHARE = 1 / 5  # of the seconds to trace, after which it is asked whether a loop that is unrolled is going to end
 _MOST_AGAIN = 8  # times as many operations may be recorded as there are nodes: bodies are recorded again
 _ENDLESS = (
     "What is computed from Python numbers and containers alone is run while the function is traced: compute it outside and pass"
@@ -244,11 +245,7 @@ class Decisions(CallPart):
         left = profile.left(self.effort.recorded) if profile is not None else None
         if profile is None or left is None:
             return False
-        times = 1 + left.recorded / max(1, self.effort.recorded)
-        if limits.nodes is not None and self._nodes() * times > limits.nodes:
-            return False
-        size = ProgramSize.of(node for builder in active_trace().builder.around() for node in builder.nodes)
-        if limits.seconds is not None and size.compile_seconds(times) > limits.seconds:
+        if self._is_too_much(left.recorded):
             return False
         if limits.tracing is not None and self._most_seconds is not None:
             end = profile.total_seconds() + left.seconds
@@ -257,6 +254,22 @@ class Decisions(CallPart):
             self._far_sighted = self._attempts
             self._most_seconds = min(IN_SIGHT * limits.tracing, max(self._most_seconds, end + limits.tracing / 2))
         return True
+
+    def is_in_vain(self, loop: UnrolledLoop) -> bool:
+        """Whether a loop is unrolled that has taken its share of the time, and is not going to end within the limits."""
+        profile, most = self.profile, self.limits.tracing
+        if profile is None or most is None or loop.seconds < _SHARE * most:
+            return False
+        left = profile.left(self.effort.recorded, loop)
+        return left is None or profile.total_seconds() + left.seconds > IN_SIGHT * most or self._is_too_much(left.recorded)
+
+    def _is_too_much(self, left: float) -> bool:
+        """Whether the program is larger than its limits when so many more operations have come, about."""
+        limits, times = self.limits, 1 + left / max(1, self.effort.recorded)
+        if limits.nodes is not None and self._nodes() * times > limits.nodes:
+            return True
+        size = ProgramSize.of(node for builder in active_trace().builder.around() for node in builder.nodes)
+        return limits.seconds is not None and size.compile_seconds(times) > limits.seconds
 
     def step(self) -> None:
         """An iteration that plain Python runs begins, or a call: refuse the function if such have taken too long."""
