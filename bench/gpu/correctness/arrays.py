@@ -27,7 +27,9 @@ def cases(setting: Setting) -> Cases:
         yield f"jit of arrays on the device: {name}", partial(compiled, function, make, as_option=False)
         yield f"jit(device='cuda') of NumPy's arrays: {name}", partial(compiled, function, make, as_option=True)
     yield "arguments changed in place", changed_in_place
-    yield "torch's arrays to a compiled function", torch_arguments
+    for library in ("torch", "cupy"):
+        yield f"{library}'s arrays to a compiled function", partial(arguments_of, library)
+    yield "cupy's arrays in managed memory", managed_memory
     yield "a gradient", gradient
     if setting.device == "real":
         yield "the time of a call", time_of_a_call
@@ -182,11 +184,27 @@ def changed_in_place() -> None:
     require_same([np.asarray(mine)], [x])
 
 
-def torch_arguments() -> None:
-    require_library("torch")
+def arguments_of(library: str) -> None:
+    """By position and by name, of a gradient, and changed in place, where the library sees it."""
+    require_library(library)
     (x,) = random_matrix()
-    found = jitml.jit(softmax, verify="never")(_torch_in(x))
-    require_same([np.asarray(found)], [softmax(x)])
+    theirs = _IN[library](x)
+    require_same([np.asarray(jitml.jit(softmax, verify="never")(theirs))], [softmax(x)])
+    require_same([np.asarray(jitml.jit(softmax, verify="never")(x=theirs[::2]))], [softmax(x[::2])])
+    require_same([np.asarray(jitml.grad(lambda v: (v**2).sum())(theirs))], [2 * x])
+    jitml.jit(add_in_place, verify="never")(theirs)
+    add_in_place(x)
+    require_same([theirs.get() if library == "cupy" else theirs.cpu().numpy()], [x])
+
+
+def managed_memory() -> None:
+    require_library("cupy")
+    import cupy
+
+    (x,) = random_matrix()
+    with cupy.cuda.using_allocator(cupy.cuda.malloc_managed):
+        theirs = cupy.asarray(x)
+    require_same([np.asarray(jitml.jit(softmax, verify="never")(theirs))], [softmax(x)])
 
 
 def gradient() -> None:

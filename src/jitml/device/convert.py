@@ -124,6 +124,8 @@ def is_on_device(x: Any) -> bool:
 
 def ours(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments with the arrays of other libraries on a device as ours, without a copy."""
+    if not any(map(is_foreign, (*args, *kwargs.values()))):
+        return tuple(args), dict(kwargs)
     taken = tuple(asarray(x) if is_foreign(x) else x for x in args)
     return taken, {name: asarray(x) if is_foreign(x) else x for name, x in kwargs.items()}
 

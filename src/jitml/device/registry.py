@@ -18,6 +18,7 @@ from jitml.forks import lock
 
 CPU = "cpu"
 _CUDA = 2  # DLPack's number for it
+_CUDA_MANAGED = 13  # for memory that the processor sees, too
 
 
 def _cuda() -> ArrayDevice:
@@ -106,8 +107,9 @@ def device_of_kind(dlpack: tuple[int, int]) -> ArrayDevice:
     Raises:
         UnsupportedError: jitml has none that is this one.
     """
+    wanted = (_CUDA, dlpack[1]) if dlpack[0] == _CUDA_MANAGED else dlpack
     for name in [n for n in _MAKERS if n in _made or n == "cuda"]:
-        if (name in _made or dlpack[0] == _CUDA) and device_named(name).dlpack == dlpack:
+        if (name in _made or wanted[0] == _CUDA) and device_named(name).dlpack == wanted:
             return device_named(name)
     raise UnsupportedError(f"arrays of DLPack's device {dlpack} are of none of {', '.join(devices())}")
 

@@ -21,6 +21,7 @@ import optree
 
 from jitml.config import CONFIG
 from jitml.device.array import Array
+from jitml.device.convert import ours
 from jitml.diagnostics import log
 from jitml.diagnostics.progress import in_sight
 from jitml.dispatch.entry import MISS, bind
@@ -112,6 +113,8 @@ def run(
     if current_trace() is not None and is_aside():
         with outside_trace():
             return run(key, make, f, args, kwargs, positional)
+    if current_trace() is None:
+        (args, kwargs), positional = ours(args, kwargs), None if positional is None else ours(positional, {})[0]
     witness = current_witness()
     if witness is not None and current_trace() is None:
         witness(key, f, args if positional is None else tuple(positional), kwargs)

@@ -20,6 +20,7 @@ from jitml.autograd.core.batch import Batch, Batched, Operand
 from jitml.autograd.reverse.budget import shared_by_rows
 from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.tape import current_tape
+from jitml.device.convert import ours
 from jitml.diagnostics.tracebacks import entry
 from jitml.dispatch.eager import TransformTries, attempt, heeded
 from jitml.errors import DTypeError, RowsDiffer, ShapeError, is_programs_own
@@ -106,6 +107,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
         trace, tries = current_trace(), TransformTries()
+        if trace is None:
+            args, kwargs = ours(args, kwargs)
         if trace is None and current_tape() is not None:  # what is differentiated as it runs is not captured
             return _one_by_one(converted(f), _rows(in_axes, args, kwargs), out_axes)
         if trace is None and runs_untraced(args, kwargs) and (rows := _rows(in_axes, args, kwargs)):
