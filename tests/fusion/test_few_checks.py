@@ -71,6 +71,20 @@ def test_what_is_at_least_a_maximum_is_at_least_both() -> None:
     assert not ranges.fits(plus(ranges.names["n"], constant(0)), DTYPES["i8"])
 
 
+def steps_to_one(n, most):
+    steps = 0
+    while n != 1 and steps < most:
+        n = n // 2 if n % 2 == 0 else -3 * n + 7 if n > 10**18 else 3 * n + 1
+        steps += 1
+    return n, steps
+
+
+def test_sizes_of_integers_are_compared_as_integers() -> None:
+    kernels = jitml.jit(steps_to_one).lower(27, 1000).program.kernels
+    exprs = [e for k in kernels.steps if isinstance(k, Kernel) for s in walk(k.body) for e in walk_expressions((s,))]
+    assert exprs and not any(e.dtype.kind == "f" for e in exprs)
+
+
 BIG = 2**62
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (ways, (np.array(coins, np.int64), 12))
@@ -86,6 +100,13 @@ CASES += [
 ]
 CASES += [(differences, (np.array([BIG, BIG, BIG, BIG]), np.array([0, 1])))]
 CASES += [(wrapped, (np.arange(5.0), k)) for k in (0, -1, -5, -6, 1, 5, np.int64(-2), np.int64(2**63 - 1), np.int64(-(2**63)))]
+CASES += [
+    (steps_to_one, (sign * (size // factor) + near, 3))
+    for size in (2**61, 2**62, 2**63, 2**64)
+    for factor in (1, 3)
+    for sign in (1, -1)
+    for near in (-2, -1, 0, 1, 2)
+]
 
 
 def _outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -6,10 +6,13 @@ sign of most indices: one that is not negative does not count from the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
-from jitml.ir.types import is_integer
+from jitml.ir.types import BOOL, F64, I64, is_integer
+from jitml.kernels.analysis.affine_sums import within
 from jitml.kernels.analysis.monotone import Cells
 from jitml.kernels.analysis.ranges import Ranges
 from jitml.kernels.ir import (
@@ -17,6 +20,7 @@ from jitml.kernels.ir import (
     Apply,
     Cell,
     Check,
+    Const,
     Draw,
     Expr,
     If,
@@ -27,6 +31,7 @@ from jitml.kernels.ir import (
     Update,
     Var,
     While,
+    affine,
     walk,
     walk_expressions,
 )
@@ -75,9 +80,12 @@ class _Prover:
     def statement(self, stmt: Stmt) -> list[Stmt]:
         match stmt:
             case Check(condition):
-                if self.ranges.holds(condition):
+                whole = self.in_integers(condition)
+                if self.ranges.holds(condition) or self.ranges.holds(whole):
                     return []
                 self.ranges.assume(condition)
+                self.ranges.assume(whole)
+                return [stmt if whole is condition else replace(stmt, condition=whole)]
             case Let(name, value):
                 value = self.simplified(value)
                 if self.exact is not None and self.is_exact(value):
@@ -119,6 +127,22 @@ class _Prover:
             case Apply("select", (condition, then, orelse)) if (holds := self.ranges.decided(condition)) is not None:
                 return self.simplified(then if holds else orelse)
         return value
+
+    def in_integers(self, condition: Expr) -> Expr:
+        """A claim about the size of `3.0 * n + 1.0`, of an integer `n`, as limits of `n`: a comparison in place of arithmetic."""
+        match condition:
+            case Apply("le", (Apply("abs", (x,)), Const(most))) if x.dtype == F64 and abs(most) < 2.0**63:
+                whole = self.ranges.integer(x)
+                terms = None if whole is None else affine(whole)
+                if terms is None or len(terms.keys() - {""}) != 1:
+                    return condition
+                ((name, factor),) = ((name, c) for name, c in terms.items() if name)
+                ends = sorted(Fraction(side * int(most) - terms.get("", 0), factor) for side in (-1, 1))
+                least, greatest = math.ceil(ends[0]), math.floor(ends[1])
+                if within(least, greatest, I64):
+                    n = Var(name, I64)
+                    return Apply("bit_and", (Apply("ge", (n, Const(least)), BOOL), Apply("le", (n, Const(greatest)), BOOL)), BOOL)
+        return condition
 
     def is_exact(self, value: Expr) -> bool:
         """Whether a sum or a product does not wrap around."""
