@@ -77,10 +77,10 @@ def _cases() -> list[Case]:
             _case("irfft", _complex(2, n // 2 + 1), axis=1, n=n),
             _case("irfft", _complex(n // 2 + 1, 3), "apart", axis=0, n=n),
         ]
-    for n in (21, 16):  # of two passes: the second one mixes both parts
+    for n in (7, 8, 21, 16, 48, 90, 128, 1024):
         x = _complex(n // 2 + 1)
         x[0] = complex(1, np.nan)
-        x[-1] = complex(1, np.inf) if n == 16 else x[-1]
+        x[-1] = complex(1, np.inf) if n % 2 == 0 else x[-1]
         cases.append(_case("irfft", x, axis=0, n=n))
     for x in (np.array([1.0, np.nan, 2, 3]), np.array([1.0, np.inf, 2, 3]), np.zeros(6), np.array([-0.0, 0, -0.0])):
         with np.errstate(all="ignore"):

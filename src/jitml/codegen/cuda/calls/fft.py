@@ -121,9 +121,11 @@ class _FftPlanner:
         half = self._axis(axis)
         lines: list[str] = []
         position = "p"
-        if is_half:  # of what has no partner, the imaginary part is not looked at: it may be NaN
+        # NumPy does not look at the imaginary part of what has no partner. Here it counts for imaginary parts alone, which are
+        # not stored: no pass multiplies it by anything but 1 and -1, as the even factor of a length comes first.
+        if is_half:
             lines = self._split(half, self.index)
-            lines += [f"const bool is_first = k <= {half.n // 2}, is_real = k == 0 || 2 * k == {half.n};"]
+            lines += [f"const bool is_first = k <= {half.n // 2};"]
             position = f"((o * {half.n // 2 + 1} + (is_first ? k : {half.n} - k)) * {half.inner} + i)"
         first = self.reads[0]
         place = self._place(first, position, 1 if self.form == "packed" else 0)
@@ -137,7 +139,7 @@ class _FftPlanner:
             number, buffers = f"x[at], w[{self._place(self.reads[1], position, 0)}]", (("x", first), ("w", self.reads[1]))
         if is_half:
             re, im = number.split(", ", 1)
-            number = f"{re}, is_real ? 0 : is_first ? {im} : -{im}"
+            number = f"{re}, is_first ? {im} : -{im}"
         lines.append(f"return ji_complex<{self.kind}>{{{number}}};")
         return _Numbers(" ".join(lines), buffers)
 
