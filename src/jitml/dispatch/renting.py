@@ -317,7 +317,8 @@ class Rented(Switch):
 
 def is_called_plainly() -> bool:
     """Whether a jitted function that is left alone is among the callers: what that calls is hardly worth more."""
-    plain = {x.function.__code__ for x in unseen() if isinstance(x, Rented) and hasattr(x.function, "__code__")}
+    rented = (x for x in unseen() if isinstance(x, Rented) and x.alone is not None)  # others are answered by machine code
+    plain = {x.function.__code__ for x in rented if hasattr(x.function, "__code__")}
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code in plain:

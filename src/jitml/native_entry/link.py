@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from jitml.codegen.llvm.runtime.singletons import once
 from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import AS_PYTHON
 from jitml.native_entry import codes
-from jitml.native_entry.machine import machine
+from jitml.native_entry.machine import DIMS_AT, DTYPE_AT, NDIM_AT, STRIDES_AT, machine
 from jitml.native_entry.plan import C_FUNCTIONS, EntryPlan, SlotPlace
 
 _FUNCTIONS = (
@@ -38,6 +39,19 @@ _OBJECTS = {
 }
 _ARRAY_RETURN = 76  # slot of PyArray_Return in NumPy's C API table
 _FASTCALL, _KEYWORDS = 0x80, 0x2
+
+
+@cache
+def is_possible() -> bool:
+    """Whether the parts of an array stand where the machine looks for them."""
+    probe = np.zeros((2, 3), np.int32)[:, ::2]
+    place = id(probe)
+    ndim = ctypes.c_int.from_address(place + NDIM_AT).value
+    shape, strides = (
+        (ctypes.c_ssize_t * 2).from_address(ctypes.c_void_p.from_address(place + at).value or 0) for at in (DIMS_AT, STRIDES_AT)
+    )
+    dtype = ctypes.c_void_p.from_address(place + DTYPE_AT).value
+    return (ndim, tuple(shape), tuple(strides), dtype) == (2, probe.shape, probe.strides, id(probe.dtype))
 
 
 @once
@@ -137,4 +151,4 @@ def _code(plan: EntryPlan, memory: _Memory) -> tuple[list[int], int]:
     return [*words, codes.END, 0, 0, 0, 0, 0], most
 
 
-__all__ = ["linked"]
+__all__ = ["is_possible", "linked"]

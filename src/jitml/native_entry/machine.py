@@ -108,7 +108,7 @@ def _switch() -> str:
 
 
 # Where the parts of an array stand (`PyArrayObject_fields`).
-_NDIM, _DIMS, _STRIDES, _DTYPE = 24, 32, 40, 56
+NDIM_AT, DIMS_AT, STRIDES_AT, DTYPE_AT = 24, 32, 40, 56
 
 _TEXT = """
 define ptr @jitml_enter(ptr %self, ptr %args, i64 %nargs, ptr %names) {{
@@ -483,5 +483,5 @@ def machine(numbers: dict[str, int]) -> str:
         numbers: offsets and codes of the native call's.
     """
     own = {"ARRAY": ARRAY, "SCALAR": SCALAR, "FLOAT": FLOAT, "INT": INT, "BOOL": BOOL, "ONE": ONE, "BY_PYTHON": BY_PYTHON}
-    places = {"NDIM_OF": _NDIM, "DIMS_OF": _DIMS, "STRIDES_OF": _STRIDES, "DTYPE_OF": _DTYPE}
+    places = {"NDIM_OF": NDIM_AT, "DIMS_OF": DIMS_AT, "STRIDES_OF": STRIDES_AT, "DTYPE_OF": DTYPE_AT}
     return (SUPPORT + _TEXT).format(loads=_loads(), switch=_switch(), CHECK=CHECK, **own, **places, **numbers)
