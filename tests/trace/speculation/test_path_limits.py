@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitml
-import jitml.engine
+import jitml.wiring
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
 from jitml.trace.speculation import modes
@@ -107,6 +107,6 @@ def test_a_refusal_after_a_wrong_guess_compiles_nothing_again(monkeypatch: pytes
     for _ in range(2):
         with pytest.raises(UnsupportedError, match="which cannot be compiled"):
             compiled(np.array([10.0]))
-        monkeypatch.setattr(jitml.engine, "compile_or_load", None)
+        monkeypatch.setattr(jitml.wiring, "compile_or_load", None)
     assert compiled(np.array([600_000.0])) is None
     assert len(compiled.variants) == 1

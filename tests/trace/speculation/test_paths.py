@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitml
-import jitml.engine
+import jitml.wiring
 from jitml.trace.record import concrete_evaluation
 from programs.comparing import difference, within
 
@@ -225,13 +225,13 @@ def test_short_loops_are_run_for_what_is_decided() -> None:
 
 def test_loops_of_many_iterations_are_run_for_what_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
-    compile_graph = jitml.engine.compile_or_load
+    compile_graph = jitml.wiring.compile_or_load
 
     def count(*args: Any, **options: Any) -> Any:
         compiled.append(args)
         return compile_graph(*args, **options)
 
-    monkeypatch.setattr(jitml.engine, "compile_or_load", count)
+    monkeypatch.setattr(jitml.wiring, "compile_or_load", count)
 
     def f(previous: Array) -> Any:
         total = 0.0

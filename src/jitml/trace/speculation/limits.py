@@ -157,10 +157,10 @@ class TraceProfile:
         if loop in self.running:
             del self.running[self.running.index(loop) :]
 
-    def left(self, recorded: int, inside: UnrolledLoop | None = None) -> _Spent | None:
-        """What is to come until the loops have ended that are running, or one of them has; None if that is not in sight."""
+    def left(self, recorded: int) -> _Spent | None:
+        """What is to come until the loops have ended that are running; None if that is not in sight."""
         now, left = _Spent(recorded, thread_time()), _Spent()
-        for loop in reversed(self.running) if inside is None else (inside,):
+        for loop in reversed(self.running):
             found = loop.left(now, left)
             if found is None:
                 return None

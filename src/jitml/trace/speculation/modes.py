@@ -245,7 +245,11 @@ class Decisions(CallPart):
         left = profile.left(self.effort.recorded) if profile is not None else None
         if profile is None or left is None:
             return False
-        if self._is_too_much(left.recorded):
+        times = 1 + left.recorded / max(1, self.effort.recorded)
+        if limits.nodes is not None and self._nodes() * times > limits.nodes:
+            return False
+        size = ProgramSize.of(node for builder in active_trace().builder.around() for node in builder.nodes)
+        if limits.seconds is not None and size.compile_seconds(times) > limits.seconds:
             return False
         if limits.tracing is not None and self._most_seconds is not None:
             end = profile.total_seconds() + left.seconds
@@ -257,19 +261,8 @@ class Decisions(CallPart):
 
     def is_in_vain(self, loop: UnrolledLoop) -> bool:
         """Whether a loop is unrolled that has taken its share of the time, and is not going to end within the limits."""
-        profile, most = self.profile, self.limits.tracing
-        if profile is None or most is None or loop.seconds < _SHARE * most:
-            return False
-        left = profile.left(self.effort.recorded, loop)
-        return left is None or profile.total_seconds() + left.seconds > IN_SIGHT * most or self._is_too_much(left.recorded)
-
-    def _is_too_much(self, left: float) -> bool:
-        """Whether the program is larger than its limits when so many more operations have come, about."""
-        limits, times = self.limits, 1 + left / max(1, self.effort.recorded)
-        if limits.nodes is not None and self._nodes() * times > limits.nodes:
-            return True
-        size = ProgramSize.of(node for builder in active_trace().builder.around() for node in builder.nodes)
-        return limits.seconds is not None and size.compile_seconds(times) > limits.seconds
+        most = self.limits.tracing
+        return most is not None and loop.seconds >= _SHARE * most and not self.end_is_in_sight()
 
     def step(self) -> None:
         """An iteration that plain Python runs begins, or a call: refuse the function if such have taken too long."""
