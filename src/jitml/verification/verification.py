@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jitml.config import CONFIG, FIRST, NEVER
 from jitml.dispatch.entry import MISS, Admission, admission, bind, reached
 from jitml.dispatch.specialize import Variant, call_of
-from jitml.dispatch.timing import TINY, Timed
+from jitml.dispatch.timing import Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.imports.late import late
 from jitml.interrupts import pass_on
@@ -46,6 +46,7 @@ Enter = Callable[[Sequence[Any]], Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 _LONG = 0.1  # seconds of plain Python, that nobody shall wait for again
 _BRIEF = 0.05  # seconds of the compiled program, that it may run twice in its first call
+_COLD = 0.005  # seconds of plain Python, of whose first run most may be what is done once
 _LATER = 1.0  # seconds that further checks may take, each
 _MOST_TRIES = 3  # calls in which other threads run
 
@@ -227,7 +228,7 @@ class Verification:
                 expected = replace(expected, now=state.kept(expected.now))
                 found = trial.without_excuse(found, expected)
             found = found or trial.wrong_slope()
-            if not found and self.is_timed and self.calls == 1 and trial.plain_seconds < TINY:
+            if not found and self.is_timed and self.calls == 1 and trial.plain_seconds < _COLD:
                 trial.plainly()  # as the program, twice
         except OutOfTime:
             state.put_back(got.now)
