@@ -37,16 +37,19 @@ from jitml.codegen.llvm.runtime.host import HostCalls, host_shim
 from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, Record, native_calls, native_function
 from jitml.codegen.llvm.runtime.random import random_address
 from jitml.codegen.llvm.runtime.safepoints import safepoints
-from jitml.codegen.llvm.runtime.sorting import sort_address
 from jitml.codegen.llvm.runtime.threads import RUNS, pool
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
 from jitml.codegen.run.interface import ProgramInterface
 from jitml.codegen.run.results import exact_buffers
+from jitml.imports.late import late
 from jitml.kernels.ir import Buffer
 from jitml.records import dataclass
 
 if TYPE_CHECKING:
+    from jitml.codegen.llvm.runtime import sorting
     from jitml.memory.program import Program
+else:
+    sorting = late("jitml.codegen.llvm.runtime.sorting")
 
 Array = np.ndarray[Any, Any]
 
@@ -162,7 +165,7 @@ class NativeExecutable(ProgramCall):
             elif name in GATES:
                 addresses[name] = blas_gates()[name]
             elif name.startswith(("jitml_sort_", "jitml_argsort_")):
-                addresses[name] = sort_address(name)
+                addresses[name] = sorting.sort_address(name)
             elif name.startswith("jitml_"):
                 addresses[name] = random_address(name)
             elif name.endswith("_"):  # a Fortran name
