@@ -311,3 +311,15 @@ for key, meaning in every:
 print(missing)
 """
     assert subprocess.run([sys.executable, "-c", each], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_topic_may_be_imported_by_its_name_after_the_first_trace() -> None:
+    """It waited for ever for another topic, which a thread of ours imported, and which imports this one."""
+    program = """
+import numpy as np, jitml
+jitml.jit(lambda x: x + 1, strict=True)(np.ones(3))
+import jitml.numpy.linear_algebra.factorizations
+print(jitml.jit(lambda x: np.linalg.norm(np.linalg.inv(x)), strict=True)(np.eye(4)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "2.0\n", done.stderr

@@ -66,7 +66,7 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
 
     def register(implementation: F) -> F:
         for function in functions:
-            if function in FUNCTIONS:
+            if dict.__contains__(FUNCTIONS, function):  # no further topic is looked into: this may be the import of one
                 raise ValueError(f"{function!r} has an implementation already")
             FUNCTIONS[function] = implementation
         if isinstance(implementation, FunctionType) and functions:  # none, where this NumPy lacks the function
