@@ -102,7 +102,7 @@ def test_options_of_transforms(transform: Any, options: dict[str, Any], text: st
         transform(function, **options)
 
 
-@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("name", sorted(TRANSFORMS))
 def test_no_option_of_theirs_is_one_of_ours(name: str) -> None:
     for owner, names in OWNERS.items():
         parameters = inspect.signature(getattr(jitml, owner)).parameters
