@@ -96,7 +96,7 @@ def test_each_option_says_whose_it_is_and_what_to_do(name: str) -> None:
         jitml.jit(**{name: True})
 
 
-@pytest.mark.parametrize(("transform", "options", "text"), OF_TRANSFORMS, ids=str)
+@pytest.mark.parametrize(("transform", "options", "text"), OF_TRANSFORMS)
 def test_options_of_transforms(transform: Any, options: dict[str, Any], text: str) -> None:
     with pytest.raises(TypeError, match=text):
         transform(function, **options)
