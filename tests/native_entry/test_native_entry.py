@@ -314,3 +314,18 @@ def test_threads_get_their_own_answers() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_what_a_host_call_raises_is_left_to_python() -> None:
+    """It has been begun then, and plain Python raises what NumPy does."""
+
+    def f(x: np.ndarray[Any, Any]) -> Any:
+        return np.linalg.inv(x) + 1.0
+
+    singular = np.array([[1.0, 1.0], [1.0, 1.0]])
+    fast = jitml.jit(f)
+    for _ in range(8):
+        np.testing.assert_array_equal(fast(np.eye(2)), f(np.eye(2)))
+    for _ in range(8):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+            fast(singular)

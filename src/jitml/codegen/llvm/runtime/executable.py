@@ -95,8 +95,8 @@ class NativeExecutable(ProgramCall):
         code = self._link()
         run = self._call_natively(code) if native_calls() else self._call_portably(code)
         self.surround(run, needs)
-        # What is interrupted in the midst of writing is told of in Python.
-        self.is_plain = native_calls() and self._run is run and not (native.is_long and interface.aliases)
+        # What is interrupted in the midst of writing is told of in Python, and so is what a host call raises.
+        self.is_plain = native_calls() and self._run is run and not native.hosts and not (native.is_long and interface.aliases)
         if interface.arena > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
 
