@@ -37,7 +37,6 @@ from __future__ import annotations
     STRIDES,  # a.strides == x[:y]
     FLAGS,  # a.flags.num & x == y
     NDIM,  # a.ndim == y
-    EXTENT_IS,  # a.shape[x] == y
     IS,  # (a is b) == y
     EQUAL,  # a == b
     BINARY,  # d = x(a, b), a C function
@@ -48,7 +47,7 @@ from __future__ import annotations
     TUPLE,  # d, d + 1, ... = a, a tuple of y
     LIST,
     DICT,  # d, d + 1, ... = a.values(), a dict whose keys are the y at x, in this order
-) = range(18)
+) = range(17)
 
 # How a result is made.
 ARRAY, SCALAR, FLOAT, INT, BOOL, SLOT = range(6)

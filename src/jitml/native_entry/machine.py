@@ -24,7 +24,6 @@ from jitml.native_entry.codes import (
     DTYPE,
     EQUAL,
     EXTENT,
-    EXTENT_IS,
     FINISH,
     FLAGS,
     FLOAT,
@@ -91,19 +90,18 @@ def _loads() -> str:
 
 
 def _switch() -> str:
-    labels = {
-        **{
-            TYPE: "type",
-            DTYPE: "dtype",
-            SHAPE: "shape",
-            STRIDES: "strides",
-            FLAGS: "flags",
-            NDIM: "ndim",
-            EXTENT_IS: "extent.is",
-        },
-        **{IS: "is", EQUAL: "equal", BINARY: "binary", COMPARE: "compare", EXTENT: "extent", CALL: "call", CHECK: "call"},
-        **{TUPLE: "tuple", LIST: "list", DICT: "dict"},
+    checks = {
+        TYPE: "type",
+        DTYPE: "dtype",
+        SHAPE: "shape",
+        STRIDES: "strides",
+        FLAGS: "flags",
+        NDIM: "ndim",
+        IS: "is",
+        EQUAL: "equal",
     }
+    steps = {BINARY: "binary", COMPARE: "compare", EXTENT: "extent", CALL: "call", CHECK: "call"}
+    labels = {**checks, **steps, TUPLE: "tuple", LIST: "list", DICT: "dict"}
     return " ".join(f"i64 {op}, label %{label}" for op, label in labels.items())
 
 
@@ -196,7 +194,7 @@ go:
   br label %next
 hold:
   %held = phi i1 [ %type.holds, %type ], [ %dtype.holds, %dtype ], [ %flags.hold, %flags ], [ %ndim.holds, %ndim ],
-                 [ %extent.holds, %extent.is ], [ %is.holds, %is ]
+                 [ %is.holds, %is ]
   br i1 %held, label %go, label %miss
 type:
   %typep = getelementptr i8, ptr %a, i64 {TYPE_OF}
@@ -220,13 +218,6 @@ ndim:
   %ndim.found = load i32, ptr %ndimp
   %ndim.all = zext i32 %ndim.found to i64
   %ndim.holds = icmp eq i64 %ndim.all, %y
-  br label %hold
-extent.is:
-  %extentsp = getelementptr i8, ptr %a, i64 {DIMS_OF}
-  %extents = load ptr, ptr %extentsp
-  %extentp = getelementptr i64, ptr %extents, i64 %x
-  %extent.found = load i64, ptr %extentp
-  %extent.holds = icmp eq i64 %extent.found, %y
   br label %hold
 is:
   %is.found = icmp eq ptr %a, %b

@@ -189,13 +189,6 @@ def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], a
         plan.emit(codes.EXTENT, places[0], d=result, x=axis.value)
     elif step.function in _BINARY and len(places) == 2:
         plan.emit(codes.BINARY, *places, d=result, x=_BINARY[step.function])
-    elif (
-        step.function is extent
-        and isinstance(step.operands[1], HostConst)
-        and not isinstance(step.operands[0], HostConst)
-        and step.operands[0] in arrays
-    ):
-        plan.emit(codes.EXTENT, places[0], d=result, x=step.operands[1].value)
     elif step.function in _RELATIONS:
         plan.emit(codes.COMPARE, *places, d=result, y=_RELATIONS[step.function])
     else:
