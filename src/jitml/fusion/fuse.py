@@ -273,10 +273,8 @@ class _Fusion:
         self.emit(check.node.op.name, body, tuple(named.values()), sources=sources, ignored=g.ignored)
 
     def write_scatter(self, g: Group, node: Node) -> None:
-        out, updates = (
-            self.buffers.stored(node.output),
-            {self.buffers.stored(node.output).name: self.buffers.of(node.inputs[0]).name},
-        )
+        out = self.buffers.stored(node.output)
+        updates = {out.name: self.buffers.of(node.inputs[0]).name}
         body, params = self.loops.write_serial(g, node.inputs[1].shape, lambda value: store_scattered(node, out, value))
         sources = tuple(dict.fromkeys(n.source for n in g.members if n.source))
         count = private_tables(node, g.points, self.target)

@@ -133,15 +133,7 @@ def piece_of(node: Node, operand: Value) -> float:
 
 def alike(value: Value, g: Group, h: Group) -> bool:
     """Whether groups that read one value have loops that can be one."""
-    if (
-        g is h
-        or g.node is not None
-        or h.node is not None
-        or g.check is not None
-        or h.check is not None
-        or g.axes != h.axes
-        or g.cuts != h.cuts
-    ):
+    if g is h or not (g.is_open and h.is_open) or g.axes != h.axes or g.cuts != h.cuts:
         return False
     if g.rows is not None and h.rows is not None and g.rows != h.rows:
         return False
