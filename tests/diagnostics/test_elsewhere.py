@@ -73,6 +73,15 @@ OF_TRANSFORMS: list[tuple[Any, dict[str, Any], str]] = [
     (jitml.vmap, {"argnums": 0}, r"grad has: grad\(f, argnums=\.\.\.\)"),
     (jitml.vmap, {"in_dims": 0}, r"^vmap\(in_dims=0\) is an option of PyTorch, .* Write in_axes\."),
     (jitml.checkpoint, {"polcy": 0}, "did you mean policy"),
+    (jitml.custom_vjp, {"nondif_argnums": 0}, "^custom_vjp has no option nondif_argnums; did you mean nondiff_argnums"),
+    (jitml.custom_jvp, {"nondiff_argnames": "n"}, "^custom_jvp has no option nondiff_argnames; did you mean nondiff_argnums"),
+    (jitml.custom_jvp, {"argnums": 0}, r"^custom_jvp has no option argnums\. grad has: grad\(f, argnums=\.\.\.\)"),
+    (jitml.custom_vjp, {"something": 0}, "^custom_vjp has no option something; there are f, nondiff_argnums$"),
+    (jitml.custom_jvp(function).defjvp, {"symbolic_zeros": True}, r"^defjvp\(symbolic_zeros=True\) is an option of JAX"),
+    (jitml.custom_vjp(function).defvjp, {"bwb": function}, "^defvjp has no option bwb; did you mean bwd"),
+    (jitml.grad, {"nondiff_argnums": 0}, r"custom_jvp has: custom_jvp\(f, nondiff_argnums=\.\.\.\)"),
+    (jitml.pure_callback, {"vmap_method": "sequential"}, r"^pure_callback\(vmap_method='sequential'\) is an option of JAX"),
+    (jitml.pure_callback, {"something": 0}, "^pure_callback has no option something; there are none$"),
     (jitml.asarray, {"order": "C"}, "asarray has no option order; there are x, dtype, device, copy"),
 ]
 

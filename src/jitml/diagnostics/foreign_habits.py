@@ -60,10 +60,18 @@ TRANSFORMS: dict[str, tuple[str, str]] = {
     "in_dims": ("PyTorch", "Write in_axes."),
     "out_dims": ("PyTorch", "Write out_axes."),
     "chunk_size": ("PyTorch", "Leave it out."),
+    "randomness": ("PyTorch", "Leave it out."),
+    "create_graph": ("PyTorch", "A derivative can always be differentiated again. Leave it out."),
+    "retain_graph": ("PyTorch", "Leave it out."),
+    "use_reentrant": ("PyTorch", "Leave it out."),
+    "symbolic_zeros": ("JAX", "Leave it out."),
+    "optimize_remat": ("JAX", "Leave it out."),
+    "vmap_method": ("JAX", "Leave it out."),
 }
 # Options that are looked for at a function which has them not.
 OWNERS = {
     "grad": ("argnums", "argnames", "has_aux", "holomorphic"),
+    "custom_jvp": ("nondiff_argnums",),
     "vmap": ("in_axes", "out_axes"),
     "jit": ("static_argnums", "static_argnames", "device", "threads", "fastmath", "dynamic", "strict"),
 }
@@ -85,6 +93,27 @@ NAMES = {
     "compile": "Write jitml.jit.",
     "no_grad": "Nothing is recorded unless a derivative is asked for: leave it out. Constants: jitml.stop_gradient(x).",
     "tensor": "Write np.array: jitml compiles NumPy.",
+    "from_numpy": "jitml takes NumPy's arrays as they are.",
+    "func": "jitml.grad, jitml.vmap, jitml.jvp, jitml.vjp and the Jacobians are in jitml itself.",
+    "remat": "Write jitml.checkpoint.",
+    "random": "Write np.random: a generator that is passed to a function draws inside as NumPy does.",
+    "tree_map": "Write loops over lists and dicts: they are compiled. Registered classes: jitml.register_pytree_node.",
+    "tree_util": "Write loops over lists and dicts: they are compiled. Registered classes: jitml.register_pytree_node.",
+    "eval_shape": "f.lower(x).graph, of a jitted function, has the shapes of its results.",
+    "ShapeDtypeStruct": "Write an array of that shape and dtype: np.empty(shape, dtype).",
+    "elementwise_grad": "Write jitml.vmap(jitml.grad(f)), or the gradient of a sum: jitml.grad(lambda x: f(x).sum()).",
+    "egrad": "Write jitml.vmap(jitml.grad(f)), or the gradient of a sum: jitml.grad(lambda x: f(x).sum()).",
+    "grad_and_aux": "Write jitml.grad(f, has_aux=True).",
+    "make_vjp": "Write jitml.vjp(f, x), which gives the value, and a function of cotangents.",
+    "make_jvp": "Write jitml.jvp(f, (x,), (dx,)).",
+    "hessian_vector_product": "Write jitml.hvp(f, (x,), (dx,)).",
+    "primitive": "Write jitml.custom_vjp or jitml.custom_jvp above a function that has a derivative of its own.",
+    "defvjp": "Set it at the function: f = jitml.custom_vjp(f), then f.defvjp(fwd, bwd).",
+    "objmode": "Leave it out: what cannot be compiled runs as Python. jitml.pure_callback(f, result_like, x) calls a function.",
+    "stencil": "Write slices of whole arrays, or loops over indices: both are compiled.",
+    "cfunc": "jitml makes no functions for C. Write jitml.jit.",
+    "typed": "Write ordinary lists and dicts.",
+    "set_num_threads": "Write jit(f, threads=n), or set JITML_NUM_THREADS before Python starts.",
 }
 
 
@@ -112,7 +141,7 @@ def foreign_keyword(function: Callable[..., Any], given: Mapping[str, Any]) -> s
         theirs = f"jit({called}(f), {unknown}=...)" if owner == "jit" else f"{owner}(f, {unknown}=...)"
         return f"{told}. {owner} has: {theirs if called != 'jit' else f'jit({theirs})'}."
     close = get_close_matches(unknown, known, 1)
-    return f"{told}; " + (f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}")
+    return f"{told}; " + (f"did you mean {close[0]}?" if close else f"there are {', '.join(known) or 'none'}")
 
 
 def foreign_signature(given: Any) -> TypeError | None:

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,7 +57,7 @@ def entry(function: F) -> F:
             return function(*args, **kwargs)
         except BaseException as error:
             if kwargs:
-                explain(function, kwargs, error)
+                explain(function, args, kwargs, error)
             finish(error)
             raise
 
@@ -66,11 +66,14 @@ def entry(function: F) -> F:
     return functools.wraps(function)(made)  # type: ignore[return-value]  # it takes and gives the same
 
 
-def _explain_keywords(function: Callable[..., Any], given: dict[str, Any], error: BaseException) -> None:
+def _explain_keywords(function: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any], error: BaseException) -> None:
     """Have an error that says that a function has no such keyword say what to write in its place."""
     if type(error) is TypeError and error.__traceback__ is not None and error.__traceback__.tb_next is None:  # it has not begun
         habits: Any = import_module("jitml.diagnostics.foreign_habits")  # few need it
-        if told := habits.foreign_keyword(function, given):
+        called: Any = function
+        if args and getattr(type(args[0]), function.__name__, None) is not None and "." in function.__qualname__:  # a method
+            called = type(args[0]) if function.__name__ == "__init__" else MethodType(function, args[0])
+        if told := habits.foreign_keyword(called, given):
             error.args = (told,)
 
 

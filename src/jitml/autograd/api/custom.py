@@ -50,6 +50,7 @@ class _Custom(Typed[P, R], FunctionLike, ABC):
     __qualname__: str
     __wrapped__: Function
 
+    @entry
     def __init__(self, f: Callable[P, R], nondiff_argnums: int | Sequence[int] = ()) -> None:
         require_function(type(self).__name__, f)
         functools.update_wrapper(self, f)
@@ -218,12 +219,14 @@ class custom_jvp(_Custom[P, R]):  # used as a function
 
     rule: Function | None = None
 
+    @entry
     def defjvp(self, rule: Rule) -> Rule:
         """Set the rule; returns it, so that this decorates."""
         _require_rules("defjvp", rule)
         self.rule = rule
         return rule
 
+    @entry
     def defjvps(self, *rules: Function | None) -> None:
         """Set a rule for each argument, in the order of the parameters; the result is one array or number, its tangent their sum.
 
@@ -302,6 +305,7 @@ class custom_vjp(_Custom[P, R]):  # used as a function
 
     rules: tuple[Function, Function] | None = None
 
+    @entry
     def defvjp(self, fwd: Function, bwd: Function) -> None:
         """Set the rule."""
         _require_rules("defvjp", fwd, bwd)
