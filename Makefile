@@ -42,6 +42,9 @@ demo: $(VENV)/.demo  ## train a network, filter a photograph, price options: Num
 
 # Parts of the suite are handed from a process that is late to one that is done; -n 0 runs it in one process.
 PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
+# Which rows of wide tables run is drawn by the commit (tests/support/effort.py).
+JITML_TEST_TURN ?= $(shell git rev-parse --short=8 HEAD 2>/dev/null || echo 0)
+test test-quick test-interpreter: export JITML_TEST_TURN := $(JITML_TEST_TURN)
 
 test: $(VENV)/.dev  ## the tests, in as many processes as there are cores; PYTEST_ARGS="-n 1 -x" and the like
 	$(PYTEST) $(PYTEST_ARGS)

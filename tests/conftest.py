@@ -29,7 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files; review the diff")
 
 
+def pytest_report_header() -> str | None:
+    if effort.TURN is None or effort.FULL:
+        return None
+    return f"rows of wide tables take turns (JITML_TEST_TURN={effort.TURN}; make test-full has all)"
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    """By Python's thresholds the collector comes for each 700 objects of a compilation: for a tenth of the suite's time."""
+    gc.set_threshold(50_000, 20, 20)
     golden_files.updating = config.getoption("--update-golden")
 
 
@@ -51,9 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """By Python's thresholds the collector comes for each 700 objects of a compilation: for a tenth of the suite's time."""
     _settle()
-    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(trylast=True)

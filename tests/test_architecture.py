@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.every_row
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent / "src" / "jitml"
 

@@ -9,6 +9,8 @@ import pytest
 
 from tools.pages import DOCS, ROOT, name_of, pages
 
+pytestmark = pytest.mark.every_row
+
 LINKS = re.compile(r"(?<!\!)\[[^\]\[]*\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"|!\[[^\]]*\]\(([^)\s]+)\)|<a href=\"([^\"]+)\"")
 WRITTEN = [
     *pages(),

@@ -12,6 +12,8 @@ import pytest
 
 from tools.pages import ROOT, blocks, differences, name_of, pages, program, settings
 
+pytestmark = pytest.mark.every_row
+
 NOT_USUAL = ("JITML_", "PYTHONDONTWRITEBYTECODE")  # without bytecode imports take longer, and first calls are not compiled
 RUN = [page for page in pages() if any(block.is_run for block in blocks(page.read_text()))]
 DOCTESTS = [page for page in pages() if any(block.is_doctest for block in blocks(page.read_text()))]

@@ -9,6 +9,8 @@ import pytest
 
 from tools.pages import name_of, pages
 
+pytestmark = pytest.mark.every_row
+
 MOST = 30  # words of a sentence
 
 

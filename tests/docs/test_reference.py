@@ -20,6 +20,7 @@ from jitml import config
 from tools.pages import DOCS, ROOT
 from tools.settings_page import page as settings_page
 
+pytestmark = pytest.mark.every_row
 REFERENCE = DOCS / "reference"
 PAGES = {path: path.read_text() for path in REFERENCE.glob("*.md")}
 NAMES = [name for name in jitml.__all__ if not inspect.ismodule(getattr(jitml, name))]

@@ -24,6 +24,8 @@ from jitml.errors import CompilerError, JitmlError, UnsupportedError
 from jitml.trace.record.recording import Trace, activate
 from jitml.trace.values.boxing import lift
 
+pytestmark = pytest.mark.every_row
+
 Array = np.ndarray[Any, Any]
 X = np.arange(6.0).reshape(2, 3)
 CONFIG = {"w": np.ones(3), "items": [1, 2]}

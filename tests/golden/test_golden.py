@@ -32,6 +32,8 @@ from support.fused import fuse_and_check, text
 from support.golden_files import GOLDEN
 from support.loop_trees import scheduled
 
+pytestmark = pytest.mark.every_row
+
 FILES = {str(path.relative_to(GOLDEN)): golden_files.read(path) for path in sorted(GOLDEN.rglob("*.txt"))}
 CASES = [(name, n) for name, file in FILES.items() for n in range(len(file.pairs))]
 

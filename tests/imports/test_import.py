@@ -16,6 +16,8 @@ import pytest
 import jitml
 from jitml.imports.late import late, late_class
 
+pytestmark = pytest.mark.every_row
+
 PROGRAM = """
 import sys
 import jitml

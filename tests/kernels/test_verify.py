@@ -13,6 +13,8 @@ from jitml.kernels.verify.kernel import verify
 from jitml.kernels.verify.program import verify_program
 from support.kernel_texts import BLOCK_KERNELS, KERNELS, PROGRAM
 
+pytestmark = pytest.mark.every_row
+
 XY = "kernel k(x: f64[8], y: f64[8]) "
 MATRIX = "kernel k(x: f64[4, 6], y: f64[4, 6]) "
 

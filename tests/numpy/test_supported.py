@@ -12,6 +12,8 @@ import jitml.numpy
 from jitml.numpy.supported import array_functions, table
 from jitml.trace.values.registry import FUNCTIONS
 
+pytestmark = pytest.mark.every_row
+
 PAGE = Path(__file__).parents[2] / "docs" / "supported.md"
 
 

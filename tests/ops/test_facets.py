@@ -19,6 +19,8 @@ from jitml.ir import ops
 from jitml.ir.op import OPS, Op
 from support.op_cases import CASES
 
+pytestmark = pytest.mark.every_row
+
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
 _OWN_TESTS = ("regions", "host", "random", "calls")
 every_array_op = pytest.mark.parametrize("op", [op for op in OPS.values() if op.family not in _OWN_TESTS], ids=str)

@@ -1,19 +1,24 @@
 """How much is drawn, and how much of a table is gone through: some by default, all with `make test-full`.
 
-Of a product of three lists, such as operation, place and dtype, the default takes every pair of two.
+Of a product of three lists, such as operation, place and dtype, the default takes every pair of two. Under `make test` the rows
+of wide tables take turns, too: which of them run is drawn by the commit, so that a few commits see all.
 """
 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
+from zlib import crc32
 
 import pytest
 
 R, C = TypeVar("R"), TypeVar("C")
 
 FULL = os.environ.get("JITML_TEST_FULL") == "1"
+# Whose turn it is, in hexadecimal: `make test` gives the commit's. Without one all rows run, as when a file is tested by hand.
+TURN = os.environ.get("JITML_TEST_TURN")
 
 
 def drawn(few: int, many: int) -> int:
@@ -52,24 +57,47 @@ def named(cases: Iterable[tuple[object, ...]]) -> list[str]:
 
 # Ways to run what a row has, of which each is a path of its own: `finish` is eager or jitted, `target` interpreted or compiled.
 WAYS = ("finish", "target")
+_FEW = 12  # rows of a table that run at least
+_TURNS = 3
 
 
-def by_turns(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Tests to be run, and those that are left to `make test-full`: where a test has rows and ways to run them, rows take turns.
+def by_turns(items: Sequence[pytest.Item], turn: str | None = TURN) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Tests to be run, and those that are left to others' turns and to `make test-full`."""
+    left = set() if FULL else _other_ways(items)
+    if turn is not None and not FULL:
+        left |= _other_rows([item for item in items if item not in left], int(turn, 16))
+    return [item for item in items if item not in left], [item for item in items if item in left]
 
-    A test that is asked for in one way alone is run.
-    """
-    rows: dict[object, dict[object, list[pytest.Item]]] = {}
-    for item in [] if FULL else items:
+
+def _other_ways(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Where a test has rows and ways to run them, each row runs in one; if it is asked for in one way alone, in that."""
+    rows: dict[object, dict[object, list[pytest.Item]]] = defaultdict(dict)
+    for item in items:
         params = dict(getattr(getattr(item, "callspec", None), "params", {}))
         if len(params) > 1 and any(params.pop(way, None) is not None for way in WAYS):
             row = tuple((name, id(value)) for name, value in params.items())
-            rows.setdefault((item.path, item.name.partition("[")[0]), {}).setdefault(row, []).append(item)
-    left = {
+            rows[_function(item)].setdefault(row, []).append(item)
+    return {
         item
         for row in rows.values()
         for n, ways in enumerate(row.values())
         for k, item in enumerate(ways)
         if k != (n + n // len(ways)) % len(ways)
     }
-    return [item for item in items if item not in left], [item for item in items if item in left]
+
+
+def _other_rows(items: Iterable[pytest.Item], turn: int) -> set[pytest.Item]:
+    """Rows of wide tables whose turn it is not: names draw lots, so that a new row moves no other."""
+    tables: dict[object, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("every_row") is None:
+            tables[_function(item)].append(item)
+    left = set()
+    for table in tables.values():
+        turns = min(_TURNS, len(table) // _FEW)
+        left |= {item for item in table if turns > 1 and crc32(item.name.encode()) % turns != turn % turns}
+    return left
+
+
+def _function(item: pytest.Item) -> object:
+    return item.nodeid.partition("[")[0]
