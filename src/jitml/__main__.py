@@ -1,4 +1,4 @@
-"""`python -m jitml`: `info` shows the machine as jitml sees it, `cache` what is kept on disk, `demo` runs the demonstration."""
+"""`python -m jitml`: `info` about the machine, `cache` on disk, `help` pages of the documentation, `demo` the demonstration."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jitml import demo
 from jitml.codegen.cuda.runtime.inventory import gpu_facts
 from jitml.codegen.llvm.runtime.cpu import host_caches, host_cpu, llvm_binding, processor_name
 from jitml.config import CONFIG
+from jitml.diagnostics.pages import page
 from jitml.disk_cache import disk_cache
 from jitml.memory.report import bytes_text
 
@@ -75,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     keep.add_argument(
         "action", nargs="?", choices=("show", "check", "clear"), default="show", help="check removes what is damaged"
     )
+    read = commands.add_parser("help", help="a page of the documentation, or what an error code means")
+    read.add_argument("page", nargs="?", default="", help="sections, howto/deploy, JM106; without it, all are listed")
     run = commands.add_parser("demo", help="three programs on real data, NumPy beside jitml")
     run.add_argument("--picture", type=Path, default=Path("out/photograph.png"), help="where the filtered photograph goes")
     options = parser.parse_args(argv)
@@ -86,6 +89,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.command == "cache":
         print(cache(options.action))
+        return 0
+    if options.command == "help":
+        try:
+            print(page(options.page))
+        except KeyError as error:
+            print(error.args[0], file=sys.stderr)
+            return 1
         return 0
     missing = [package for package in ("scikit-learn", "pillow", "rich") if _version(package) == "not installed"]
     if missing:

@@ -28,6 +28,9 @@ JITML_STRICT        `1`: what cannot be compiled is refused by an error, at the 
 JITML_DISABLE       `1`: jitted functions run as plain Python, as under `jitml.disable()` (docs/debugging.md).
 JITML_TRACEBACK     whose functions the traceback of an error shows: `short`, those of your code (the default), or `full`,
                     those of jitml, too (docs/debugging.md).
+JITML_SITE          where these pages are: the address of a site that `make docs` has built. Messages then give the addresses of
+                    pages there. Default: the site of the project. As long as it has none, messages name a command that
+                    prints the page (docs/policy.md).
 JITML_DEBUG_NANS    `1`: transforms run operation by operation and raise at the first NaN, as under `jitml.debug_nans()`.
 JITML_VERIFY        which answers of compiled code are compared with plain NumPy's: `first` (of each variant; the default),
                     `always`, `never`, or a number n (each n-th). `jit(verify=...)` wins over it (docs/verification.md).
@@ -60,7 +63,7 @@ import os
 from collections.abc import Iterator, Mapping
 from warnings import warn
 
-from jitml.errors import JitmlError
+from jitml.errors import JitmlError, default_site
 from jitml.records import dataclass, field
 
 try:
@@ -76,7 +79,7 @@ NAMES = tuple(
     for name in (
         *("NUM_THREADS", "DUMP", "LOG", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
         *("PROGRESS", "STRICT", "TRIAL", "DISABLE", "TRACEBACK", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
-        *("BACKEND", "DEVICE_BYTES", "CACHE_DIR", "CACHE_BYTES", "CPU"),
+        *("BACKEND", "DEVICE_BYTES", "CACHE_DIR", "CACHE_BYTES", "CPU", "SITE"),
     )
 )
 # Back ends: where `BACKEND` is, which is imported only if it is asked for and brings its compiler, and the texts that it has.
@@ -177,6 +180,7 @@ class Config:
     cache_bytes: int = 256 << 20
     log: frozenset[str] = frozenset()
     progress: bool = True
+    site: str = field(default_factory=default_site)
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -217,7 +221,16 @@ def read(environment: Mapping[str, str]) -> Config:
         backend=_backend(environment.get("JITML_BACKEND", "")),
         cache_dir=environment.get("JITML_CACHE_DIR") or None,
         cache_bytes=_count("JITML_CACHE_BYTES", "bytes", environment, 256 << 20, least=0),
+        site=_site(environment.get("JITML_SITE", "")),
     )
+
+
+def _site(text: str) -> str:
+    if text and "://" not in text:
+        raise ConfigError(
+            f"JITML_SITE={text!r} is no address", remedy="Set it to one such as https://docs.your-company.com/jitml/."
+        )
+    return f"{text.rstrip('/')}/" if text else default_site()
 
 
 def _threads(text: str) -> int | None:

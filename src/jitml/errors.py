@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -105,25 +106,38 @@ CODES = {
     Cause.UNROLLED: "JM115",
     Cause.OTHER: "JM116",
 }
-SITE = "https://jitml.example/"  # where the pages of docs/ are: `site_url` of mkdocs.yml
+# Where the pages of docs/ will be: `site_url` of mkdocs.yml, `Documentation` of pyproject.toml.
+SITE = "https://jitml.example/"
+
+
+def default_site() -> str:
+    """The site, if there is one: nothing ever answers under `.example` (RFC 2606)."""
+    return "" if SITE.endswith(".example/") else SITE
+
+
+def _site() -> str:
+    config = getattr(sys.modules.get("jitml.config"), "CONFIG", None)  # who sets JITML_SITE has it imported
+    return default_site() if config is None else str(config.site)
 
 
 def with_addresses(text: str) -> str:
-    """A message in which pages are named by their addresses.
+    """A message in which pages are named by their addresses; where there is no site, by the commands that print them.
 
     >>> with_addresses("see docs/sections.md")
-    'see https://jitml.example/sections/'
+    'see `python -m jitml help sections`'
     """
-    return re.sub(r"\bdocs/([\w/-]+)\.md", rf"{SITE}\1/", text)
+    site = _site()
+    return re.sub(r"\bdocs/([\w/-]+)\.md", rf"{site}\1/" if site else r"`python -m jitml help \1`", text)
 
 
 def address(code: str) -> str:
     """Where a code is explained.
 
     >>> address("JM106")
-    'https://jitml.example/error-codes/#jm106'
+    'python -m jitml help JM106'
     """
-    return f"{SITE}error-codes/#{code.lower()}"
+    site = _site()
+    return f"{site}error-codes/#{code.lower()}" if site else f"python -m jitml help {code}"
 
 
 _stack: Callable[[], tuple[UserFrame, ...]] = tuple

@@ -7,7 +7,7 @@ from typing import Any
 
 from jitml.autograd.rewrites.unselected_branches import unselected
 from jitml.dispatch.specialize import Variant
-from jitml.errors import JitmlError
+from jitml.errors import JitmlError, with_addresses
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.kernels.ir import Kernel
@@ -205,7 +205,7 @@ def explain_refused(title: str, function: Callable[..., Any], split: SplitFuncti
     if not function.is_derivative:
         raise error
     told = f"{function!r} runs as Python, on a tape (docs/derivatives.md): an operation takes some ten microseconds."
-    return Explanation(*entries_of([told, *why]))
+    return Explanation(*entries_of([with_addresses(told), *why]))
 
 
 def explain_sections(title: str, split: SplitFunction) -> Explanation:

@@ -6,6 +6,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -76,12 +77,30 @@ def test_wrong_code_gets_it_and_right_code_does_not(code: str) -> None:
         assert not run(block)
 
 
-def test_messages_end_with_the_code_and_its_address() -> None:
+@pytest.mark.parametrize("site", ["", "https://docs.somewhere.org/jitml/"])
+def test_messages_end_with_the_code_and_where_it_is_explained(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jitml.config, "CONFIG", replace(jitml.config.CONFIG, site=site))
     error = errors.UnsupportedError("f(x)", remedy="See docs/sections.md.", cause=Cause.EFFECT)
-    assert str(error).splitlines() == ["f(x)", f"See {SITE}sections/.", f"JM106: {SITE}error-codes/#jm106"]
-    assert str(errors.ShapeError("x")).endswith("#jm112")
+    if site:
+        expected = ["f(x)", f"See {site}sections/.", f"JM106: {site}error-codes/#jm106"]
+    else:
+        expected = ["f(x)", "See `python -m jitml help sections`.", "JM106: python -m jitml help JM106"]
+    assert str(error).splitlines() == expected
+    assert str(errors.ShapeError("x")).endswith("#jm112" if site else "help JM112")
     assert str(errors.FailedCheck("a")) == "a"
-    assert str(errors.RecompileWarning("a")).splitlines() == ["a", f"JM302: {SITE}error-codes/#jm302"]
+    assert str(errors.RecompileWarning("a")).splitlines()[1].endswith("#jm302" if site else "help JM302")
+
+
+def test_no_message_has_an_address_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SITE.endswith(".example/") and not jitml.config.Config().site, "there is a site: docs/policy.md says otherwise"
+    monkeypatch.setattr(errors, "SITE", "https://jitml.org/")
+    assert jitml.config.read({}).site == "https://jitml.org/"
+    assert jitml.config.read({"JITML_SITE": "http://intranet/jitml"}).site == "http://intranet/jitml/"
+    monkeypatch.delattr(jitml.config, "CONFIG")  # as while the variables are read
+    with pytest.raises(
+        errors.JitmlError, match=r"(?s)JITML_SITE='jitml' is no address.*JM209: https://jitml\.org/error-codes/#jm209"
+    ):
+        jitml.config.read({"JITML_SITE": "jitml"})
 
 
 def test_the_address_is_the_sites() -> None:

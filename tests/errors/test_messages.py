@@ -317,7 +317,7 @@ def test_an_error_reads_as_a_whole() -> None:
         f"  {__file__}:{line} in timed\n"
         "    started = time.perf_counter()\n"
         "Call it outside the jitted function and pass its result as an argument.\n"
-        "JM106: https://jitml.example/error-codes/#jm106"
+        "JM106: python -m jitml help JM106"
     )
     assert isinstance(caught.value, NotImplementedError)
 

@@ -23,7 +23,10 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "out" / "dist"
 SMOKE = Path(__file__).with_name("smoke.py")
-WANTED = {"sdist": ("README.md", "LICENSE", "CHANGELOG.md", "Makefile"), "wheel": ("jitml/__init__.py", "jitml/py.typed")}
+WANTED = {
+    "sdist": ("README.md", "LICENSE", "CHANGELOG.md", "Makefile"),
+    "wheel": ("jitml/__init__.py", "jitml/py.typed", "jitml/pages/error-codes.md"),
+}
 _PROMISE = "Programming Language :: Python :: "
 
 

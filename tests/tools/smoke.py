@@ -28,8 +28,11 @@ def main(version: str) -> None:
     assert len(compiled.variants) == 1, "nothing was compiled"
     slope = jitml.jit(jitml.grad(total), strict=True)(x)
     np.testing.assert_allclose(slope[1:], 8 * np.tanh(x[1:]) / np.cosh(x[1:]) ** 2, rtol=1e-10)
-    said = subprocess.run([Path(sys.prefix) / "bin" / "jitml", "--version"], check=True, capture_output=True, text=True).stdout
+    command = Path(sys.prefix) / "bin" / "jitml"
+    said = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
     assert said == f"jitml {version}\n", said
+    said = subprocess.run([command, "help", "JM106"], check=True, capture_output=True, text=True).stdout
+    assert said.startswith("## JM106"), said
     print(f"jitml {version} works in {sys.prefix}")
 
 

@@ -361,7 +361,7 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
     last = path.assumptions[failure.fact[0]]
     if last.kind in ("float", "number"):
         what = "asks for a number that only the compiled program knows, and which changes from call to call"
-        remedy = "Functions of docs/supported.md ask for none, and compute the same in one program."
+        remedy = "Functions that are supported (docs/supported.md) ask for none, and compute the same in one program."
         raise _too_many(failed, last, f"{last.asked_by or 'Python'} {what}", remedy, Cause.NUMBER)
     what = "which branches are taken changes from call to call, and they differ in more than the numbers they compute"
     raise _too_many(failed, last, what, _REMEDY, Cause.CONTROL)

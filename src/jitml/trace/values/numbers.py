@@ -47,7 +47,7 @@ class TracedNumber(NumberStandIn):
         if slot is None:  # `type(x)(1.5)`, say
             raise TypeError(
                 "code that is not converted makes a number of the type that a traced one has, which is no type of numbers: "
-                "functions of docs/supported.md compute the same"
+                "NumPy's functions compute the same"
             )
         self.trace = trace
         self.slot: Slot | None = slot
