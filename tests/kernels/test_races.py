@@ -47,6 +47,41 @@ NOT_APART = {
     "products that wrap around": "let q: i64 = b[] for i in 0:m parallel { for j in 0:q { x[i * q + j] = 0.0 } }",
 }
 
+# Lanes load before they store: what a lane loads, a later one may store.
+AHEAD = {
+    "the next element": "for i in 0:9 vector { x[i] = x[i + 1] }",
+    "from the end": "for i in 0:9 vector { x[9 - i] = x[8 - i] }",
+    "by steps of two": "for i in 0:9 vector { x[2 * i] = x[2 * i + 2] }",
+    "as far as a name says": "for i in 0:9 vector { x[i] = x[i + n] }",
+    "a row, and the next element": "for j in 0:3 { for i in 0:9 vector { x[j * 100 + i] = x[j * 100 + i + 1] } }",
+    "through a name": "for i in 0:9 vector { let a: f64 = x[i + 1]; x[i] = a }",
+    "as far as a cell says": "cell s: i64 = 4 for j in 0:3 { let q: i64 = minimum(s, 5)"
+    " for i in 0:9 vector { x[i] = x[i + q] } s = maximum(s - 1, 0) }",
+}
+BEHIND = {
+    "the last element": "for i in 0:9 vector { x[i + 1] = x[i] }",
+    "from the end": "for i in 0:9 vector { x[8 - i] = x[9 - i] }",
+    "by steps of two": "for i in 0:9 vector { x[2 * i + 2] = x[2 * i] }",
+    "as far as a name says": "for i in 0:9 vector { x[i + n] = x[i] }",
+    "either way": "let q: i64 = minimum(maximum(a[], -1), 1) for i in 1:9 vector { x[i] = x[i + q] }",
+    "loaded after it is stored": "for i in 0:9 vector { x[i] = 0.0; let a: f64 = x[i + 1]; x[i + 50] = a }",
+    "in a loop inside": "for i in 0:9 vector { for k in 0:2 { x[i] = x[i + 1] * 0.5 } }",
+    "by a name of each lane": "for i in 0:9 vector { let p: i64 = i // 2; x[p + i] = x[p + i + 1] }",
+    "one element": "for i in 0:9 vector { x[i] = x[5] }",
+    "as far as a cell says": "cell s: i64 = 4 for j in 0:9 { for i in 9:20 vector { x[i] = x[i + s] } s = s - 1 }",
+}
+
+
+@pytest.mark.parametrize("body", AHEAD.values(), ids=AHEAD)
+def test_lanes_may_load_what_later_ones_store(body: str) -> None:
+    assert not [*races(parse(HEAD + body + " }"))]
+    assert [*races(parse(HEAD + body.replace("vector", "parallel") + " }"))]
+
+
+@pytest.mark.parametrize("body", BEHIND.values(), ids=BEHIND)
+def test_lanes_may_not_load_what_earlier_ones_store(body: str) -> None:
+    assert [*races(parse(HEAD + body + " }"))]
+
 
 @pytest.mark.parametrize("body", APART.values(), ids=APART)
 def test_rows_of_open_length_are_apart(body: str) -> None:

@@ -188,14 +188,14 @@ REFUSED = {
     "vector loop over p: y is written in one iteration and written in another": "kernel k(n: i64[4], y: f64[8]) {"
     " for p in 0:4 vector { let q: i64 = minimum(maximum(n[p], 0), 4); y[q] = 2.0 } }",
     "vector loop over j: y is written in one iteration and read in another": "kernel k(n: i64[4], y: f64[8]) {"
-    " for i in 0:3 { let p: i64 = minimum(maximum(n[i], 0), 4); for j in 0:4 vector { y[j] = y[p + j] } } }",
+    " for i in 0:3 { let p: i64 = minimum(maximum(n[i], 0), 4); for j in 0:4 vector { y[p + j] = y[j] } } }",
     "parallel loop over i: y is written in one iteration and written in another": XY
     + "{ for i in 0:8 parallel { y[0] = x[i] } }",
     "parallel loop over i: h is written in one iteration and written in another": "kernel k(x: u8[9], h: i64[256]) "
     "{ for i in 0:9 parallel { h[i64(x[i])] add= 1 } }",
     "vector loop over i: y is written in one iteration and written in another": XY
     + "{ for i in 0:8 vector { y[i // 2] = x[i] } }",
-    "vector loop over i: y is written in one iteration and read in another": XY + "{ for i in 0:7 vector { y[i] = y[i + 1] } }",
+    "vector loop over i: y is written in one iteration and read in another": XY + "{ for i in 0:7 vector { y[i + 1] = y[i] } }",
     "parallel loop over i: y is written in one iteration and read in another": MATRIX
     + "{ for i in 0:4 parallel { for j in 0:6 { y[i, j] = y[0, j] } } }",
     "parallel loop over c: y is written in one iteration and written in another": "kernel k(y: f64[20]) {"

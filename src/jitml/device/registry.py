@@ -98,10 +98,7 @@ def require_known(name: object) -> None:
         UnsupportedError: no device has this name, wherever jitml runs.
     """
     if not isinstance(name, str) or name not in _MAKERS:
-        raise UnsupportedError(
-            f"there is no device {name!r}",
-            remedy=f"The devices of this machine are {', '.join(devices())}. An NVIDIA GPU is called cuda.",
-        )
+        raise UnsupportedError(f"there is no device {name!r}", remedy=f"The devices of this machine are {', '.join(devices())}.")
 
 
 def device_of_kind(dlpack: tuple[int, int]) -> ArrayDevice:

@@ -24,6 +24,7 @@ from jitml.fusion.scalar_loops.body import GraphBody, Held, Lazy, Memories, Whol
 from jitml.fusion.scalar_loops.drop_proven_checks import may_overflow, without_proven
 from jitml.fusion.scalar_loops.drop_unused import without_unused
 from jitml.fusion.scalar_loops.forward_stores import with_recurrences
+from jitml.fusion.scalar_loops.fuse_loops import with_fused_loops
 from jitml.fusion.scalar_loops.hoist_checks import with_checks_outside
 from jitml.fusion.scalar_loops.order import NotRolled, continued, is_single
 from jitml.fusion.scalar_loops.windows import assign
@@ -87,18 +88,18 @@ def roll(
     kernel = Kernel(
         name,
         (*seen.values(), *writes),
-        _with_few_checks(writer.finish()),
+        _with_few_loops_and_checks(writer.finish(), in_order="block" not in target.kinds),
         updates,
         (node.source,) if node.source else (),
     )
     return _trimmed(kernel, writes, memories)
 
 
-def _with_few_checks(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements with few checks in their loops. What may have overflowed is no index whose ends are looked at."""
+def _with_few_loops_and_checks(body: tuple[Stmt, ...], *, in_order: bool) -> tuple[Stmt, ...]:
+    """The statements with few loops, and few checks in them. What may have overflowed is no index whose ends are looked at."""
     if may_overflow(body):
         body = without_proven(body)
-    return without_unused(without_proven(with_checks_outside(body)))
+    return without_unused(with_fused_loops(with_checks_outside(body), in_order=in_order))
 
 
 def _seen(reads: Sequence[Buffer]) -> dict[str, Buffer]:

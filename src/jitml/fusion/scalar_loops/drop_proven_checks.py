@@ -39,7 +39,7 @@ from jitml.kernels.ir import (
 
 def without_proven(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The statements without checks of what is known to hold."""
-    return _Prover(body).block(body)
+    return Prover(body).block(body)
 
 
 def may_overflow(body: Sequence[Stmt]) -> bool:
@@ -51,7 +51,7 @@ def _raises(expr: Expr) -> bool:
     return isinstance(expr, Apply) and expr.fn == "raise_overflow"
 
 
-class _Prover:
+class Prover:
     """
     Attributes:
         exact: names of sums and products that do not wrap around.
@@ -71,11 +71,16 @@ class _Prover:
         for stmt in body:
             if isinstance(stmt, (Loop, While)):
                 self.forget_updated(stmt)
-            kept += self.statement(stmt)
+            for new in self.statement(stmt):
+                self.keep(kept, new)
             self.forget_updated(stmt)
             if isinstance(stmt, If):
                 self.ranges.learn(stmt)
         return tuple(kept)
+
+    def keep(self, kept: list[Stmt], stmt: Stmt) -> None:
+        """Put a statement behind those of its block."""
+        kept.append(stmt)
 
     def statement(self, stmt: Stmt) -> list[Stmt]:
         match stmt:

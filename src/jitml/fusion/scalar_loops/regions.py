@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jitml.fusion.grouping.regions import UPDATES
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.scalar_loops.body import GraphBody, Held, WholeMemory, rolled
+from jitml.fusion.scalar_loops.body import MOST_ELEMENTS, GraphBody, Held, WholeMemory, rolled
 from jitml.fusion.scalar_loops.order import NotRolled, continued, is_single, origin
 from jitml.fusion.scalar_loops.windows import assign, reads_of
 from jitml.ir import ops
 from jitml.ir.dims import Sym
 from jitml.ir.graph import Graph, Node, Value
 from jitml.kernels.ir import Apply, Check, Const, Observe
+from jitml.records import replace
 
 _I64 = np.iinfo("int64")
 State = list[Held]  # of what a loop carries: cells and arrays
@@ -65,7 +67,7 @@ def roll_loop(body: GraphBody, node: Node, operands: list[Held]) -> None:
     trip = body.number(operands[0])
     state, captured = enter(body, node, operands[1 : 1 + count], operands[1 + count :], node.inputs[1:])
     with body.w.loop(trip) as index:
-        results = run_inside(body, graph, state, [body.b.index(index), *state, *captured])
+        results = run_inside(body, in_carried_memory(graph, 1, count), state, [body.b.index(index), *state, *captured])
         carry(body, graph.outputs, state, results)
     leave(body, node, state)
 
@@ -80,10 +82,33 @@ def roll_while(body: GraphBody, node: Node, operands: list[Held]) -> None:
         condition = body.w.expr(again)
         with body.w.block() as inner:
             body.w.ranges.assume(condition)
-            results = run_inside(body, graph, state, [*state, *captured])
+            results = run_inside(body, in_carried_memory(graph, 0, count), state, [*state, *captured])
             carry(body, graph.outputs, state, results)
     body.w.repeat(test, condition, inner)
     leave(body, node, state)
+
+
+def in_carried_memory(graph: Graph, first: int, count: int) -> Graph:
+    """A loop's body that makes what it carries on where that lies: of what begins as `empty`, any contents will do.
+
+    Args:
+        first, count: which inputs are carried.
+    """
+    makers, users = graph.producers(), graph.users()
+    found: dict[Value, Value] = {}
+    for x, value in zip(graph.inputs[first : first + count], graph.outputs, strict=True):
+        last = value
+        while (maker := makers.get(value)) is not None and maker.op in UPDATES:
+            value = maker.inputs[0]
+        is_anew = maker is not None and maker.op is ops.empty and value is not last and len(users[value]) == 1
+        is_changed = x in graph.outputs or any(x in continued(node).values() for node in users[x])
+        if is_anew and not is_changed and value.aval == x.aval and value.capacity <= MOST_ELEMENTS:
+            found[value] = x
+    if not found:
+        return graph
+    kept = [node for node in graph.nodes if found.keys().isdisjoint(node.outputs)]
+    nodes = (replace(node, inputs=tuple(found.get(v, v) for v in node.inputs)) for node in kept)
+    return Graph(graph.inputs, tuple(nodes), graph.outputs, graph.names)
 
 
 def enter(

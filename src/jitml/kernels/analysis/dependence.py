@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from jitml.ir.types import I64
 from jitml.kernels.analysis.counters import trails
+from jitml.kernels.analysis.monotone import Course, courses
 from jitml.kernels.ir import (
     Alloc,
     Apply,
@@ -123,7 +124,7 @@ class Accesses:
 
 def accesses(kernel: Kernel) -> Accesses:
     """Every load and store of the kernel, its own scratch included."""
-    collector = _Collector({b.name: b for b in kernel.params})
+    collector = _Collector({b.name: b for b in kernel.params}, courses(kernel.body))
     items = tuple(collector.body(kernel.body, (), ()))
     names = frozenset(p for p in collector.limits if p[0] >= 0)
     products = {name: (dict(a), dict(b)) for (a, b), name in collector.products.items()}
@@ -143,8 +144,9 @@ def accesses(kernel: Kernel) -> Accesses:
 class _Collector:
     """Walks a kernel with the forms of the names in scope."""
 
-    def __init__(self, buffers: dict[str, Buffer]) -> None:
-        self.buffers = buffers
+    def __init__(self, buffers: dict[str, Buffer], courses: Mapping[str, Course]) -> None:
+        self.buffers, self.courses = buffers, courses
+        self.cells: dict[str, Range] = {}  # limits of what cells hold
         self.forms: dict[str, Form | None] = {}
         self.last: dict[Path, int | None] = {}
         self.loops: dict[Path, Loop | While] = {}
@@ -183,6 +185,9 @@ class _Collector:
                     self.forget(name)
                     if init == Const(0):
                         self.unmoved[name] = outer
+                    course = self.courses.get(name)
+                    if course is not None and (start := self.interval(init)) is not None:
+                        self.cells[name] = min(start[0], course.least), max(start[1], course.most)
                 case Draw(name):
                     self.forget(name)
                 case Update(cell):
@@ -259,6 +264,8 @@ class _Collector:
         match expr:
             case Const(value):
                 return int(value), int(value)
+            case Var(name) if name in self.cells:
+                return self.cells[name]
             case Var(name):
                 form = self.forms.get(name) or {}
                 symbols = [path for path in form if path != CONSTANT]

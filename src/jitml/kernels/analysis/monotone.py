@@ -1,6 +1,6 @@
 """Monotone cells: which cells only rise, or only fall?
 
-Then they stay bounded by what they started from, however often a loop runs.
+Then they stay bounded by what they started from, however often a loop runs. So do those that are set to what has limits itself.
 
 What changes by a lot, or by nobody knows how much, may wrap around.
 """
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jitml.ir.types import I64, is_integer
-from jitml.kernels.analysis.affine_sums import GREATEST, LEAST, Sum, times
+from jitml.kernels.analysis.affine_sums import GREATEST, LEAST, Sum, constant, times
 from jitml.kernels.analysis.ranges import Ranges
 from jitml.kernels.ir import Alloc, Cell, Expr, If, Let, Loop, Stmt, Update, Var, While, sub, walk
 from jitml.records import dataclass
@@ -21,11 +21,16 @@ _SMALL, _FAR = 1 << 24, 1 << 61  # in steps of the one, no program gets to the e
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Whether every update of a cell adds a small number; one that is never negative; never positive."""
+    """Whether every update of a cell adds a small number; one that is never negative; never positive.
+
+    least, most: limits of what it is set to, whatever it was. Those of i64 say nothing.
+    """
 
     is_slow: bool = True
     rises: bool = True
     falls: bool = True
+    least: int = GREATEST
+    most: int = LEAST
 
 
 class Cells:
@@ -43,8 +48,15 @@ class Cells:
     def forget(self, name: str) -> None:
         """One that only rises, or only falls, is still bounded by what it started from; a slow one does not get far."""
         start, course = self._starts.get(name), self._courses.get(name)
-        if start is None or course is None or not course.is_slow:
+        if start is None or course is None:
             self._ranges.forget(name)
+            return
+        if not course.is_slow:
+            negated, most = (self._ranges.most(side) for side in (times(start, -1), start))
+            least = None if negated is None or course.least == LEAST else constant(min(-negated, course.least))
+            self._ranges.forget(
+                name, least, None if most is None or course.most == GREATEST else constant(max(most, course.most))
+            )
             return
         negated, most = (self._ranges.most(side, of_words=True) for side in (times(start, -1), start))
         word = (
@@ -70,13 +82,17 @@ def courses(body: Sequence[Stmt]) -> dict[str, Course]:
         if isinstance(stmt, Update) and stmt.cell in found:
             before, is_sum = found[stmt.cell], stmt.combine in ("add", None)
             is_slow = rises = falls = is_sum
+            low, high = before.least, before.most
             for value in _alternatives(stmt.value, chosen):
+                ends = ranges.bounds(value) if stmt.combine is None else (None, None)
+                low = min(low, LEAST if ends[0] is None else ends[0])
+                high = max(high, GREATEST if ends[1] is None else ends[1])
                 least, most = ranges.bounds(value if stmt.combine == "add" else sub(value, Var(stmt.cell)))
                 if least is None or most is None or max(-least, most) > _SMALL:
                     is_slow = rises = falls = False
                 else:
                     rises, falls = rises and least >= 0, falls and most <= 0
-            found[stmt.cell] = Course(before.is_slow and is_slow, before.rises and rises, before.falls and falls)
+            found[stmt.cell] = Course(before.is_slow and is_slow, before.rises and rises, before.falls and falls, low, high)
     return found
 
 

@@ -60,7 +60,7 @@ def _lanes(kernel: Kernel, known: Accesses) -> list[Path]:
     for path, loop in reversed([*known.loops.items()]):
         if not isinstance(loop, Loop) or any(inner[: len(path)] == path for inner in chosen):
             continue
-        if _may_hold_lanes(loop) and _pays(loop, buffers) and not any(loop_races(loop, path, known)):
+        if _may_hold_lanes(loop) and _pays(loop, buffers) and not any(loop_races(loop, path, known, in_lanes=True)):
             chosen.append(path)
     return chosen[::-1]
 
