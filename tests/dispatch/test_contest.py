@@ -152,6 +152,17 @@ def test_what_is_short_is_timed_twice(monkeypatch: pytest.MonkeyPatch, runs: tup
     assert next(steps, None) is None
 
 
+@pytest.mark.parametrize(("compiled", "plain", "is_asked"), [(4e-6, 45e-6, True), (3e-5, 45e-6, False), (2e-5, 9e-5, True)])
+def test_what_is_small_rests_unless_it_is_much_faster(compiled: float, plain: float, is_asked: bool) -> None:
+    """A call whose arguments are looked at takes some time more, but not that much."""
+    timed = Timed(SimpleNamespace(enter=None, timed="", saves=1.0), lambda leaves: 1, lambda leaves: True, lambda: 0.0)
+    assert timed(()) == 1
+    timed.took(compiled, plain)
+    assert (timed.rest is None) == is_asked
+    assert timed.contest.is_won is None  # one turn of each is not enough
+    assert (timed(()) == 1) == is_asked
+
+
 def test_a_rest_is_over_after_calls_or_seconds_or_where_the_work_is_another() -> None:
     assert [Rest(1e-3, 1.0, 3).is_over(1e-3) for _ in range(2)] == [False, False]
     rest = Rest(1e-3, 1.0, 3)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.dispatch.contest import FIRST_LOOK, TURNS
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.renting import (
+    FEW,
     IN_NONE,
     PURSE,
     RUNNING,
@@ -206,6 +208,54 @@ def test_a_section_whose_programs_are_for_other_calls_is_left_alone_for_a_while(
     before = program.asked
     turns_of(section, 1, 1000, 1e-4)  # the pause ends, and it is asked again
     assert program.asked - before >= 50
+
+
+class Checked(OneVariant):
+    """Looks at its first calls, which takes longer than they do."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.looks, self.now = looks, 0.0
+
+    def clock(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+    def known_answer(self, args: tuple[Any, ...]) -> Any:
+        self.asked += 1
+        if self.asked <= self.looks:
+            began = PURSE.began()
+            self.now += 5e-3
+            PURSE.ended(began)
+        return args
+
+
+@pytest.mark.usefixtures("full_purse")
+def test_a_section_loses_no_contest_by_what_checks_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Checked(4)
+    monkeypatch.setattr("jitml.dispatch.renting.perf_counter", program.clock)
+    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section.rent.spent = USUAL
+    while program.asked < program.looks:
+        turns_of(section, 1, 1, 1e-3)
+    assert section.contest.seconds == 0.0  # in such turns caches are cold
+    turns_of(section, 1, 20, 1e-3)
+    assert section.state.startswith("compiled: 1,000 us plain")
+
+
+@pytest.mark.usefixtures("full_purse")
+def test_a_section_that_has_lost_after_it_had_won_is_soon_looked_at_again() -> None:
+    program = OneVariant()
+    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section.rent.spent = USUAL
+    turns_of(section, 1, 30, 1e-3)
+    assert section.contest.is_won
+    calls = 0
+    while section.cell.cell_contents is not None:
+        calls += 1
+        turns_of(section, 1, 1, 1e-9)
+    assert section.state.startswith("not compiled: ")
+    assert calls < FIRST_LOOK + 3 * (FEW + 2 * TURNS)
 
 
 SHOWN: list[int] = []

@@ -48,6 +48,21 @@ def test_a_purse_is_a_share_of_the_time_that_has_passed() -> None:
     assert not purse.affords(ADVANCE + 0.1)
 
 
+def test_what_is_away_is_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check in which something is compiled, say."""
+    clock = Clock()
+    monkeypatch.setattr("jitml.dispatch.renting.perf_counter", clock)
+    purse = Purse(Clock())
+    purse.away = 1.0
+    outer, inner = purse.began(), purse.began()
+    clock.now = 2.0
+    purse.ended(inner)
+    assert purse.away == 3.0
+    clock.now = 5.0
+    purse.ended(outer, answer=0.5)
+    assert purse.away == 5.5
+
+
 def test_the_dear_clock_is_read_only_where_it_decides() -> None:
     """A process asks at each call that is timed, and processor time is a call of the system."""
     dear, cheap = Clock(), Clock()

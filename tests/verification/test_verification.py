@@ -8,6 +8,7 @@ import inspect
 import sys
 import threading
 import warnings
+from time import sleep
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -16,9 +17,11 @@ import pytest
 
 import jitml
 from jitml.api import Jit
+from jitml.dispatch.renting import TimedTurn
 from jitml.errors import WrongResultWarning
 from jitml.trace.record.threads import others_run
 from jitml.trace.trace import Traced
+from jitml.verification.trial import Trial
 from jitml.verification.verification import Verification
 
 X = np.arange(6.0)
@@ -121,6 +124,16 @@ def test_arrays_are_left_as_the_program_has_left_them_to_the_last_bit() -> None:
     silently(Planted(change, rounded), x, y)
     np.testing.assert_array_equal(x, np.nextafter(X + 1, np.inf))
     np.testing.assert_array_equal(y, X * 2)
+
+
+def test_checks_are_no_time_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, run = Planted(lambda x: x * 2, lambda execute, inputs: execute(*inputs), "always"), Trial.plainly
+    silently(answer, X)
+    monkeypatch.setattr(Trial, "plainly", lambda *args: (sleep(0.05), run(*args))[1])
+    turn = TimedTurn()
+    silently(answer, X)
+    assert 0.0 < turn.seconds < 0.05
+    assert not turn.is_usual(turn.seconds)
 
 
 def test_never_and_always() -> None:

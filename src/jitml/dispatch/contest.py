@@ -43,6 +43,11 @@ class Contest:
         return self._plain.least if self._plain.count else 0.0
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether compiled code has lost since it has last won, but not often enough to be dropped."""
+        return self._lost > 0
+
+    @property
     def has_answered(self) -> bool:
         """Whether compiled code has ever answered, and not plain Python after it."""
         return self._has_won or self._answered or self._compiled.count > 0

@@ -61,7 +61,8 @@ class Purse:
 
     Attributes:
         spent: seconds of its clock, on all of them, and on what could not be compiled.
-        away: the same on the clock by which plain Python is timed. It goes on where other processes have the processor.
+        away: the same, and what checks of answers take, on the clock by which turns are timed. It goes on where other processes
+            have the processor.
     """
 
     def __init__(self, clock: Callable[[], float], startup: float = STARTUP, most: Callable[[], float] | None = None) -> None:
@@ -82,12 +83,16 @@ class Purse:
         return ADVANCE + SHARE * self.clock() - self.spent - self.startup
 
     def began(self) -> tuple[float, float]:
-        """When something of a compilation begins, for `ended`."""
-        return self.clock(), perf_counter()
+        """When something of a compilation or of a check begins, for `ended`."""
+        return self.clock(), perf_counter() - self.away
 
-    def ended(self, began: tuple[float, float]) -> float:
-        """So long it has taken, which is to be paid."""
-        self.away += perf_counter() - began[1]
+    def ended(self, began: tuple[float, float], answer: float = 0.0) -> float:
+        """So long it has taken, which is to be paid; what is in it that has ended already is away once.
+
+        Args:
+            answer: seconds of it in which a call was answered.
+        """
+        self.away = max(self.away, perf_counter() - began[1] - answer)
         return self.clock() - began[0]
 
     def pay(self, seconds: float) -> None:
@@ -132,20 +137,37 @@ class Unpaid(Exception):
         self.refusal = refusal
 
 
-class PlainTurn:
-    """A turn of plain Python: `seen` is called when it has ended."""
+class TimedTurn:
+    """A turn that is timed, without what is compiled or checked in it."""
 
-    __slots__ = ("_away", "_began", "_told")
+    __slots__ = ("_away", "_began")
 
-    def __init__(self, told: Callable[[float], object]) -> None:
-        self._told = told
+    def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
         self._away, self._began = PURSE.away, perf_counter()
 
+    @property
+    def seconds(self) -> float:
+        return perf_counter() - self._began - (PURSE.away - self._away)
+
+    def is_usual(self, seconds: float) -> bool:
+        """Whether others take as long: after a compilation or a check nothing is in the caches."""
+        return PURSE.away - self._away <= seconds
+
+
+class PlainTurn(TimedTurn):
+    """A turn of plain Python: `seen` is called when it has ended."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: Callable[[float], object]) -> None:
+        self._told = told
+        self.begin()
+
     def seen(self) -> None:
-        self._told(perf_counter() - self._began - (PURSE.away - self._away))
+        self._told(self.seconds)
 
 
 class Rent:
@@ -351,14 +373,14 @@ class LeftAlone:
             shorten(error)
             raise
         self._answer(repeat(self._function))
-        before, began = PURSE.away, perf_counter()
+        turn = TimedTurn()
         try:
             return self._run(*args, **kwargs)
         except BaseException as error:
             shorten(error)
             raise
         finally:
-            self._took(switch, perf_counter() - began - (PURSE.away - before))
+            self._took(switch, turn.seconds)
 
     def _took(self, switch: Rented, seconds: float) -> None:
         is_over = self._sampling.took(seconds)
@@ -390,6 +412,7 @@ __all__ = [
     "Rent",
     "Rented",
     "Sampling",
+    "TimedTurn",
     "Unpaid",
     "is_called_plainly",
 ]

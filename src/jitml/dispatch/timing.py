@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from jitml.dispatch.contest import CLEAR, FIRST_LOOK, Contest
+from jitml.dispatch.contest import FIRST_LOOK, Contest
 from jitml.dispatch.entry import MISS, Admission
-from jitml.dispatch.renting import PlainTurn
+from jitml.dispatch.renting import PlainTurn, TimedTurn
 from jitml.dispatch.specialize import Variant
 
 Enter = Callable[[Sequence[Any]], Any]
 CLOSE = 1.25  # times what compiled code takes: what is not slower by as much is not worth calls that might be slow
 _MORE = 4  # times what plain Python took when it won: then the work is another, and so may be the winner
 _WORTH = 1e-4  # seconds of plain Python for which that is asked
+_WATCHED = 1e-5  # seconds more that a call takes as long as its arguments are looked at, about
 _DISPATCH = 1.5e-6  # seconds more that it takes to find the variant of a call than to call the plain function
 _OTHERS, _LONG = 3, 0.01  # calls for which that is so, or seconds of one; of fewer the machine may be the reason
 TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
@@ -87,10 +88,10 @@ class Timed:
         return PlainTurn(self._plain_took) if self._admits(leaves) else MISS
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
-        before, self._entered = self._spent(), perf_counter()
+        turn, self._entered = TimedTurn(), perf_counter()
         result = self.enter(leaves)
-        if result is not MISS:
-            self.contest.compiled_took(perf_counter() - self._entered - (self._spent() - before) + _DISPATCH)
+        if result is not MISS and turn.is_usual(seconds := turn.seconds):
+            self.contest.compiled_took(seconds + _DISPATCH)
             self._decide()
         return result
 
@@ -107,7 +108,7 @@ class Timed:
 
     def took(self, compiled: float, plain: float) -> None:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
-        if plain > max(2 * compiled, CLEAR):
+        if plain > 2 * (compiled + _WATCHED):
             self.contest.compiled_took(compiled)
             self.contest.plain_took(plain)
             self._decide()

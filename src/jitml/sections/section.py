@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
-from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jitml.config import CONFIG
 from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.renting import Misses, PlainTurn, Rent, Sampling, Unpaid
+from jitml.dispatch.renting import FEW, Misses, PlainTurn, Rent, Sampling, TimedTurn, Unpaid
 from jitml.dispatch.specialize import Untraced, Variant
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
 from jitml.forks import lock
@@ -206,14 +205,15 @@ class Section:
             return None
         if self.contest.is_plains_turn:
             return PlainTurn(self._score_plain_turn)
-        began = perf_counter()
+        turn = TimedTurn()
         answer = self._known(args)
         if answer is MISS:
             return self._answer_other_kind(args)
         if answer is not None:
             self._misses.in_a_row = 0
-            self.contest.compiled_took(perf_counter() - began)
-            self._decide()
+            if turn.is_usual(seconds := turn.seconds):
+                self.contest.compiled_took(seconds)
+                self._decide()
         return answer
 
     def _run_compiled(self, *args: Any) -> Any:
@@ -278,6 +278,8 @@ class Section:
             return
         self._state = f"compiled: {self.contest}"
         if self.contest.is_won:
+            if self.contest.is_in_doubt:
+                self._next_look = self.calls + FEW
             self._set_entry(self._run_compiled)
         else:
             self._turn_off(f"not compiled: {self.contest}")

@@ -12,11 +12,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from jitml.config import CONFIG, FIRST, NEVER
 from jitml.dispatch.entry import MISS, Admission, admission, bind, reached
+from jitml.dispatch.renting import PURSE
 from jitml.dispatch.specialize import Variant, call_of
 from jitml.dispatch.timing import Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
@@ -111,10 +112,10 @@ class Verification:
         """Whether the variant is for other calls; not for the first one, for which it was made."""
         if not self.calls:
             return False
-        began = thread_time()
+        began = PURSE.began()
         found = not self.admits(leaves)
         if self.watching is not None:
-            self.watching.seconds += thread_time() - began
+            self.watching.seconds += PURSE.ended(began)
         return found
 
     def _is_due(self, leaves: Sequence[Any]) -> bool:
@@ -125,25 +126,27 @@ class Verification:
             return True
         if not self.watching.begin_call():
             return False
-        began = thread_time()
+        began = PURSE.began()
         try:
             roots = _named(self.function, *self.call_of(leaves))
             is_other = self.watching.sees_other(look(self.function, self.name, roots, with_code=self.watching.with_code))
         except Unsaved:
             self.settle(self.enter, self.watching.verdict())
             return False
-        self.watching.seconds += thread_time() - began
+        finally:
+            self.watching.seconds += PURSE.ended(began)
         if self.watching.is_over and not is_other:
             self.settle(self.enter, self.watching.verdict())
         return is_other
 
     def _verified_further(self, leaves: Sequence[Any]) -> Any:
-        began = thread_time()
+        began, self.seconds = PURSE.began(), 0.0
         try:
             return self._answer_and_verify(leaves)
         finally:
+            seconds = PURSE.ended(began, self.seconds)
             if self.watching is not None and self.calls > 1:
-                self.watching.check_seconds += thread_time() - began
+                self.watching.check_seconds += seconds
 
     def _answer_and_verify(self, leaves: Sequence[Any]) -> Any:
         args, kwargs = self.call_of(leaves)
@@ -151,19 +154,19 @@ class Verification:
         if not reason and others_run():
             self.tries += 1
             if self.tries < _MOST_TRIES:
-                return self.enter(leaves)
+                return self._unchecked(leaves)
             reason = "other threads run the program at the same time"
-        began = thread_time()
+        began = PURSE.began()
         try:
             state = None if reason else self._saved(leaves, args, kwargs)
         except (Unsaved, MemoryError) as error:
             reason = str(error) or "there is no memory for copies"
         if reason:
             self.settle(self.enter, f"not checked: {reason}")
-            return self.enter(leaves)
+            return self._unchecked(leaves)
         assert state is not None
         seen = told_by(state, _named(self.function, args, kwargs)) if self.every == FIRST else {}
-        looking = thread_time() - began
+        looking = PURSE.ended(began)
         result, raised = self._run_compiled(leaves, state)
         if self.is_timed and self.calls == 1 and result is not MISS and raised is None and self.seconds < _BRIEF:
             state.put_back()  # a program's first run says little of how long it takes
@@ -182,6 +185,13 @@ class Verification:
                 remedy="This is a bug in jitml: please report it. Further calls like this one run as plain Python.",
             )
         return self._compare_with_plain(got, state, leaves, args, kwargs)
+
+    def _unchecked(self, leaves: Sequence[Any]) -> Any:
+        began = perf_counter()
+        try:
+            return self.enter(leaves)
+        finally:
+            self.seconds = perf_counter() - began
 
     def _saved(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SavedState:
         """All that can be reached, from the function and its arguments, and what else the program changes, as it is now."""
