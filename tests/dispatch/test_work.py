@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,20 @@ def test_what_is_likely_long_has_numbers_and_loops_or_large_arrays() -> None:
     assert [is_likely_long(f, (Looping(),), {}) for f in (Looping.once, Looping.often, Looping.fit)] == [False, True, True]
     assert not is_likely_long(loops, (), {})
     assert not is_likely_long(len, ([1],), {})
+
+
+def other_module(name: str, text: str, **names: object) -> types.ModuleType:
+    module = types.ModuleType(name)
+    vars(module).update(names)
+    exec(compile(text, f"/{name}/{name}.py", "exec"), vars(module))
+    return module
+
+
+@pytest.mark.parametrize("directory", ["mine", "site-packages"])
+def test_what_is_imported_counts_if_it_is_the_users(directory: str) -> None:
+    loops = other_module(directory, "def convolved(x): return [v for v in x]")
+    own = other_module("own", "def filtered(x): return convolved(x)", convolved=loops.convolved)
+    assert is_likely_long(own.filtered, (np.ones(5),), {}) == (directory == "mine")
 
 
 class Fit:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
@@ -22,6 +23,7 @@ _DEPTH = 3  # of objects in objects, and of calls, that are looked into
 _MOST = 16  # items and attributes of each
 _MUCH = 300_000  # elements that are computed: NumPy takes about a nanosecond for each, and a millisecond is worth a compilation
 _RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_LIBRARIES = (f"{os.path.dirname(os.__file__)}{os.sep}", "site-packages", "dist-packages")
 _OPERATIONS = ("BINARY_OP", "CALL", "COMPARE_OP", "UNARY_NEGATIVE")
 
 
@@ -81,7 +83,7 @@ def _inside(x: Any) -> list[Any]:
 
 
 def _cost(function: Callable[..., Any], owner: type, depth: int) -> tuple[bool, int]:
-    """Whether a function loops, or one of its module's or its object's that it calls; and how many operations they have."""
+    """Whether a function loops, or one of the user's or its object's that it calls; and how many operations they have."""
     code = getattr(function, "__code__", None)
     if code is None:
         return False, 1
@@ -91,10 +93,15 @@ def _cost(function: Callable[..., Any], owner: type, depth: int) -> tuple[bool, 
         called = _plain(names[name] if name in names else getattr(owner, name, None))
         if called is function and "super" in code.co_names:
             called = _overridden(owner, name, function)
-        if type(called) is FunctionType and called.__globals__ is names and called is not function:
+        if type(called) is FunctionType and called is not function and (called.__globals__ is names or _is_users(called)):
             more = _cost(called, owner, depth - 1)
             loops, operations = loops or more[0], operations + more[1]
     return loops, operations
+
+
+def _is_users(function: FunctionType) -> bool:
+    """Whether a function is in no library, as far as its file tells."""
+    return not any(part in function.__code__.co_filename for part in _LIBRARIES)
 
 
 def _overridden(owner: type, name: str, function: Callable[..., Any]) -> Any:
