@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-full test-all test-interpreter fuzz interrupts lint types bench bench-autodiff gpu-check gpu-compile docs release-check clean
+.PHONY: help demo test test-quick test-full test-people test-all test-interpreter fuzz interrupts lint types bench bench-autodiff gpu-check gpu-compile docs release-check clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,13 @@ test-quick: $(VENV)/.dev  ## in a minute: something of every layer (tests/quick.
 
 test-full: $(VENV)/.dev  ## the tests, with tables gone through in full and more drawn
 	JITML_TEST_FULL=1 $(PYTEST) $(PYTEST_ARGS)
+
+$(VENV)/.people: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet -e '.[people]'
+	@touch $@
+
+test-people: $(VENV)/.people  ## jitted functions with pandas, polars, xarray, dask, Ray, Numba and others, which are installed for it
+	$(PYTEST) tests/people $(PYTEST_ARGS)
 
 test-all:  ## the tests on every Python from 3.11 to 3.14 on this machine
 	@for v in 3.11 3.12 3.13 3.14; do \

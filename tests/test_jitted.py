@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from itertools import repeat
+from pathlib import Path
 from types import MethodType, WrapperDescriptorType
 from typing import Any
 
@@ -222,6 +223,17 @@ def test_what_has_cost_enough_is_compiled() -> None:
             jitted.go_on()
             assert jitted(x) == pytest.approx(expected)
     assert jitted.variants
+
+
+def test_consoles_complete_what_users_have_of_it() -> None:
+    def plain() -> None: ...
+
+    plain.mine = 1  # type: ignore[attr-defined]  # functions take any
+    added = {"__wrapped__", "clear_cache", "explain", "lower", "variants"}
+    jitted = jitml.jit(plain)
+    assert dir(jitted) == sorted({*dir(plain), *added}) and "mine" in dir(jitted)
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "compile.md").read_text()
+    assert all(hasattr(jitted, name) and f"`f.{name}" in page for name in added)
 
 
 def test_methods_are_bound_as_functions_are_and_in_c() -> None:

@@ -166,6 +166,10 @@ class Jit(Rented):
         """Those of the whole function, and those of its sections."""
         return () if self._engine is None else self._engine.all_variants
 
+    def __dir__(self) -> list[str]:
+        """What users have of it, which consoles and notebooks complete."""
+        return sorted({*dir(self.function), "__wrapped__", "clear_cache", "explain", "lower", "variants"})
+
     def clear_cache(self) -> None:
         """Forget every specialisation."""
         if self._engine is not None:

@@ -20,7 +20,7 @@ SECTIONS = {text[:5]: text[5:] for text in re.split(r"^## (?=JM)", PAGE, flags=r
 GETS = re.compile(r'title="not run: (raises|warns) (JM\d+)"')
 BLOCKS = {code: [*blocks(text)] for code, text in SECTIONS.items()}
 
-pytestmark = pytest.mark.loose
+pytestmark = [pytest.mark.loose, pytest.mark.every_row]
 
 
 def kinds(base: type) -> Iterator[type]:

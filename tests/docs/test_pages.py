@@ -25,20 +25,43 @@ def test_the_code_of_a_page(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     script = tmp_path / f"{page.stem}_page.py"  # a name that hides no package
     script.write_text(program(text))
+    assert not (wrong := differences(text, printed(script, tmp_path, settings(text)))), "\n".join(wrong)
+
+
+def printed(script: Path, folder: Path, asked: dict[str, str]) -> str:
+    """What a program prints that gets no warning of a wrong answer."""
     usual = {name: value for name, value in os.environ.items() if not name.startswith(NOT_USUAL)}
     usual["JITML_CACHE_DIR"] = os.environ["JITML_CACHE_DIR"]
     ran = subprocess.run(
         [sys.executable, str(script)],
         check=False,
-        cwd=tmp_path,
-        env={**usual, **settings(text), "PYTHONPATH": str(ROOT / "src")},
+        cwd=folder,
+        env={**usual, **asked, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert ran.returncode == 0, ran.stderr
     assert "WrongResultWarning" not in ran.stderr
-    assert not (wrong := differences(text, ran.stdout)), "\n".join(wrong)
+    return ran.stdout
+
+
+# What the scripts say, between other things.
+SCRIPTS = {
+    "first_steps": ("its first answer is as NumPy gives it", "is [-2.88079708 -1.73105858 -0.5         0.73105858  1.88079708]"),
+    "heat": ("NumPy:", "jitml:", "equal: True"),
+    "logistic_regression": ("step   0  loss 0.6931  accuracy 93.3%", "step 500  loss 0.0687  accuracy 98.8%"),
+}
+
+
+def test_there_are_three_scripts() -> None:
+    assert sorted(path.stem for path in (ROOT / "examples").glob("*.py")) == sorted(SCRIPTS)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_of_the_examples(name: str, tmp_path: Path) -> None:
+    said = printed(ROOT / "examples" / f"{name}.py", tmp_path, {})
+    assert [part for part in SCRIPTS[name] if part not in said] == []
 
 
 @pytest.mark.parametrize("page", DOCTESTS, ids=name_of)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -112,7 +113,8 @@ def test_dask_distributed() -> None:
 
 def test_ray() -> None:
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    paths = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}  # else workers do not find this file
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, runtime_env=paths)
     try:
         for name, function in FUNCTIONS.items():
             remote = ray.remote(lambda x, function=function: function(x))
