@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,35 @@ def newton(x: Any) -> Any:
 def test_programs() -> None:
     check(kalman, np.zeros(2), np.eye(2), np.linspace(0, 1, 7), ulps=64, absolute=1e-12)
     check(newton, np.array([1.0, 1.0]), ulps=64, absolute=1e-12)
+
+
+def densities(x: Any, covariance: Any, scale: Any) -> Any:
+    total = 0.0
+    for row in x:
+        total += 1.0 / scale
+        total += np.exp(-0.5 * row @ np.linalg.inv(covariance) @ row) / np.sqrt(np.linalg.det(covariance))
+    return total
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+@pytest.mark.parametrize("scale", [2.0, 0.0])
+@pytest.mark.parametrize("covariance", [np.eye(3) + 0.1, SINGULAR, np.full((3, 3), np.nan)])
+def test_what_each_iteration_inverts_is_inverted_once(count: int, scale: float, covariance: Any) -> None:
+    """What comes first is raised first, and of no iteration nothing."""
+    x = np.random.default_rng(0).normal(size=(count, 3))
+    jitted = jitml.jit(densities)
+    jitted(x, np.eye(3), 1.0)
+    for _ in range(2):
+        got, expected = outcome(jitted, x, covariance, scale), outcome(densities, x, covariance, scale)
+        assert got[0] == expected[0]
+        np.testing.assert_allclose(got[1], expected[1], rtol=1e-12)
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> tuple[str, Any]:
+    try:
+        return "", function(*args)
+    except (ZeroDivisionError, np.linalg.LinAlgError) as error:
+        return repr(error), 0.0
 
 
 def test_they_are_no_host_calls() -> None:

@@ -20,7 +20,7 @@ _LIGHT = {
 
 
 def hoist_invariants(graph: Graph, is_worth: Callable[[Node], bool] | None = None) -> Graph:
-    """Compute before a loop what is the same in every iteration, where that takes work and cannot fail.
+    """Compute before a loop what is the same in every iteration, where that takes work and cannot fail in vain.
 
     Index maps and light arithmetic stay with their users, which compute them for nothing while they read; what is heavy
     moves out with all that it needs. It may be computed in vain for a loop that never runs.
@@ -36,7 +36,7 @@ def hoist_invariants(graph: Graph, is_worth: Callable[[Node], bool] | None = Non
         if node.op not in (ops.loop, ops.while_):
             return None
         parts = Parts.of(node)
-        moved = _moved(parts, is_worth)
+        moved = _moved(parts, is_worth, runs=_runs(parts, producers))
         if not moved:
             return None
         outside = dict(zip(parts.inputs(parts.body)[1], parts.captured, strict=True))
@@ -53,13 +53,19 @@ def hoist_invariants(graph: Graph, is_worth: Callable[[Node], bool] | None = Non
     return sweep(graph, visit)
 
 
-def _moved(parts: Parts, is_worth: Callable[[Node], bool]) -> list[Node]:
+def _runs(parts: Parts, producers: Producers) -> bool:
+    """Whether a loop is known to have an iteration."""
+    trip = producers.get(parts.head[0]) if parts.head else None
+    return trip is not None and trip.op is ops.full and trip.params["value"] >= 1
+
+
+def _moved(parts: Parts, is_worth: Callable[[Node], bool], *, runs: bool) -> list[Node]:
     """The nodes of the body that go before the loop, in order."""
     body = parts.body
     invariant = set(parts.inputs(body)[1])
     candidates: dict[Value, Node] = {}
     for node in body.nodes:
-        if _may_move(node) and all(v in invariant for v in node.inputs):
+        if all(v in invariant for v in node.inputs) and (_may_move(node) or (runs and node.op.family == "linalg")):
             invariant.update(node.outputs)
             candidates |= dict.fromkeys(node.outputs, node)
     staying = [node for node in body.nodes if not node.outputs or node.outputs[0] not in candidates]
