@@ -29,6 +29,7 @@ from jitml.fusion.merge_steps.copy_elimination import deliver
 from jitml.fusion.merge_steps.product_accumulation import accumulate
 from jitml.fusion.merge_steps.product_assembly import assemble
 from jitml.fusion.merge_steps.scalar_steps import merge_scalars
+from jitml.fusion.merge_steps.tile_loops import in_tiles, region_in_tiles
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
@@ -348,7 +349,12 @@ class _Fusion:
         region = REGIONS[node.op](
             RegionSite(node, name, reads, results, trips, fuse_body, self.buffers.temporary, self.buffers.literal)
         )
-        self.steps.append(region)
+        if "block" not in self.target.kinds and (kernel := region_in_tiles(region)) is not None:
+            assert region.index is not None
+            self.buffers.remove(region.index)
+            self.steps.append(self.scheduled(kernel, lambda: self.scheduler.scalars(kernel, self.target)))
+        else:
+            self.steps.append(region)
         self.steps += [Call("copy", (x.name,), (y.name,), {}) for x, y in zip(results, writes) if x is not y]
         self.decisions += [replace(d, what=f"{name}: {d.what}") for body in region.bodies for d in body.decisions]
 
@@ -373,8 +379,10 @@ class _Fusion:
         except (NotRolled, UnknownSizeError) as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False
-        kernel = self.scheduled(rolled, lambda: self.scheduler.scalars(rolled, self.target))
-        self.steps.append(kernel if "block" in self.target.kinds else with_recurrences(kernel))
+        is_for_blocks = "block" in self.target.kinds
+        tiled = rolled if is_for_blocks else in_tiles(rolled) or rolled
+        kernel = self.scheduled(tiled, lambda: self.scheduler.scalars(tiled, self.target))
+        self.steps.append(kernel if is_for_blocks else with_recurrences(kernel))
         for buffer, value in literals:
             self.buffers.add_constant(buffer, value)
         self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))

@@ -34,7 +34,7 @@ from jitml.kernels.ir import (
     walk_expression,
     walk_expressions,
 )
-from jitml.kernels.metrics import USUAL_TRIPS, known_trips
+from jitml.kernels.metrics import USUAL_TRIPS, known_trips, most_trips
 from jitml.kernels.schedule import Parallel, Primitive, Schedule, Vector
 from jitml.kernels.target import WORK, Target
 
@@ -60,9 +60,14 @@ def _lanes(kernel: Kernel, known: Accesses) -> list[Path]:
     for path, loop in reversed([*known.loops.items()]):
         if not isinstance(loop, Loop) or any(inner[: len(path)] == path for inner in chosen):
             continue
-        if _may_hold_lanes(loop) and _pays(loop, buffers) and not any(loop_races(loop, path, known, in_lanes=True)):
+        may = _may_hold_lanes(loop) and _pays(loop, buffers)
+        if loop.kind == "vector" or (may and not any(loop_races(loop, path, known, in_lanes=True))):
             chosen.append(path)
-    return chosen[::-1]
+    return [path for path in chosen[::-1] if _is_serial(known.loops[path])]
+
+
+def _is_serial(loop: Loop | While) -> bool:
+    return isinstance(loop, Loop) and loop.kind == "serial"
 
 
 def _may_hold_lanes(loop: Loop) -> bool:
@@ -108,8 +113,10 @@ def _shared(kernel: Kernel, known: Accesses, lanes: Sequence[str], target: Targe
     for path in known.loops:
         if not outermost or path[: len(outermost[-1])] != outermost[-1]:
             outermost.append(path)
-    there = {p: loop for p in outermost if isinstance(loop := known.loops[p], Loop) and loop.index not in lanes}
-    worth = [p for p, loop in there.items() if _pays_threads(loop, _body_ns(loop, lanes), target)]
+    there = {
+        p: loop for p in outermost if isinstance(loop := known.loops[p], Loop) and _is_serial(loop) and loop.index not in lanes
+    }
+    worth = [p for p, loop in there.items() if _is_serial(loop) and _pays_threads(loop, _body_ns(loop, lanes), target)]
     free = [p for p in worth if not any(loop_races(there[p], p, known))]
     if not free:
         return {}
@@ -131,7 +138,7 @@ def _trips(loop: Loop) -> int:
 
 def _body_ns(loop: Loop, lanes: Container[str]) -> float:
     """A guess at the time of one iteration."""
-    return sum(_ns(stmt, VECTOR_NS if loop.index in lanes else ELEMENT_NS, lanes) for stmt in loop.body)
+    return sum(_ns(stmt, VECTOR_NS if loop.kind == "vector" or loop.index in lanes else ELEMENT_NS, lanes) for stmt in loop.body)
 
 
 def _ns(stmt: Stmt, unit: float, lanes: Container[str]) -> float:
@@ -142,7 +149,7 @@ def _ns(stmt: Stmt, unit: float, lanes: Container[str]) -> float:
     )
     match stmt:
         case Loop():
-            return unit + _trips(stmt) * _body_ns(stmt, lanes)
+            return unit + (most_trips(stmt) or USUAL_TRIPS) * _body_ns(stmt, lanes)
         case While():
             return USUAL_TRIPS * (unit * own + sum(_ns(inner, unit, lanes) for inner in children(stmt)))
     return unit * own + sum(_ns(inner, unit, lanes) for inner in children(stmt))

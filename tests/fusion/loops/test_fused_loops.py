@@ -227,8 +227,7 @@ def test_an_array_that_has_shrunk_to_nothing_raises_numpys_error() -> None:
         compiled(np.arange(9.0), 9)
 
 
-def test_a_step_of_a_binomial_tree_is_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JITML_CHECK", "1")
+def test_a_step_of_a_binomial_tree_is_one_pass() -> None:
     steps = jitml.jit(tree).lower(np.arange(100.0), 2.0, 90).program.kernels.steps
     (kernel,) = [k for k in steps if isinstance(k, Kernel) and k.name.endswith("loop")]
     assert loops(kernel) == ["vector"] and not any(isinstance(s, Alloc) for s in walk(kernel.body))
