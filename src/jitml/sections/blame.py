@@ -15,7 +15,8 @@ from jitml.errors import JitmlError, ManyPrograms
 from jitml.records import dataclass
 from jitml.sections.expressions import unwrapped
 from jitml.sections.frames import Place, place
-from jitml.sections.live_names import SCOPES, binds, loads
+from jitml.sections.live_names import binds, loads
+from jitml.trace.rewrite.syntax import SCOPES
 
 _BLOCKS = ("body", "orelse", "finalbody")
 

@@ -15,6 +15,7 @@ from typing import Any
 from jitml.process import silent_syntax
 from jitml.trace.rewrite.function import mangle, named
 from jitml.trace.rewrite.source import Found, give
+from jitml.trace.rewrite.syntax import placed
 
 _FUTURE = 0x1FF0000  # the __future__ bits of co_flags
 
@@ -35,7 +36,7 @@ def build(node: Any, code: CodeType, extra: Sequence[str] = ()) -> CodeType:
     factory: Any = ast.parse("def __jm_factory(): pass").body[0]
     factory.args.args = [ast.arg(name) for name in (*extra, *code.co_freevars)]
     factory.body = [inner]
-    module = ast.fix_missing_locations(ast.Module([factory], []))
+    module = placed(ast.Module([factory], []))
     with silent_syntax():
         made = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     for name in ("__jm_factory", "__jm_made"):

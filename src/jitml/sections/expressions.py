@@ -22,6 +22,7 @@ from typing import Any
 
 from jitml.records import dataclass, field
 from jitml.sections.live_names import Names
+from jitml.trace.rewrite.syntax import inside
 
 # The fields of each kind of node that are evaluated whatever happens, in order.
 _IN_ORDER: dict[type[ast.AST], tuple[str, ...]] = {
@@ -214,11 +215,11 @@ def unwrapped(node: ast.expr) -> ast.expr:
 
 
 def _binds_names(node: ast.expr) -> bool:
-    return any(isinstance(x, ast.NamedExpr) for x in ast.walk(node))
+    return any(isinstance(x, ast.NamedExpr) for x in inside([node]))
 
 
 def _gives_way(node: ast.expr) -> bool:
-    return any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(node))
+    return any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in inside([node]))
 
 
 def _is_worth(node: ast.expr) -> bool:
@@ -228,7 +229,7 @@ def _is_worth(node: ast.expr) -> bool:
     if isinstance(node, ast.Slice) or any(isinstance(x, ast.Slice) for x in getattr(node, "elts", ())):
         return False  # no expression where it does not stand between brackets
     work = 0
-    for x in ast.walk(node):
+    for x in inside([node]):
         match x:
             case ast.BinOp(left=left) if not isinstance(left, (ast.Constant, ast.JoinedStr)):
                 work += 1

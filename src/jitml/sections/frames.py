@@ -31,8 +31,8 @@ from typing import Any
 
 from jitml.records import dataclass, field, replace
 from jitml.sections.expressions import CutStep, Cutter
-from jitml.sections.live_names import NONE, SCOPES, Live, Names, before, binds, loads, loop_head, surely
-from jitml.trace.rewrite.escapes import within
+from jitml.sections.live_names import NONE, Live, Names, before, binds, loads, loop_head, surely
+from jitml.trace.rewrite.syntax import SCOPES, Transformer, inside, parts, placed, within
 
 Place = tuple[int, int, int, int]  # lines and columns of a statement, where it begins and ends
 
@@ -151,16 +151,16 @@ class FrameWriter:
 
     def write(self) -> Any:
         """The node of the new function."""
-        inner = [x for x in ast.walk(self.node) if isinstance(x, SCOPES) and x is not self.node]
+        inner = [x for x in inside([self.node]) if isinstance(x, SCOPES) and x is not self.node]
         self.seen |= (loads(inner) | loads(_lazy([self.node]))) & self.names
         self._own = self.names
         self.names |= {_PART}
         self.changed |= frozenset(
-            name for x in inner for part in ast.walk(x) if isinstance(part, ast.Nonlocal) for name in part.names
+            name for x in inner for part in inside([x]) if isinstance(part, ast.Nonlocal) for name in part.names
         )
         made = copy.copy(self.node)
         made.args, made.decorator_list, made.returns = _without_annotations(self.node.args), [], None
-        parameters = frozenset(x.arg for x in ast.walk(self.node.args) if isinstance(x, ast.arg))
+        parameters = frozenset(x.arg for x in inside([self.node.args]) if isinstance(x, ast.arg))
         made.body = self._block(self.node.body, Live(), _Around(ready=parameters))
         return made
 
@@ -220,7 +220,7 @@ class FrameWriter:
             return False
         if binds([statement]) & self.seen or self.changed & loads([statement]):
             return False
-        return not any(_runs_as_written(x) for x in ast.walk(statement.value)) and not _lazy([statement])
+        return not any(_runs_as_written(x) for x in inside([statement.value])) and not _lazy([statement])
 
     def _is_clean(self, statement: ast.stmt) -> bool:
         """Whether a statement may be part of a section."""
@@ -241,15 +241,15 @@ class FrameWriter:
             if isinstance(node, (ast.Break, ast.Continue)) and not is_inside:
                 return False
             outside = node.orelse if isinstance(node, _LOOPS) else []  # what leaves it there leaves the loop around
-            inside = is_inside or isinstance(node, _LOOPS)
-            stack += [(child, is_inside if child in outside else inside) for child in ast.iter_child_nodes(node)]
+            in_loop = is_inside or isinstance(node, _LOOPS)
+            stack += [(child, is_inside if child in outside else in_loop) for child in parts(node)]
         return True
 
     def _grows(self, statement: ast.stmt) -> bool:
         """Whether a container of the frame's gets what is there already: taken in, it would be another one each time."""
         match statement:
             case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=arguments)) if attr in _GROWING:
-                return name in self.names and not any(isinstance(x, _WORK) for part in arguments for x in ast.walk(part))
+                return name in self.names and not any(isinstance(x, _WORK) for x in inside(arguments))
         return False
 
     def _opened(self, statement: ast.stmt, live: Live, around: _Around, others: Names = NONE) -> list[ast.stmt]:
@@ -317,7 +317,7 @@ class FrameWriter:
         seen = _statements("if __jm_t is not None: __jm_t.seen()", last, run.name)
         if result is None:
             plain += seen
-        elif any(isinstance(x, (ast.Call, ast.BinOp)) for x in ast.walk(result)):
+        elif any(isinstance(x, (ast.Call, ast.BinOp)) for x in inside([result])):
             plain[-1:] = [*_assigned(".r", result, last), *seen, *_statements("return __jm_r", last)]
         else:
             plain[-1:] = [*seen, last]
@@ -368,7 +368,7 @@ def with_held(node: ast.FunctionDef, held: Sequence[str]) -> ast.FunctionDef:
     made.args.args = [ast.arg(HELD), *(a for a in node.args.args if a.arg not in held)]
     taken = [ast.parse(f"{name} = {HELD}.{name}").body[0] for name in held]
     made.body = [*(_at(x, node.body[0]) for x in taken), *node.body]
-    return ast.fix_missing_locations(made)
+    return placed(made)
 
 
 def _lets_go(statement: ast.stmt, ready: Names) -> bool:
@@ -390,7 +390,7 @@ def _runs_as_written(node: ast.AST) -> bool:
 
 def _lazy(nodes: Sequence[ast.AST]) -> list[ast.GeneratorExp]:
     """Generators that may go on later, and then see what their names have become: those that no function uses up at once."""
-    every = [x for top in nodes for x in ast.walk(top)]
+    every = inside(nodes)
     used = {id(x) for call in every if isinstance(call, ast.Call) and _uses_up(call.func) for x in call.args}
     return [x for x in every if isinstance(x, ast.GeneratorExp) and id(x) not in used]
 
@@ -401,7 +401,7 @@ def _uses_up(function: ast.expr) -> bool:
 
 def _is_work(statements: Sequence[ast.stmt]) -> bool:
     """Whether there is enough to be worth the call of a section: a loop, a call, or several operations."""
-    nodes = list(within(statements))
+    nodes = within(statements)
     calls = sum(isinstance(x, (ast.Call, *_LOOPS, ast.ListComp, ast.MatMult)) for x in nodes)
     return bool(calls) or sum(isinstance(x, _WORK) for x in nodes) > 1
 
@@ -417,7 +417,7 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
     return made
 
 
-class _CalleeCalls(ast.NodeTransformer):
+class _CalleeCalls(Transformer):
     """The user's functions that a plain statement calls are compiled for themselves; `others` are names of what is none."""
 
     def __init__(self, asks: Callable[[ast.expr], bool], others: Names = NONE) -> None:
@@ -467,7 +467,7 @@ def _statements(text: str, where: ast.stmt, section: str = "") -> list[Any]:
     """Statements of ours, at a place of the user's."""
     names = {"__jm_t": f"{section}t", "__jm_r": ".r", "__jm_type": TYPE, "__jm_tuple": TUPLE, "__jm_s": section}
     found = ast.parse(text).body
-    for node in (x for top in found for x in ast.walk(top)):
+    for node in inside(found):
         if isinstance(node, ast.Name):
             node.id = names.get(node.id, node.id).replace(_POINT, ".")
     return [_at(node, where) for node in found]
@@ -490,6 +490,6 @@ def _freed(steps: Sequence[CutStep], rests: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _at(node: Any, where: Any) -> Any:
-    for part in ast.walk(node):
+    for part in inside([node]):
         ast.copy_location(part, where)
     return node

@@ -10,12 +10,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.records import dataclass, replace
-from jitml.trace.rewrite.escapes import within
 from jitml.trace.rewrite.liveness import bound, names_inside, surely_bound
+from jitml.trace.rewrite.syntax import SCOPES, inside, within
 
 Names = frozenset[str]
 NONE: Names = frozenset()
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -39,7 +38,7 @@ class Live:
 
 def loads(nodes: Iterable[ast.AST]) -> Names:
     """Names that may be read here, by functions inside too; not those that comprehensions bind for themselves."""
-    parts = list(within(nodes))
+    parts = within(nodes)
     own = {id(x) for node in parts if isinstance(node, _COMPREHENSIONS) for x in _own_names(node)}
     found: set[str] = set()
     for node in parts:
@@ -54,9 +53,9 @@ def loads(nodes: Iterable[ast.AST]) -> Names:
 
 def _own_names(comprehension: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Iterator[ast.Name]:
     """Where a comprehension reads what it binds: everywhere but in what it goes through first."""
-    targets = {x.id for part in comprehension.generators for x in ast.walk(part.target) if isinstance(x, ast.Name)}
-    outside = {id(x) for x in ast.walk(comprehension.generators[0].iter)}
-    for x in ast.walk(comprehension):
+    targets = {x.id for part in comprehension.generators for x in inside([part.target]) if isinstance(x, ast.Name)}
+    outside = {id(x) for x in inside([comprehension.generators[0].iter])}
+    for x in inside([comprehension]):
         if isinstance(x, ast.Name) and x.id in targets and id(x) not in outside:
             yield x
 
@@ -64,7 +63,7 @@ def _own_names(comprehension: ast.ListComp | ast.SetComp | ast.DictComp | ast.Ge
 def binds(nodes: Iterable[ast.AST]) -> Names:
     """Names that may be bound here, or, as by `except ... as e`, unbound."""
     nodes = list(nodes)
-    handlers = (x.name for top in nodes for x in ast.walk(top) if isinstance(x, ast.ExceptHandler) and x.name)
+    handlers = (x.name for x in inside(nodes) if isinstance(x, ast.ExceptHandler) and x.name)
     return frozenset((*bound(nodes), *handlers))
 
 

@@ -31,6 +31,7 @@ from jitml.sections.section import Compiled, Section
 from jitml.trace.record.libraries import is_library
 from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.rewrite.source import Missing, find
+from jitml.trace.rewrite.syntax import inside
 
 MOST_BREAKS = 200
 PAUSE = 2.0  # seconds for which what is slower is left out at first
@@ -247,7 +248,7 @@ def _read(function: FunctionType) -> _Text | None:
     if isinstance(found, Missing) or isinstance(found.node, ast.Lambda):
         return None
     node = own_node(found)
-    if any(map(_looks_at_frames, ast.walk(node))) or _is_looked_at(function):
+    if any(map(_looks_at_frames, inside([node]))) or _is_looked_at(function):
         return None
     return _Text(node, found.file, found.text)
 

@@ -23,9 +23,9 @@ from jitml.trace.record.recording import Trace
 from jitml.trace.record.user_code import base_name
 
 if TYPE_CHECKING:
-    from jitml.trace.rewrite import escapes, source
+    from jitml.trace.rewrite import source, syntax
 else:
-    escapes, source = late("jitml.trace.rewrite.escapes"), late("jitml.trace.rewrite.source")
+    source, syntax = late("jitml.trace.rewrite.source"), late("jitml.trace.rewrite.syntax")
 
 
 class ReturnStatement:
@@ -101,7 +101,7 @@ def _end(node: source.FunctionNode) -> ast.stmt | ast.expr:
     """The last `return` of a function, or its last statement; the value of a lambda."""
     if isinstance(node, ast.Lambda):
         return node.body
-    found = [x for x in escapes.within(node.body) if isinstance(x, ast.Return)]
+    found = [x for x in syntax.within(node.body) if isinstance(x, ast.Return)]
     return max(found, key=lambda x: (x.lineno, x.col_offset), default=node.body[-1])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import itertools
 import opcode
 import re
 import sys
@@ -144,10 +143,25 @@ def stack_of(error: BaseException) -> tuple[UserFrame, ...]:
     return tuple(found)
 
 
+_KEPT = 64  # codes whose positions are kept
+_Position = tuple[int | None, int | None, int | None, int | None]  # lines, from and to, and columns
+_positions: dict[int, tuple[CodeType, list[_Position]]] = {}  # by the id of the code, whose hash would be made of all of it
+
+
+def _positions_of(code: CodeType) -> list[_Position]:
+    """Those of its instructions: Python decodes them from the first one on, and a long function is asked for each operation."""
+    known = _positions.get(id(code))
+    if known is None:
+        if len(_positions) >= _KEPT:
+            _positions.clear()
+        known = _positions[id(code)] = (code, [*code.co_positions()])
+    return known[1]
+
+
 def frame_of(code: CodeType, instruction: int) -> UserFrame:
     """Where a function is that runs the instruction at this position."""
-    places = itertools.islice(code.co_positions(), instruction // 2, None)
-    line, end_line, column, end_column = next(places, (None, None, None, None))
+    places, n = _positions_of(code), max(0, instruction // 2)
+    line, end_line, column, end_column = places[n] if n < len(places) else (None, None, None, None)
     line = line or code.co_firstlineno
     own = (code.co_filename, code.co_qualname, code.co_firstlineno)
     # Python may have been told to keep no columns.

@@ -23,6 +23,7 @@ from typing import Any
 
 from jitml.trace.rewrite.driver_protocol import COMPENSATES, HOOKS, OURS
 from jitml.trace.rewrite.liveness import bound
+from jitml.trace.rewrite.syntax import Transformer, inside, parts
 
 MADE = OURS + "comprehension_"  # how the names of such functions begin
 _FIRST, _RESULT, _LOST = ".first", ".result", ".lost"  # no name of the user's looks like this
@@ -30,7 +31,7 @@ _FRAMES = {"locals", "vars", "eval", "exec", "dir", "super", "__class__"}
 _OF_A_LIST = {"list", "tuple", "sorted", "max", "min", "set"}  # do the same with a list as with a generator
 
 
-class Comprehensions(ast.NodeTransformer):
+class Comprehensions(Transformer):
     """Rewrites one function, and those inside it; `names` are the function's locals."""
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -47,15 +48,8 @@ class Comprehensions(ast.NodeTransformer):
             self.pending = outside
         return written
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        for name, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(node, name, self.block(value))
-            elif isinstance(value, list):
-                setattr(node, name, [self.visit(v) if isinstance(v, ast.AST) else v for v in value])
-            elif isinstance(value, ast.AST):
-                setattr(node, name, self.visit(value))
-        return node
+    def each(self, nodes: list[Any]) -> list[Any]:
+        return self.block(nodes) if nodes and isinstance(nodes[0], ast.stmt) else super().each(nodes)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if not node.name.startswith(MADE):
@@ -105,7 +99,7 @@ class Comprehensions(ast.NodeTransformer):
         inner = Comprehensions(frozenset((*given, *targets)))
         function = ast.FunctionDef(name, _parameters(parameters), inner.block(body), [], None, None)
         function.type_params = []  # type: ignore[attr-defined]  # a required field since 3.12
-        for part in ast.walk(function):
+        for part in inside([function]):
             if "lineno" in part._attributes and not hasattr(part, "lineno"):
                 ast.copy_location(part, node)
         self.pending.append(ast.copy_location(function, node))
@@ -123,7 +117,7 @@ def locals_of(node: Any) -> frozenset[str]:
     """Parameters and names that a function binds itself."""
     arguments: ast.arguments = node.args
     parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-    declared = {name for n in ast.walk(node) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+    declared = {name for n in inside([node]) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
     return frozenset({*bound(node.body), *(a.arg for a in parameters if a is not None)} - declared)
 
 
@@ -131,7 +125,7 @@ def _free(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Names that are read or bound here, without those of scopes inside: a loop elsewhere may bind the same name later."""
     found: set[str] = set()
     for node in nodes:
-        children = [*ast.iter_child_nodes(node)]
+        children = parts(node)
         match node:
             case ast.Name(id=name):
                 found.add(name)
@@ -139,7 +133,7 @@ def _free(nodes: Iterable[ast.AST]) -> frozenset[str]:
                 own = frozenset(bound([generator.target for generator in node.generators]))
                 found |= _free(children) - own | _free([node.generators[0].iter])
             case ast.Lambda(args=arguments, body=value):
-                own = frozenset(part.arg for part in ast.walk(arguments) if isinstance(part, ast.arg))
+                own = frozenset(part.arg for part in inside([arguments]) if isinstance(part, ast.arg))
                 found |= _free([arguments]) | _free([value]) - own
             case _:
                 found |= _free(children)
@@ -149,10 +143,10 @@ def _free(nodes: Iterable[ast.AST]) -> frozenset[str]:
 def _is_plain(node: ast.ListComp | ast.GeneratorExp) -> bool:
     if any(generator.is_async for generator in node.generators):
         return False
-    parts = list(ast.walk(node))
-    if any(isinstance(part, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for part in parts):
+    nodes = inside([node])
+    if any(isinstance(part, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for part in nodes):
         return False
-    return not any(isinstance(part, ast.Name) and part.id in _FRAMES for part in parts)
+    return not any(isinstance(part, ast.Name) and part.id in _FRAMES for part in nodes)
 
 
 def _parameters(names: Iterable[str]) -> ast.arguments:

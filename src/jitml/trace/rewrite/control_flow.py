@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitml.trace.rewrite.driver_calls import Templates, strings
-from jitml.trace.rewrite.escapes import can_lower, lower_escapes, within
+from jitml.trace.rewrite.escapes import can_lower, lower_escapes
 from jitml.trace.rewrite.expressions import compares_none, compares_truth
 from jitml.trace.rewrite.liveness import bound, find_carried, optional
+from jitml.trace.rewrite.syntax import inside, within
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
 DEEPEST = 16
+_DRIVEN = (ast.If, ast.For, ast.While)
 
 
 class Control(Templates):
@@ -42,21 +44,21 @@ class Control(Templates):
         """The body of a function."""
         outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
         names = self.unsure, self.exposed, self.optional
-        self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(body), 0, False, False, True
+        nodes = within(body)
+        self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(nodes), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-        self.deleted = frozenset(n.id for n in within(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
+        self.deleted = frozenset(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
         self.certain = frozenset(a.arg for a in parameters if a is not None) - self.deleted
-        self.shared = frozenset(name for n in within(body) if isinstance(n, ast.Nonlocal) for name in n.names) & self.names
-        if self.driven:
+        self.shared = frozenset(name for n in nodes if isinstance(n, ast.Nonlocal) for name in n.names) & self.names
+        self.unsure = self.exposed = self.optional = frozenset()
+        if self.driven and any(isinstance(n, _DRIVEN) for n in nodes):
             body = lower_escapes(body)
             declared = {name for n in within(body) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
             own = (frozenset(set(bound(body)) | self.certain) - declared) | self.shared
             escaping = find_carried(body, own)
-            driven = own.intersection(bound(n for n in within(body) if isinstance(n, (ast.If, ast.For, ast.While))))
+            driven = own.intersection(bound(n for n in within(body) if isinstance(n, _DRIVEN)))
             self.unsure, self.exposed = driven - escaping, driven & escaping
             self.optional = optional(body, own) | self.certain
-        else:
-            self.unsure = self.exposed = self.optional = frozenset()
         body = self.block(body)
         self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
         self.unsure, self.exposed, self.optional = names
@@ -225,7 +227,7 @@ class Control(Templates):
     def visit_Match(self, node: ast.Match) -> ast.AST:
         subject = node.subject
         self.generic_visit(node)
-        by_class = any(isinstance(part, ast.MatchClass) for case in node.cases for part in ast.walk(case.pattern))
+        by_class = any(isinstance(part, ast.MatchClass) for case in node.cases for part in inside([case.pattern]))
         node.subject = self._hook("matched", subject, node.subject, ast.Constant(by_class))
         return node
 
@@ -373,5 +375,5 @@ def _last_comparison(test: ast.expr) -> ast.expr | None:
 
 def _is_read(handler: ast.ExceptHandler) -> bool:
     """Whether a handler looks at its exception, other than to raise it again, or another one from it."""
-    names = {id(part) for node in ast.walk(handler) if isinstance(node, ast.Raise) for part in (node.exc, node.cause)}
-    return any(isinstance(x, ast.Name) and x.id == handler.name and id(x) not in names for x in ast.walk(handler))
+    names = {id(part) for node in inside([handler]) if isinstance(node, ast.Raise) for part in (node.exc, node.cause)}
+    return any(isinstance(x, ast.Name) and x.id == handler.name and id(x) not in names for x in inside([handler]))

@@ -18,24 +18,22 @@ Left as they are: functions whose escapes only stand in straight-line code, gene
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from jitml.records import dataclass, field
 from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
+from jitml.trace.rewrite.syntax import SCOPES, within
 
 RETURN, VALUE = "__jm_return__", "__jm_value__"
 # What follows an escape is nested at most so deep (then each statement is guarded for itself): Python allows twenty blocks.
 _DEEPEST = 5
 
+_SUSPENDING = {ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith}
 Loop = ast.For | ast.While
-NO_NODES = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"))  # fields that hold none of interest
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def lower_escapes(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a function without escapes; they are changed in place, too."""
-    if not any(isinstance(node, (ast.If, ast.For, ast.While)) for node in within(body)):
-        return body
+    """The statements of a function with control flow, without escapes; they are changed in place, too."""
     lowering = _Lowering(returns=_has_nested_return(body))
     block = lowering.block(body, None, 0)
     written = block.statements
@@ -48,32 +46,11 @@ def lower_escapes(body: list[ast.stmt]) -> list[ast.stmt]:
     return _without_unread(written)
 
 
-def can_lower(body: list[ast.stmt]) -> bool:
-    """Whether a function's constructs can be driven: no generator, no escape out of a `finally`."""
-    if any(isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in within(body)):
+def can_lower(nodes: Sequence[ast.AST]) -> bool:
+    """Whether the constructs of a function of these nodes can be driven: no generator, no escape out of a `finally`."""
+    if not _SUSPENDING.isdisjoint(map(type, nodes)):
         return False
-    tries = [node for node in within(body) if isinstance(node, (ast.Try, ast.TryStar))]
-    return not any(_escapes_from(node.finalbody) for node in tries)
-
-
-def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of the same function, but operators; of functions and classes inside it only their defaults and decorators."""
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, _SCOPES):
-            stack.extend(getattr(node, "decorator_list", []))
-            if not isinstance(node, ast.ClassDef):
-                stack.extend(d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None)
-            continue
-        for name in node._fields:
-            if name not in NO_NODES:
-                part = getattr(node, name, None)
-                if isinstance(part, ast.AST):
-                    stack.append(part)
-                elif isinstance(part, list):
-                    stack += [x for x in part if isinstance(x, ast.AST)]
+    return not any(_escapes_from(node.finalbody) for node in nodes if isinstance(node, (ast.Try, ast.TryStar)))
 
 
 def _escapes_from(block: list[ast.stmt]) -> bool:
@@ -92,7 +69,7 @@ def _escapes_from(block: list[ast.stmt]) -> bool:
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     """The blocks of a statement, other than a definition."""
-    if isinstance(statement, _SCOPES):
+    if isinstance(statement, SCOPES):
         return
     for part in ("body", "orelse", "finalbody"):
         if block := getattr(statement, part, []):
@@ -302,7 +279,7 @@ class _EscapeSweep:
         return kept
 
     def _parts(self, statement: ast.stmt) -> None:
-        if isinstance(statement, _SCOPES):
+        if isinstance(statement, SCOPES):
             return
         for part in ("body", "orelse", "finalbody"):
             if block := getattr(statement, part, []):

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
+from jitml.trace.rewrite.syntax import Transformer, inside, placed
 
 # Calls that look at their caller's frame, and must see it.
 _UNTOUCHED = {"super"}
@@ -40,7 +41,7 @@ _UNARY: dict[type, str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert
 _COMPARE: dict[type, str] = {ast.Lt: "lt", ast.LtE: "le", ast.Eq: "eq", ast.NotEq: "ne", ast.Gt: "gt", ast.GtE: "ge"}
 
 
-class Expressions(ast.NodeTransformer):
+class Expressions(Transformer):
     """Rewrites what is loaded, stored and called."""
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -251,7 +252,7 @@ class Expressions(ast.NodeTransformer):
             if self._is_own(name):
                 called, *arguments = hook(alias)
                 value = self._hook(called, node, ast.Name(name, ast.Load()), *arguments)
-                yield ast.fix_missing_locations(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), node))
+                yield placed(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), node))
 
     def visit_keyword(self, node: ast.keyword) -> ast.AST:
         self.generic_visit(node)
@@ -279,7 +280,7 @@ class Expressions(ast.NodeTransformer):
 
     def _guarded(self, targets: list[Any], statement: ast.AST) -> Any:
         """A statement that binds names of functions around it says so; one that binds names from outside is refused."""
-        names = [x.id for t in targets for x in ast.walk(t) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
+        names = [x.id for t in targets for x in inside([t]) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
         for hook in ("shared_write", "outer"):
             for name in names:
                 if name in self.shared if hook == "shared_write" else not self._is_own(name):

@@ -20,6 +20,7 @@ from jitml.trace.rewrite.control_flow import DEEPEST, Control
 from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.rewrite.list_ops import Appends, only_named
 from jitml.trace.rewrite.source import Found, FunctionNode
+from jitml.trace.rewrite.syntax import Transformer, inside, kinds_in, parts, placed
 
 
 def rewrite(found: Found, code: CodeType) -> CodeType:
@@ -41,14 +42,17 @@ def rewrite(found: Found, code: CodeType) -> CodeType:
 def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     """A factory of the rewritten function; its parameters are the function's free variables."""
     node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
-    node = _ClassStatements().visit(node)
+    kinds = kinds_in([node])
+    if ast.ClassDef in kinds:
+        node = _ClassStatements().visit(node)
     if found.class_name:
         mangle(node, found.class_name)
     if not isinstance(node, ast.Lambda):
         local = frozenset(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]) - frozenset(code.co_cellvars)
-        appends = Appends(only_named(node, local))
-        node.body = [appends.visit(statement) for statement in node.body]
-        node.body = Comprehensions(locals_of(node)).block(node.body)
+        if listed := only_named(node, local):
+            node.body = Appends(listed).each(node.body)
+        if not kinds.isdisjoint((ast.ListComp, ast.GeneratorExp)):
+            node.body = Comprehensions(locals_of(node)).block(node.body)
     writer = Control(own_names(node), deepest)
     writer.evaluates_annotations = sys.version_info < (3, 14) and not code.co_flags & __future__.annotations.compiler_flag
     arguments = ast.arguments(
@@ -71,16 +75,18 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     parameters = ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars)], None, [], [], None, [])
     factory = _function("__jm_factory", parameters, [inner])
     ast.copy_location(factory, node)
-    return ast.fix_missing_locations(ast.Module([factory], []))
+    module: ast.Module = placed(ast.Module([factory], []))
+    return module
 
 
-class _ClassStatements(ast.NodeTransformer):
+class _ClassStatements(Transformer):
     """In the place of each, a call of what refuses to make a class while the function is traced."""
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.Assign:
         hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "class_made", ast.Load())
         made = ast.Assign([ast.Name(node.name, ast.Store())], ast.Call(hook, [], []))
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+        placed_at: ast.Assign = placed(ast.copy_location(made, node))
+        return placed_at
 
 
 def mangle(node: ast.AST, class_name: str) -> None:
@@ -127,9 +133,15 @@ def own_names(node: FunctionNode) -> frozenset[str]:
     """
     bound: set[str] = set()
     outer: set[str] = set()
-    for child in ast.walk(node):
+    for child in inside([node]):
+        if type(child) is ast.Name:
+            if type(child.ctx) is not ast.Load:
+                bound.add(child.id)
+            continue
+        if isinstance(child, ast.expr):
+            continue
         match child:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            case ast.arg(arg=name):
                 bound.add(name)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) if child is not node:
                 bound.add(name)
@@ -156,5 +168,5 @@ def _nonlocals(node: FunctionNode) -> set[str]:
         if isinstance(child, ast.Nonlocal):
             found.update(child.names)
         if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(child))
+            stack += parts(child)
     return found

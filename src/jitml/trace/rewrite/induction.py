@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from jitml.trace.rewrite.escapes import within
+from jitml.trace.rewrite.syntax import within
 
 Directions = tuple[tuple[str, int], ...]  # names, and 1 for those that grow, -1 for those that shrink
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from jitml.records import dataclass
 from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
-from jitml.trace.rewrite.escapes import within
+from jitml.trace.rewrite.syntax import Transformer, inside, parts, within
 
 
 def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
@@ -25,6 +25,8 @@ def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
     Such a name is only ever bound to a new list, and whatever else is done with the list comes after: further down, and not in a
     loop around the append that begins without a new list. Items, and the length, may be read anywhere.
     """
+    if not any(isinstance(node, ast.List) or _is_called_deque(node) for node in inside([function])):
+        return frozenset()
     uses: dict[str, list[_Use]] = {name: [] for name in names}
     _collect(function, (), uses)
     return frozenset(name for name, found in uses.items() if _is_only_named(found))
@@ -58,7 +60,7 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
             inside = (*enclosing, node) if isinstance(node, ast.While) else enclosing
             _collect_test(test, inside, uses)
-            for child in ast.iter_child_nodes(node):
+            for child in parts(node):
                 if child is not test:
                     _collect(child, inside, uses)
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
@@ -79,7 +81,7 @@ def _collect(node: ast.AST, enclosing: tuple[ast.AST, ...], uses: dict[str, list
             uses[name].append(_Use("other", (node.lineno, node.col_offset), enclosing))
         case _:
             inside = (*enclosing, node) if isinstance(node, ast.For) else enclosing
-            for child in ast.iter_child_nodes(node):
+            for child in parts(node):
                 _collect(child, inside, uses)
 
 
@@ -102,7 +104,7 @@ def _popped(node: ast.AST) -> tuple[str, bool]:
                     keywords=[],
                 ) if not (args and attr == "popleft"):
                     targets = node.targets if isinstance(node, ast.Assign) else ()
-                    if not any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)):
+                    if not any(isinstance(n, ast.Name) and n.id == name for t in targets for n in inside([t])):
                         return name, attr == "popleft" or bool(args)
     return "", False
 
@@ -113,7 +115,7 @@ def _collect_test(test: ast.expr, enclosing: tuple[ast.AST, ...], uses: dict[str
         case ast.Name(id=name) if name in uses:
             uses[name].append(_Use("read", (test.lineno, test.col_offset), enclosing))
         case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
-            for part in ast.iter_child_nodes(test):
+            for part in parts(test):
                 if isinstance(part, ast.expr):
                     _collect_test(part, enclosing, uses)
         case _:
@@ -135,7 +137,7 @@ def _is_only_named(uses: list[_Use]) -> bool:
     return bool(made)
 
 
-class Appends(ast.NodeTransformer):
+class Appends(Transformer):
     """Writes what loops do with lists as said above, for these names."""
 
     def __init__(self, names: frozenset[str]) -> None:

@@ -17,21 +17,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from jitml.trace.rewrite.driver_protocol import OURS
-from jitml.trace.rewrite.escapes import within
 from jitml.trace.rewrite.induction import counters
 from jitml.trace.rewrite.list_ops import pushed
+from jitml.trace.rewrite.syntax import SCOPES, inside, within
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _SOMETHING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)
+_NAMING = {*SCOPES, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.alias}
 _LOOK_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}
 
 
 def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> frozenset[str]:
     """Mark the constructs of one function; `names` are its locals. Those that others may read at any time come out."""
-    escaping = set(_seen_inside(body)) | {name for node in within(body) if isinstance(node, ast.Nonlocal) for name in node.names}
-    if any(isinstance(node, ast.Name) and node.id in _LOOK_AT_FRAMES for node in within(body)):
+    nodes = within(body)
+    escaping = set(_seen_inside(body)) | {name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names}
+    if any(isinstance(node, ast.Name) and node.id in _LOOK_AT_FRAMES for node in nodes):
         escaping |= names
-    for node in within(body):
+    for node in nodes:
         if isinstance(node, (ast.Try, ast.TryStar)):
             escaping |= set(bound([node])) | set(_names_read([node]))
     _Liveness(names, frozenset(escaping), frozenset(_bound_inside(body))).block(body, frozenset())
@@ -40,12 +41,17 @@ def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> frozenset[s
 
 def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names that may be bound or unbound here, not in functions inside. An `except ... as e` is its handler's own."""
-    nodes = list(within(nodes))
-    comprehended = {id(name) for node in nodes if isinstance(node, ast.comprehension) for name in ast.walk(node.target)}
+    nodes = within(nodes)
+    comprehended = {id(name) for node in nodes if type(node) is ast.comprehension for name in inside([node.target])}
     for node in nodes:
+        kind = type(node)
+        if kind is ast.Name:
+            if type(node.ctx) is not ast.Load and id(node) not in comprehended:
+                yield node.id
+            continue
+        if kind not in _NAMING:
+            continue
         match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if id(node) not in comprehended:
-                yield name
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
@@ -95,7 +101,7 @@ def _names_read(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
-        elif isinstance(node, _SCOPES) and not _is_ours(node):
+        elif isinstance(node, SCOPES) and not _is_ours(node):
             yield from names_inside(node)
         elif isinstance(node, (ast.For, ast.While)):
             yield from getattr(node, "stops", ())
@@ -104,16 +110,16 @@ def _names_read(nodes: Iterable[ast.AST]) -> Iterator[str]:
 def names_inside(scope: ast.AST) -> Iterator[str]:
     """Names inside that may be those of the function around: a parameter is the scope's own, but in its defaults."""
     if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        return (node.id for node in ast.walk(scope) if isinstance(node, ast.Name))
+        return (node.id for node in inside([scope]) if isinstance(node, ast.Name))
     body = [scope.body] if isinstance(scope, ast.Lambda) else scope.body
     own = {node.arg for node in ast.iter_child_nodes(scope.args) if isinstance(node, ast.arg)}
-    inside = {id(node) for part in body for node in ast.walk(part)}
-    return (node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and not (node.id in own and id(node) in inside))
+    in_body = set(map(id, inside(body)))
+    return (node.id for node in inside([scope]) if isinstance(node, ast.Name) and not (node.id in own and id(node) in in_body))
 
 
 def _seen_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
     for node in within(body):
-        if isinstance(node, _SCOPES) and not _is_ours(node):
+        if isinstance(node, SCOPES) and not _is_ours(node):
             yield from names_inside(node)
 
 
@@ -125,8 +131,8 @@ def _is_ours(scope: ast.AST) -> bool:
 def _bound_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
     """Names that functions inside bind when they are called."""
     for scope in within(body):
-        if isinstance(scope, _SCOPES):
-            yield from (name for node in ast.walk(scope) if isinstance(node, ast.Nonlocal) for name in node.names)
+        if isinstance(scope, SCOPES):
+            yield from (name for node in inside([scope]) if isinstance(node, ast.Nonlocal) for name in node.names)
 
 
 class _Liveness:

@@ -23,6 +23,7 @@ from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import require_module
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
+from jitml.trace.rewrite.syntax import inside, kinds_in, parts
 
 if TYPE_CHECKING:
     from jitml.trace.rewrite.source import FunctionNode
@@ -57,6 +58,8 @@ class Handlers(CallPart):
 
 def handlers_in(node: FunctionNode) -> tuple[tuple[int, str, bool], ...]:
     """Those of a function, and of functions inside it: the line, the function, and whether it hears of floating-point errors."""
+    if kinds_in([node]).isdisjoint((ast.Try, ast.TryStar, ast.With)):
+        return ()
     return tuple(_handlers(node, getattr(node, "name", "<lambda>")))
 
 
@@ -68,12 +71,12 @@ def handlers_of(code: CodeType) -> tuple[Handler, ...]:
 
 
 def _handlers(node: ast.AST, function: str) -> Iterator[tuple[int, str, bool]]:
-    for child in ast.iter_child_nodes(node):
+    for child in parts(node):
         hears: bool | None = None
         if isinstance(child, (ast.Try, ast.TryStar)):
             if child.handlers:
                 hears = any(map(_hears_floating, child.handlers))
-            elif any(isinstance(part, _LEAVING) for statement in child.finalbody for part in ast.walk(statement)):
+            elif any(isinstance(part, _LEAVING) for statement in child.finalbody for part in inside([statement])):
                 hears = True
         elif isinstance(child, ast.With):
             called = [item.context_expr.func for item in child.items if isinstance(item.context_expr, ast.Call)]
