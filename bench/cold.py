@@ -122,7 +122,7 @@ def main() -> None:
     ]
     body = table(["first call", *columns, "limit", "within it"], rows)
     plain, ours = import_times(3 * rounds)
-    body += f"\n`import numpy` takes {duration(plain)}, `import jitml` after it {duration(ours)} (limit 60 ms).\n"
+    body += f"\n`import numpy` takes {duration(plain)}, `import jitml` after it {duration(ours)} (limit 50 ms).\n"
     record("cold", "First calls", body, {"first_call": columns, "import_numpy": plain, "import_jitml": ours})
 
 

@@ -25,9 +25,7 @@ def everywhere(apply: Pass) -> Pass:
     """
 
     def deep(graph: Graph) -> Graph:
-        if not any(node.op.family == "regions" for node in graph.nodes):
-            return apply(graph)
-        nodes = tuple(map(inside, graph.nodes))
+        nodes = tuple([inside(node) if node.op.family == "regions" else node for node in graph.nodes])
         return apply(graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes))
 
     def inside(node: Node) -> Node:

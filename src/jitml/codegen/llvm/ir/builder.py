@@ -120,13 +120,15 @@ class Builder:
         """Numbers made constants of the dtype beside them, and all brought to one lane count."""
         dtype = next(a.dtype for a in args if isinstance(a, Operand))
         known = [a if isinstance(a, Operand) else self.const(a, dtype) for a in args]
-        lanes = max(a.lanes for a in known)
-        return [self.splat(a, lanes) for a in known]
+        lanes = max([a.lanes for a in known])
+        return [a if a.lanes == lanes else self.splat(a, lanes) for a in known]
 
     def each(self, xs: Sequence[Operand], dtype: DType, template: str) -> Operand:
         """Write one instruction per copy; `template` has `{0}`, `{1}`... for the operands' names."""
         columns = [x.names for x in xs]
         copies = max(map(len, columns))
+        if copies == 1:
+            return Operand(dtype, xs[0].lanes, (self.define(template.format(*[column[0] for column in columns])),))
         rows = zip(*(column if len(column) == copies else column * copies for column in columns))
         return Operand(dtype, xs[0].lanes, tuple([self.define(template.format(*row)) for row in rows]))
 

@@ -7,11 +7,12 @@ One name per *copy*: several vectors that go through the same operations side by
 
 from __future__ import annotations
 
+import struct
 from typing import TypeAlias
 
 import numpy as np
 
-from jitml.ir.types import BOOL, F16, DType
+from jitml.ir.types import BOOL, F16, F64, DType
 from jitml.records import dataclass
 
 _FLOAT_TYPES = {2: "half", 4: "float", 8: "double"}
@@ -75,6 +76,8 @@ def literal(value: bool | int | float, dtype: DType) -> str:
     """
     if dtype == BOOL:
         return "true" if value else "false"
+    if dtype == F64:
+        return f"0x{int.from_bytes(struct.pack('>d', value)):016X}"
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             number = dtype.type(value)
