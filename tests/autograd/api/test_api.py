@@ -381,6 +381,13 @@ class Bare:
     w = 1.0
 
 
+class Model:
+    w = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.w
+
+
 ERRORS = [
     (lambda: grad(np.sum)(np.arange(3)), "grad: argument 0 is int64[3]; derivatives are taken with respect to floats", "astype"),
     (lambda: grad(lambda n: n * 1.0)(3), "grad: argument 0 is a Python int; derivatives", "decimal point"),
@@ -388,6 +395,9 @@ ERRORS = [
     (lambda: grad(lambda p: p.w)(Held(1.0, [3])), "grad: argument 0.b[0] is a Python int", "decimal point"),
     (lambda: grad(lambda p: p["a"].w)({"a": Held(1, 2.0)}), "grad: argument 0['a'].w is a Python int", "decimal point"),
     (lambda: grad(lambda p: p.w)(Bare()), "grad: argument 0 is a Bare", "Make its class a dataclass, or register it with jitml."),
+    (lambda: grad(lambda net: net(x3))(Model()), "grad: argument 0 is a Model", "Make its class a dataclass, or register it"),
+    (lambda: grad(lambda f: f(x3))(np.sum), "grad: argument 0 is a ", "Leave it out of argnums"),
+    (lambda: grad(lambda f: f(x3))(jit(np.sum)), "grad: argument 0 is a Jit", "Leave it out of argnums"),
     (lambda: grad(np.sum)(pandas.Series(x3)), "grad: argument 0 is a Series", "Pass an array of it, np.asarray(x)."),
     (lambda: grad(np.sin)(np.int64(3)), "grad: argument 0 is an int64 scalar", "astype"),
     (lambda: grad(np.sin)(x3), "grad: the function returns float64[3]; a gradient is that of one number", ".sum()"),

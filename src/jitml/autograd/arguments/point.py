@@ -214,7 +214,7 @@ def _check_varying(what: str, leaf: Any, path: str, domain: Domain) -> None:
 
 def _leave_out(leaf: Any) -> str:
     apart = "eave it out of argnums, or keep it apart from the arrays that are differentiated."
-    if home_of(leaf.__class__) == "builtins" or callable(leaf):
+    if isinstance(leaf, type) or home_of(leaf.__class__).partition(".")[0] in ("builtins", "functools", "jitml", "numpy"):
         return "L" + apart
     if hasattr(leaf.__class__, "__array__"):
         return f"Pass an array of it, np.asarray(x). Or l{apart}"
