@@ -26,12 +26,12 @@ def says(path: Path) -> str:
 
 
 def index() -> str:
-    """A table for each package, in which a row without a text begins a room."""
+    """A table for each package."""
     files = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
     parts = [HEAD]
     for package, found in groupby(sorted(files, key=_order), key=lambda path: _order(path)[:1]):
         name = f"`{package[0]}/`" if package[0] else "Files beside the packages"
-        rows = [f"| `{path.relative_to(SOURCE).as_posix().removeprefix(f'{package[0]}/')}` | {says(path)} |" for path in found]
+        rows = [f"| `{path.relative_to(SOURCE).as_posix()}` | {says(path)} |" for path in found]
         parts.append("\n".join([f"### {name}", "", "| file | holds |", "| --- | --- |", *rows, ""]))
     return "\n".join(parts)
 

@@ -1,7 +1,4 @@
-"""Declarations: what do the functions of a program share?
-
-Declarations, constants in memory and numbered metadata, each written once.
-"""
+"""Declarations, constants in memory and numbered metadata of a module: each is written once, however many functions use it."""
 
 from __future__ import annotations
 

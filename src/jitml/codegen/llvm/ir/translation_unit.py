@@ -1,7 +1,4 @@
-"""Translation units: what do the functions of a program share?
-
-Declarations, checks, calls of Python; and the parts that they are written in.
-"""
+"""Translation units: the text of a program's functions, in the parts that LLVM gets; with the checks and calls in it."""
 
 from __future__ import annotations
 
