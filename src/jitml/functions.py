@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import repeat
 from operator import methodcaller
 from types import FunctionType, MethodType
@@ -90,7 +91,8 @@ class FunctionAttributes(FunctionLike):
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OF_FUNCTIONS:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            told = "" if name.startswith("_") else import_module("jitml.diagnostics.foreign_habits").foreign_method(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{told}")
         return getattr(self.function, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import types
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.diagnostics.foreign_habits import NAMES, OPTIONS, OWNERS, TRANSFORMS
+from jitml.diagnostics.foreign_habits import ARRAYS, METHODS, NAMES, OPTIONS, OWNERS, TRANSFORMS, note_foreign_attribute
 
 
 def function(x: Any) -> Any:
@@ -155,6 +156,53 @@ def test_names_of_other_packages(name: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(jitml, name)
     assert str(caught.value) == f"module 'jitml' has no attribute {name!r}. {NAMES[name]}"
+
+
+@pytest.mark.parametrize("statement", ["from jitml import jit, njit", "from jitml import njit as jit"])
+def test_names_that_are_imported(statement: str) -> None:
+    """Python would leave out what an AttributeError says."""
+    with pytest.raises(ImportError, match=rf"^cannot import name 'njit' from 'jitml'\. {re.escape(NAMES['njit'])}$"):
+        exec(statement, {})
+    with pytest.raises(ImportError, match=r"^cannot import name 'nothing' from 'jitml' \("):
+        exec("from jitml import nothing", {})
+    assert getattr(jitml, "njit", None) is None
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_what_other_packages_have_compiled(name: str) -> None:
+    jitted = jitml.jit(function)
+    assert not hasattr(jitted, name)
+    with pytest.raises(AttributeError, match=rf"^'Jit' object has no attribute '{name}'\. {re.escape(METHODS[name])}$"):
+        getattr(jitted, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'something'$"):
+        _ = jitted.something  # type: ignore[attr-defined]  # that is the point
+
+
+@pytest.mark.loose
+def test_attributes_of_other_packages_arrays() -> None:
+    def first(x: Any) -> Any:
+        return x.at[0].set(1.0)
+
+    def squared(x: Any) -> Any:
+        return x.square().sum()
+
+    for transform in (jitml.jit, jitml.grad, lambda f: jitml.jit(f, strict=True)):
+        for f, told in ((first, ARRAYS["at"]), (squared, "Write np.square(x).")):
+            with pytest.raises(AttributeError, match=r"^'numpy.ndarray' object has no attribute '\w+'") as caught:
+                transform(f)(np.ones(3))
+            assert caught.value.__notes__ == [told]
+    with pytest.raises(AttributeError) as caught:
+        jitml.jit(lambda x: x.nothing)(np.ones(3))
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_no_array_has_them(name: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(np.ones(3), name)
+    note_foreign_attribute(caught.value)
+    note_foreign_attribute(caught.value)  # where calls lie in each other
+    assert caught.value.__notes__ == [ARRAYS[name]]
 
 
 def test_lax_forms() -> None:

@@ -98,7 +98,10 @@ def require_known(name: object) -> None:
         UnsupportedError: no device has this name, wherever jitml runs.
     """
     if not isinstance(name, str) or name not in _MAKERS:
-        raise UnsupportedError(f"there is no device {name!r}", remedy=f"The devices of this machine are {', '.join(devices())}.")
+        raise UnsupportedError(
+            f"there is no device {name!r}",
+            remedy=f"The devices of this machine are {', '.join(devices())}. An NVIDIA GPU is called cuda.",
+        )
 
 
 def device_of_kind(dlpack: tuple[int, int]) -> ArrayDevice:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from inspect import signature
+from opcode import opmap
 from typing import Any
+
+import numpy
 
 from jitml.errors import with_addresses
 
@@ -74,6 +78,40 @@ OWNERS = {
     "custom_jvp": ("nondiff_argnums",),
     "vmap": ("in_axes", "out_axes"),
     "jit": ("static_argnums", "static_argnames", "device", "threads", "fastmath", "dynamic", "strict"),
+}
+
+# Attributes that other packages' compiled functions have, and those of jitml have not.
+METHODS = {
+    "py_func": "Write f.__wrapped__.",
+    "inspect_types": "Write jitml.explain(f, x), or f.lower(x).graph.",
+    "inspect_llvm": "Write f.lower(x).llvm.",
+    "inspect_asm": "Write f.lower(x).asm.",
+    "signatures": "f.variants are the programs that have been compiled.",
+    "overloads": "f.variants are the programs that have been compiled.",
+    "parallel_diagnostics": "Write jitml.explain(f, x).",
+    "recompile": "Globals are read at each call: leave it out.",
+    "trace": "Write f.lower(x).graph.",
+    "eval_shape": "Write f.lower(x).graph, which has the shapes of the results.",
+}
+
+# The same of arrays: those of JAX, PyTorch.
+ARRAYS = {
+    "at": "Write x[i] = v, or np.add.at(x, i, v): functions may write into arrays.",
+    "block_until_ready": "A call returns when its result is there: leave it out.",
+    "backward": "Write jitml.grad(f)(x), which returns the gradient.",
+    "requires_grad": "Write jitml.grad(f)(x), which returns the gradient.",
+    "requires_grad_": "Write jitml.grad(f)(x), which returns the gradient.",
+    "grad": "Write jitml.grad(f)(x), which returns the gradient.",
+    "detach": "Write jitml.stop_gradient(x).",
+    "numpy": "It is an array of NumPy: leave it out.",
+    "cpu": "It is an array of NumPy: leave it out.",
+    "cuda": 'Write jitml.asarray(x, device="cuda").',
+    "clone": "Write x.copy().",
+    "unsqueeze": "Write np.expand_dims(x, axis).",
+    "permute": "Write np.transpose(x, axes).",
+    "float": "Write x.astype(np.float32).",
+    "long": "Write x.astype(np.int64).",
+    "mm": "Write x @ y.",
 }
 
 # Names that other packages have, and jitml has not.
@@ -160,8 +198,50 @@ def foreign_signature(given: Any) -> TypeError | None:
 
 
 def foreign_name(name: str) -> str:
-    """What to add to `module 'jitml' has no attribute ...`."""
-    return f". {NAMES[name]}" if name in NAMES else ""
+    """What to add to `module 'jitml' has no attribute ...`.
+
+    Raises:
+        ImportError: of such a name, where an import statement asks for it: Python would leave out what an AttributeError says.
+    """
+    if name not in NAMES:
+        return ""
+    frame = sys._getframe(2)  # behind the module's `__getattr__`
+    if frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]:
+        raise ImportError(f"cannot import name {name!r} from 'jitml'. {NAMES[name]}", name="jitml")
+    return f". {NAMES[name]}"
 
 
-__all__ = ["NAMES", "OPTIONS", "OWNERS", "TRANSFORMS", "foreign_keyword", "foreign_name", "foreign_signature"]
+def foreign_method(name: str) -> str:
+    """What to add to `'Jit' object has no attribute ...`."""
+    return f". {METHODS[name]}" if name in METHODS else ""
+
+
+def note_foreign_attribute(error: AttributeError) -> None:
+    """Have an error of an array that has no such attribute say what to write, below what Python says.
+
+    >>> error = AttributeError("'numpy.ndarray' object has no attribute 'at'", name="at")
+    >>> note_foreign_attribute(error)
+    >>> error.__notes__
+    ['Write x[i] = v, or np.add.at(x, i, v): functions may write into arrays.']
+    """
+    name = error.name or ""
+    if not str(error).startswith("'numpy.") or hasattr(error, "__notes__"):
+        return
+    told = ARRAYS.get(name) or (f"Write np.{name}(x)." if callable(getattr(numpy, name, None)) else "")
+    if told:
+        error.add_note(told)
+
+
+__all__ = [
+    "ARRAYS",
+    "METHODS",
+    "NAMES",
+    "OPTIONS",
+    "OWNERS",
+    "TRANSFORMS",
+    "foreign_keyword",
+    "foreign_method",
+    "foreign_name",
+    "foreign_signature",
+    "note_foreign_attribute",
+]

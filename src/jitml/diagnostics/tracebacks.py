@@ -40,7 +40,12 @@ def shorten(error: BaseException) -> None:
 
     To be called in an `except` block that ends with a bare `raise`: Python then adds no frame for the function with that block.
     """
-    if _is_tracing() is not None or _all_are_wanted():
+    if _is_tracing() is not None:
+        return
+    if type(error) is AttributeError:
+        habits: Any = import_module("jitml.diagnostics.foreign_habits")  # few need it
+        habits.note_foreign_attribute(error)
+    if _all_are_wanted():
         return
     for one in _with_causes(error):
         if getattr(one, "is_bug", False):  # whose frames are what a report needs

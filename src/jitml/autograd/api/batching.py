@@ -285,7 +285,11 @@ def _size(sizes: Sequence[tuple[str, Size]]) -> Size:
     (first, size), *others = sizes
     for path, other in others:
         if other != size:
-            raise ShapeError(f"vmap: {first} has {size} rows, {path} has {other}", source=user_source())
+            raise ShapeError(
+                f"vmap: {first} has {size} rows, {path} has {other}",
+                source=user_source(),
+                remedy="An argument that is the same for all rows has None in in_axes: vmap(f, in_axes=(0, None)).",
+            )
     return size
 
 
