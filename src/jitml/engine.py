@@ -6,6 +6,7 @@ Importing this takes about a tenth of a second, and `jitted.py` is what decides 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from time import perf_counter
@@ -372,7 +373,8 @@ class Engine:
         """Whether to compile another program; a first one unpaid, if there is enough and it is likely to be of use."""
         rent = self._rent
         if programs := len(self.variants):
-            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
+            is_worth_it = programs == 1 and 0.0 < self.variants[0].saves < math.inf
+            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS), is_worth_it=is_worth_it)
         if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
             return True
         is_plain = not is_worth_a_first_call(self.function, args, kwargs) or self.splits.is_inside or is_called_plainly()
