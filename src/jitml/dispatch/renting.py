@@ -200,7 +200,7 @@ class Rent:
 
         Args:
             times: as dear as usual, since so many programs have been of no use to later calls.
-            is_worth_it: another program of the same function has shown to be.
+            is_worth_it: another program of the same function saves much.
         """
         price = self.price * times
         if self.spent >= price + PURSE.startup and PURSE.affords(price):
