@@ -27,6 +27,7 @@ from jitml.fusion.scalar_loops.forward_stores import with_recurrences
 from jitml.fusion.scalar_loops.fuse_loops import with_fused_loops
 from jitml.fusion.scalar_loops.hoist_checks import with_checks_outside
 from jitml.fusion.scalar_loops.order import NotRolled, continued, is_single
+from jitml.fusion.scalar_loops.unroll_loops import with_short_loops_unrolled
 from jitml.fusion.scalar_loops.windows import assign
 from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
@@ -99,6 +100,8 @@ def _with_few_loops_and_checks(body: tuple[Stmt, ...], *, in_order: bool) -> tup
     """The statements with few loops, and few checks in them. What may have overflowed is no index whose ends are looked at."""
     if may_overflow(body):
         body = without_proven(body)
+    if in_order:
+        body = with_short_loops_unrolled(body)
     return without_unused(with_fused_loops(with_checks_outside(body), in_order=in_order))
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from jitml.fusion.scalar_loops.drop_proven_checks import Prover
+from jitml.fusion.scalar_loops.unroll_loops import with_stores_forwarded
 from jitml.ir.types import is_inexact
-from jitml.kernels.analysis.substitution import substituted, with_expressions, with_loads
+from jitml.kernels.analysis.substitution import substituted, with_expressions
 from jitml.kernels.ir import (
     Alloc,
     Cell,
@@ -108,7 +109,7 @@ class _LoopFuser(Prover):
                 is_shared = earlier.buffer == later.buffer and (earlier.is_store or later.is_store)
                 if is_shared and not self._is_in_order(earlier, later, first.index, own):
                     return None
-        return replace(first, body=tuple(self._forwarded(body)))
+        return replace(first, body=tuple(with_stores_forwarded(body, self.names)))
 
     def _is_in_order(self, earlier: _Touch, later: _Touch, index: str, own: set[str]) -> bool:
         """Whether, of two iterations that touch one element, the one whose access stands first is not after the other.
@@ -127,25 +128,6 @@ class _LoopFuser(Prover):
             if step and (least == most == 0 or (not is_shared and most is not None and most <= 0)):
                 return True
         return False
-
-    def _forwarded(self, body: Sequence[Stmt]) -> Iterator[Stmt]:
-        """The statements with names for what they load after they have stored it."""
-        held: dict[Load, Expr] = {}
-
-        def known(expr: Expr) -> Expr:
-            return with_loads(expr, lambda load: held.get(load, load))
-
-        for stmt in body:
-            (new,) = with_expressions((stmt,), known)
-            if isinstance(new, Store):
-                if not isinstance(new.value, (Var, Const)):
-                    let = Let(next(self.names), new.value)
-                    yield let
-                    new = replace(new, value=Var(let.name, let.value.dtype))
-                for load in [load for load in held if load.buffer == new.buffer]:
-                    del held[load]
-                held[Load(new.buffer, new.at, new.value.dtype)] = new.value
-            yield new
 
 
 def _touches(body: Sequence[Stmt]) -> Iterator[_Touch]:
