@@ -15,6 +15,7 @@ import pytest
 
 import jitml
 from people.worker_functions import FUNCTIONS, relative
+from tools.jupyter import in_kernel
 
 pytestmark = pytest.mark.loose
 
@@ -66,6 +67,27 @@ def test_functions_and_methods_of_main(tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=300)
     assert (done.stdout, done.stderr) == ("True\nTrue\n", "")
+
+
+NOTEBOOK = [
+    PROGRAM.partition("if __name__")[0] + "Model.__call__ = Model.score; xs = [np.linspace(0, 1 + k, 300) for k in range(3)]",
+    """
+with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+    print("forked", [np.allclose([*pool.map(f, xs)], [f(x) for x in xs]) for f in (energy, Model(2.0).score)])
+""",
+    """
+import joblib
+with joblib.Parallel(n_jobs=2) as parallel:
+    print("joblib", [np.allclose(parallel(joblib.delayed(f)(x) for x in xs), [f(x) for x in xs]) for f in (energy, Model(2.0))])
+""",
+]
+
+
+def test_functions_and_methods_of_a_notebook(tmp_path: Path) -> None:
+    pytest.importorskip("ipykernel")
+    _, forked, with_joblib = in_kernel(NOTEBOOK, str(tmp_path))
+    assert "forked [True, True]" in forked
+    assert "joblib [True, True]" in with_joblib
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
