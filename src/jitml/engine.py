@@ -6,7 +6,6 @@ Importing this takes about a tenth of a second, and `jitted.py` is what decides 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from time import perf_counter
@@ -83,7 +82,6 @@ else:
 # Answers after which a native entry is made: making it takes about as long as they save. Where jitml checks itself, few of them.
 OFTEN = 2 if CONFIG.check else 1000
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
-MUCH = 2.5e-4  # seconds that an answer of a function's first program saves, for which a second one is soon bought
 SHORT = 1e-3  # seconds of a call in which no part is worth anything
 
 
@@ -374,8 +372,7 @@ class Engine:
         """Whether to compile another program; a first one unpaid, if there is enough and it is likely to be of use."""
         rent = self._rent
         if programs := len(self.variants):
-            is_worth_it = programs == 1 and MUCH <= self.variants[0].saves < math.inf
-            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS), is_worth_it=is_worth_it)
+            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
         if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
             return True
         is_plain = not is_worth_a_first_call(self.function, args, kwargs) or self.splits.is_inside or is_called_plainly()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from time import perf_counter, sleep
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ import jitml
 from jitml.dispatch.renting import (
     ADVANCE,
     FEW,
-    LONG,
     MOST,
     PURSE,
     SHARE,
@@ -112,31 +109,6 @@ def test_rent_is_due_when_as_much_has_been_paid_as_a_compilation_takes() -> None
     assert not rent.is_due()
     rent.paid(0.2)
     assert rent.is_due()
-
-
-@pytest.mark.parametrize(("saves", "count"), [(1e-3, 2), (1e-4, 1), (math.inf, 1), (0.0, 1)])
-def test_a_second_program_is_soon_bought_if_the_first_one_saves_much(saves: float, count: int) -> None:
-    """An optimizer, say, whose later calls find what the first one has made."""
-
-    class Layer:
-        w = np.ones(3)
-
-    def update(layer: Any) -> None:
-        if not hasattr(layer, "momentum"):
-            layer.momentum = np.zeros_like(layer.w)
-        layer.momentum = 0.9 * layer.momentum + layer.w
-
-    layer = Layer()
-    with trials():
-        jitted = jitml.jit(update, strict=False)
-        jitted(layer)
-        (variant,) = jitted.variants
-        variant.saves = saves
-        for seconds, wanted in ((0.1 * LONG, 1), (2 * LONG, count)):
-            jitted._rent.spent = seconds
-            jitted(layer)
-            assert len(jitted.variants) == wanted
-    np.testing.assert_allclose(layer.momentum, 2.71)
 
 
 def test_what_is_small_is_known_after_a_few_turns() -> None:
@@ -256,7 +228,6 @@ def test_a_few_misses_among_many_hits_leave_compiled_code_in_use(is_nested: bool
     jitted(*hit)
     (variant,) = jitted.variants
     variant.enter, variant.saves = getattr(variant.enter, "enter", variant.enter), 1.0  # it has won
-    PURSE.spent = 1e6  # nothing else can be bought
     for _ in range(20):
         assert jitted(*miss) == total([1], 2.0)
         assert jitted(*hit) == total([1.0], 2.0)

@@ -195,18 +195,17 @@ class Rent:
         self.spent *= 1.0 + share
         return self.is_due()
 
-    def is_due(self, times: float = 1.0, *, is_worth_it: bool = False) -> bool:
+    def is_due(self, times: float = 1.0) -> bool:
         """Whether to buy.
 
         Args:
             times: as dear as usual, since so many programs have been of no use to later calls.
-            is_worth_it: another program of the same function saves much.
         """
         price = self.price * times
         if self.spent >= price + PURSE.startup and PURSE.affords(price):
             return True
         is_long = self.spent >= LONG and self.spent >= self.turns * SMALL
-        return is_long and (is_worth_it or RUNNING.level == IN_FIRST_CALL) and PURSE.affords(price)
+        return is_long and RUNNING.level == IN_FIRST_CALL and PURSE.affords(price)
 
     def most(self, *, is_asked: bool) -> float:
         """Seconds that a compilation may take now: about what plain Python has, or for what has not run yet all that there is.
@@ -402,7 +401,6 @@ __all__ = [
     "IN_FIRST_CALL",
     "IN_NONE",
     "IN_SECTIONS",
-    "LONG",
     "MOST",
     "PURSE",
     "RUNNING",
