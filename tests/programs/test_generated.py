@@ -125,6 +125,14 @@ def test_programs_whose_arrays_double_are_not_drawn() -> None:
     assert scope.attempt("for i in range(3):", "    x = np.concatenate([x, x])", "    y = i")
 
 
+def test_no_array_of_objects_holds_itself() -> None:
+    """NumPy overflows the stack with one that does: it ended a campaign."""
+    scope = Scope("import numpy as np\ndef arguments(call):\n    return (np.ones(3),)\n", ["x"], "", {"x": EXACT})
+    assert scope.attempt("v = np.array({})")
+    assert not scope.attempt("v[()] = v")
+    assert scope.values["v"][()] == {}
+
+
 def test_shrinking_keeps_what_fails() -> None:
     lines = ["    a = x + 1", "    for i in range(3):", "        a = a * 2", "        x[0] = a[1] / 3", "    return a, x"]
     text = "\n".join(["def arguments(call):", "    return (1,)", "def program(x):", *lines]) + "\n"

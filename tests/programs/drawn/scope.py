@@ -91,7 +91,11 @@ class Scope:
         self.write(*lines)
         if self.runs():
             self.look()
-            return True
+            if not any(map(_holds_arrays, self.values.values())):
+                return True
+            del self.lines[before:]
+            self.look()
+            return False
         del self.lines[before:]
         return False
 
@@ -255,6 +259,11 @@ def _ends(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
     except Exception:
         return True
     return True
+
+
+def _holds_arrays(value: Any) -> bool:
+    """Whether it is an array of objects with arrays in it: NumPy overflows the stack where one holds itself."""
+    return isinstance(value, np.ndarray) and value.dtype.kind == "O" and any(isinstance(x, np.ndarray) for x in value.ravel())
 
 
 @contextmanager
