@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,6 +38,7 @@ from jitml.fusion.prepare.narrow import narrow_integers
 from jitml.fusion.prepare.observed_rest import observe_the_rest
 from jitml.fusion.prepare.readback import read_back
 from jitml.fusion.scalar_loops import NotRolled, roll, with_recurrences
+from jitml.fusion.scalar_loops.split_loops import in_two_parts
 from jitml.fusion.schedule import SERIAL, Scheduler
 from jitml.fusion.schedule.primitives.statements import require_proven, with_schedule
 from jitml.fusion.write_group import GroupLoops, describe_group
@@ -52,7 +53,7 @@ from jitml.ir.passes.trim import trim_heard_regions
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Buffer, Check, Const, Expr, Kernel, Load, Loop, Stmt, Store, walk
 from jitml.kernels.program import Call, Decision, KernelProgram, Step, merge_steps
-from jitml.kernels.schedule import Primitive, Schedule
+from jitml.kernels.schedule import Parallel, Primitive, Schedule
 from jitml.kernels.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.kernels.target import Target
 from jitml.kernels.verify.program import verify_program
@@ -379,14 +380,26 @@ class _Fusion:
         except (NotRolled, UnknownSizeError) as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False
-        is_for_blocks = "block" in self.target.kinds
-        tiled = rolled if is_for_blocks else in_tiles(rolled) or rolled
-        kernel = self.scheduled(tiled, lambda: self.scheduler.scalars(tiled, self.target))
-        self.steps.append(kernel if is_for_blocks else with_recurrences(kernel))
+        if "block" in self.target.kinds:
+            self.steps.append(self.scheduled(rolled, lambda: self.scheduler.scalars(rolled, self.target)))
+        else:
+            self.steps += map(with_recurrences, self.for_threads(rolled))
         for buffer, value in literals:
             self.buffers.add_constant(buffer, value)
         self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))
         return True
+
+    def for_threads(self, rolled: Kernel) -> Iterator[Kernel]:
+        """A rolled region as the kernel, or two of them, of which threads can share most."""
+        kernels, split = [in_tiles(rolled) or rolled], None
+        if kernels == [rolled] and (split := in_two_parts(rolled, self.buffers.temporary)) is not None:
+            if any(isinstance(p, Parallel) for p in self.scheduler.scalars(split.free, self.target)):
+                kernels = [split.free, split.in_order]
+            else:
+                for buffer in split.kept:
+                    self.buffers.remove(buffer.name)
+        for kernel in kernels:
+            yield self.scheduled(kernel, partial(self.scheduler.scalars, kernel, self.target))
 
     def numbers(self, node: Node) -> dict[Value, Const]:
         """The operands that are single numbers known now."""
