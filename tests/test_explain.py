@@ -203,3 +203,10 @@ def test_what_a_call_refuses_explain_refuses() -> None:
         jitml.explain(jitml.jit(breaking, strict=True), X)
     with pytest.raises(jitml.UnsupportedError, match="would run only once"):
         jitml.explain(jitml.vmap(breaking), X)
+
+
+def test_who_forgets_the_arguments_is_told() -> None:
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'x'\nexplain takes .* jitml\.explain\(f, x\)"):
+        jitml.explain(lambda x: x + 1)
+    with pytest.raises(TypeError, match=r"argument: 'y'$"):
+        jitml.explain(lambda x, y: x + y, X)

@@ -199,7 +199,12 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Expla
       4 nodes traced, 3 after the passes
     """
     jitted = function if isinstance(function, Jit) else jit(function)
-    return jitted.explain(*args, **kwargs)
+    try:
+        return jitted.explain(*args, **kwargs)
+    except TypeError as error:
+        if not args and not kwargs and " missing " in str(error):
+            error.add_note("explain takes the arguments of a call, too: jitml.explain(f, x)")
+        raise
 
 
 __all__ = ["Jit", "explain", "jit"]
