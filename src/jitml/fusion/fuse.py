@@ -215,8 +215,8 @@ class _Fusion:
             self.write_region(g, node)
         elif node.op in targets:
             self.write_loops(g)
-        elif node.op is ops.scatter and g.takes_points:
-            self.write_scatter(g, node)
+        elif scatters := g.scatters:
+            self.write_scatters(g, scatters)
         else:
             nests[node.op](self.site(g, node, g.results))
 
@@ -274,20 +274,22 @@ class _Fusion:
         sources = (check.node.source,) if check.node.source else ()
         self.emit(check.node.op.name, body, tuple(named.values()), sources=sources, ignored=g.ignored)
 
-    def write_scatter(self, g: Group, node: Node) -> None:
-        out = self.buffers.stored(node.output)
-        updates = {out.name: self.buffers.of(node.inputs[0]).name}
-        body, params = self.loops.write_serial(g, node.inputs[1].shape, lambda value: store_scattered(node, out, value))
+    def write_scatters(self, g: Group, scatters: Sequence[Node]) -> None:
+        node, *others = scatters
+        outs = [self.buffers.stored(n.output) for n in scatters]
+        updates = {b.name: self.buffers.of(n.inputs[0]).name for b, n in zip(outs, scatters)}
+        body, params = self.loops.write_serial(g, node.inputs[1].shape, lambda value: store_scattered(scatters, outs, value))
         sources = tuple(dict.fromkeys(n.source for n in g.members if n.source))
-        count = private_tables(node, g.points, self.target)
+        count = 1 if others else private_tables(node, g.points, self.target)
         if count > 1:
+            (out,) = outs
             tables = self.buffers.temporary(out.dtype, (count, *node.output.shape))
             extents = [self.sizes.expr(n) for n in node.output.shape]
             if (parts := in_private_tables(body, node, out, tables, extents)) is not None:
                 self.emit("scatter", parts[0], (*params, tables), sources=sources, ns=g.points * SERIAL_NS, ignored=g.ignored)
                 self.emit("scatter", parts[1], (out, tables), updates, sources, float(tables.size))
                 return
-        self.emit("scatter", body, (out, *params), updates, sources, g.points * SERIAL_NS, g.ignored)
+        self.emit("scatter", body, (*outs, *params), updates, sources, g.points * SERIAL_NS, g.ignored)
 
     def write_claim(self, g: Group, node: Node) -> None:
         (_, ok, *values) = self.buffers.operands(g, node)

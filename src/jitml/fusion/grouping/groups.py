@@ -89,6 +89,12 @@ class Group:
         return self.node is None or self.node.op in targets or (self.node.op is ops.scatter and self.node.output in self.stores)
 
     @property
+    def scatters(self) -> tuple[Node, ...]:
+        """Of a group that scatters element by element, the nodes that do; its `node` is one of them."""
+        is_one = self.node is not None and self.node.op is ops.scatter
+        return tuple(n for n in self.members if n.op is ops.scatter and n.output in self.stores) if is_one else ()
+
+    @property
     def is_cold(self) -> bool:
         """Whether its loops run only where it is known already that they end the program."""
         return self.check is not None and self.check.by_extremes

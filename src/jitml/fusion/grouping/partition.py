@@ -22,6 +22,8 @@ def updated_by(g: Group) -> Iterable[Value]:
     """The operands in whose memory a group makes its node's results."""
     if g.node is None or g.only_looks:
         return ()
+    if scatters := g.scatters:
+        return [node.inputs[0] for node in scatters]
     return carried_operands(g.node) if g.node.bodies else g.node.inputs[: g.node.op in UPDATES]
 
 

@@ -130,11 +130,11 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members:
         names: the buffers' names.
         members: the group's, in the order of the graph.
     """
-    scatter = group.node if group.node is not None and group.node.op is ops.scatter else None
+    scatters = {node.output: (number, node) for number, node in enumerate(group.scatters)}
     updated = group.node.inputs[1] if group.node is not None else None
     needs = _Needs(group, ranges)
-    if scatter is not None:
-        for value in scatter.inputs[1:]:
+    if scatters:
+        for value in {value: None for _, node in scatters.values() for value in node.inputs[1:]}:
             needs.wanted[value] = {i: None for i in group.wanted[value] if i is not None}
     elif updated is None:
         reduced = reduced_values(group)
@@ -146,7 +146,7 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members:
         if node in group.reductions:
             needs.wanted.setdefault(node.inputs[0], {})[group.reductions[node][1]] = None
             needed.append(node)
-        elif node.outputs[0] in needs.wanted and node is not group.node:
+        elif node.outputs[0] in needs.wanted and node is not group.node and node.output not in scatters:
             needs.look(node, needs.wanted[node.outputs[0]])
             needed.append(node)
     builder = _GroupBuilder(b, group, ranges, names)
@@ -168,14 +168,15 @@ def scalarize(group: Group, ranges: Ranges, names: Mapping[Value, str], members:
                 )
     stores = []
     for value, index in group.stores.items():
-        if scatter is not None:
-            scalar = scattered(Point(builder, scatter, index))
+        if value in scatters:
+            number, node = scatters[value]
+            scalar = scattered(Point(builder, node, index), number)
         elif updated is None:
             scalar = builder.at(value, index)
         else:
             (source,) = needs.wanted[updated]
             scalar = builder.at(updated, source)
-        stores.append(Stored(value, names[value] if group.check is None and scatter is None else SINK, index, scalar))
+        stores.append(Stored(value, names[value] if group.check is None and not scatters else SINK, index, scalar))
     return Points(ranges, tuple(stores), tuple(reductions))
 
 

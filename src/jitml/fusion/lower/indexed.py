@@ -121,10 +121,10 @@ def _stays(p: Point, place: Expr, n: Size) -> bool:
     return reached is not None and reached[0] >= 0 and reached[1] < n
 
 
-SCATTERED = "scattered"  # an operand's element, and at which place of the whole it goes
+SCATTERED = "scattered"  # by which of a group's scatters, an operand's element, and at which place of the whole it goes
 
 
-def scattered(p: Point) -> Scalar:
+def scattered(p: Point, number: int) -> Scalar:
     """What a scatter does at one index of its second operand: the element, and the place, whose indices have been checked."""
     x, _, first, *_ = p.node.inputs
     axis, depth = p.node.params["axis"], first.ndim
@@ -140,7 +140,8 @@ def scattered(p: Point) -> Scalar:
     for k, test in enumerate(tests):
         is_inside = p.b.apply("bit_and", (is_inside, test), BOOL) if k else test
     around = [[p.b.index(e) for e in part] for part in (p.index[:axis], p.index[axis + depth :])]
-    return p.b.apply(SCATTERED, (p.read(1, p.index), is_inside, *around[0], *places, *around[1]), x.dtype)
+    which = p.b.const(number, I64)
+    return p.b.apply(SCATTERED, (which, p.read(1, p.index), is_inside, *around[0], *places, *around[1]), x.dtype)
 
 
 def _tested(p: Point, i: Scalar, n: Size, tests: list[Scalar]) -> Scalar:
@@ -152,11 +153,13 @@ def _tested(p: Point, i: Scalar, n: Size, tests: list[Scalar]) -> Scalar:
     return place
 
 
-def store_scattered(node: Node, out: Buffer, value: Expr) -> tuple[Stmt, ...]:
+def store_scattered(scatters: Sequence[Node], outs: Sequence[Buffer], value: Expr) -> tuple[Stmt, ...]:
     """Combine an element with what is at its place, if that is one."""
     assert isinstance(value, Apply) and value.fn == SCATTERED
-    element, is_inside, *place = value.args
-    store = Store(out.name, tuple(place), element, _COMBINED[node.params["combine"]])
+    which, element, is_inside, *place = value.args
+    assert isinstance(which, Const)
+    number = int(which.value)
+    store = Store(outs[number].name, tuple(place), element, _COMBINED[scatters[number].params["combine"]])
     return (store,) if is_inside == Const(True, BOOL) else (If(is_inside, (store,)),)
 
 

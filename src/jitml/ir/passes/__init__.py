@@ -19,6 +19,7 @@ from jitml.ir.passes.simplify import simplify
 from jitml.ir.passes.sink import sink_into_contractions
 from jitml.ir.passes.trim import trim_heard_regions, trim_regions
 from jitml.ir.passes.unmask import unmask
+from jitml.ir.passes.unroll import unroll_loops
 from jitml.ir.passes.unwrap import unwrap_regions
 from jitml.ir.passes.windows import sink_windows
 
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     observe_errors,
     eliminate_dead,
     trim_regions,
+    unroll_loops,
     fold_constants,
     hoist_broadcasts,
     simplify,

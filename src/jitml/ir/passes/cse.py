@@ -28,10 +28,16 @@ def params_key(params: Mapping[str, Any]) -> Hashable:
 
 
 def share_common(graph: Graph) -> Graph:
-    """Compute equal expressions once: same op, parameters and operands (in either order where the op commutes)."""
+    """Compute equal expressions once: same op, parameters and operands (in either order where the op commutes).
+
+    A claim that has been checked holds where it is made again, whatever would be said of it then.
+    """
     seen: dict[Hashable, tuple[Value, ...]] = {}
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
+        if node.op is ops.check:
+            known = seen.setdefault((node.op, node.inputs[:2]), node.outputs)
+            return None if known is node.outputs else known
         if node.has_effect or node.graphs or node.op is ops.empty:
             return None
         operands = tuple(sorted(node.inputs, key=id)) if node.op.is_commutative else node.inputs

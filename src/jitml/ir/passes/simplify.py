@@ -114,7 +114,7 @@ def _certain(node: Node, producers: Producers) -> Value | None:
     return node.inputs[0] if ok is not None and ok.op is ops.full and bool(ok.params["value"]) else None
 
 
-@_shortcut(ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.convert, ops.pad)
+@_shortcut(ops.broadcast, ops.transpose, ops.reshape, ops.slice, ops.convert, ops.pad, ops.resize)
 def _nothing_moves(node: Node, producers: Producers) -> Value | None:
     """An index map or conversion onto the same aval that keeps every element where it is."""
     (x, *_) = node.inputs
@@ -238,6 +238,23 @@ def _update_everything(node: Node, producers: Producers) -> Value | None:
     """A write that covers the whole array."""
     x, v = node.inputs
     return v if v.aval == x.aval else None
+
+
+@_shortcut(ops.dynamic_slice, ops.dynamic_update_slice)
+def _place_is_known(node: Node, producers: Producers) -> Value | None:
+    """A window that begins at numbers, and lies inside."""
+    x, step = node.inputs[0], node.params["step"]
+    operands, shape = ((x,), node.output.shape) if node.op is ops.dynamic_slice else (node.inputs[:2], node.inputs[1].shape)
+    makers = [producers.get(v) for v in node.inputs[len(operands) :]]
+    start = tuple(int(m.params["value"]) for m in makers if m is not None and m.op is ops.full)
+    if len(start) < len(makers) or not all(isinstance(n, int) and n for n in (*x.shape, *shape)):
+        return None
+    stop = tuple(a + (n - 1) * s + 1 for a, n, s in zip(start, shape, step))
+    if any(a < 0 or b > n for a, b, n in zip(start, stop, x.shape)):
+        return None  # a check fails before
+    if node.op is ops.dynamic_slice:
+        return _made(ops.slice(x, start=start, stop=stop, step=step))
+    return _made(ops.update_slice(*operands, start=start, step=step))
 
 
 @_shortcut(ops.dynamic_update_slice)
