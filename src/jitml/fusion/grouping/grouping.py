@@ -17,9 +17,9 @@ from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cut
 from jitml.fusion.grouping.legality import (
     alike,
     evaluations,
-    hears,
     homes,
     may_inline,
+    may_scatter_too,
     on_the_way,
     piece_of,
     rows_stay_in_cache,
@@ -31,7 +31,7 @@ from jitml.fusion.grouping.regions import UPDATES, acts, carried_operands, known
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.compaction import has_cuts_at_values, keeps_positions
 from jitml.fusion.lower.index_maps import packed
-from jitml.fusion.lower.indexed import IndexCheck, is_for_library, private_tables
+from jitml.fusion.lower.indexed import IndexCheck, is_for_library
 from jitml.fusion.lower.points import Index, targets
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.prepare.index_checks import Checks
@@ -440,7 +440,7 @@ class _GroupSweep:
         return x in self.in_place.values()
 
     def makes_most_of(self, node: Node, x: Value) -> bool:
-        """Whether a write leaves little of an array that nobody else needs, so that what it leaves is not worth a pass of its own."""
+        """Whether a write leaves little of an array that nobody else needs: that is not worth a pass of its own."""
         is_free = self.point[x] and x not in self.outputs and not self.parts.users.get(x)
         return is_free and node.inputs[1].capacity * 8 >= x.capacity * 7
 
@@ -458,11 +458,13 @@ class _GroupSweep:
     def place_scatter(self, node: Node, users: list[Group]) -> None:
         """Loops over what is scattered, which compute it and its indices as they go, but not of what they change."""
         x, v, *indices = node.inputs
-        g = next((g for g in self.parts.users.get(indices[0], []) if self.may_scatter_too(g, node, users)), None)
+        memory = self.parts.memory_of(x)
+        others = (g for g in self.parts.users.get(indices[0], []) if may_scatter_too(node, g, memory, self.target))
+        g = next((g for g in others if g not in users and self.parts.connect(g, users)), None)
         if g is None:
             g = self.parts.new_group(users)
             g.node = node
-        g.untouched |= self.parts.memory_of(x)
+        g.untouched |= memory
         g.stores[node.output] = at = g.place(v.shape, "x")
         self.parts.take(node, g)
         self.parts.stored[node.output] = g
@@ -472,21 +474,6 @@ class _GroupSweep:
         place = at[first : first + indices[0].ndim]
         for index in indices:
             self.parts.want(g, index, place, variables_of(*place))
-
-    def may_scatter_too(self, g: Group, node: Node, users: list[Group]) -> bool:
-        """Whether a group that scatters may scatter another operand too, by the same indices: they are read and checked once.
-
-        Where each of them counts in tables of its own, threads share either; both at once would need twice the tables.
-        """
-        known, (x, v, *indices) = g.scatters[:1], node.inputs
-        if not known or g in users or list(known[0].inputs[2:]) != indices or known[0].inputs[1].shape != v.shape:
-            return False
-        memory = self.parts.memory_of(x)
-        apart = memory.isdisjoint((*g.untouched, *g.wanted, *(u for n in g.members for u in n.inputs)))
-        apart = apart and g.untouched.isdisjoint(node.inputs)
-        in_order = any(private_tables(n, g.points, self.target) == 1 for n in (*known, node))
-        is_same = known[0].params["axis"] == node.params["axis"] and "block" not in self.target.kinds
-        return apart and in_order and is_same and hears(g, node) and self.parts.connect(g, users)
 
     # ------------------------------------------------------------------------------------------------ helpers
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cuts
+from jitml.fusion.lower.indexed import private_tables
 from jitml.fusion.lower.points import Index
 from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import ignored_by, raised_by
@@ -149,6 +150,24 @@ def _row_fits(g: Group, h: Group) -> bool:
     rows = g.rows if g.rows is not None else h.rows
     assert rows is not None
     return [name in rows for name in g.axes] == sorted((name in rows for name in g.axes), reverse=True)
+
+
+def may_scatter_too(node: Node, g: Group, memory: frozenset[Value], target: Target) -> bool:
+    """Whether a group that scatters may do another scatter by the same indices, which are then read and made good once.
+
+    Where each of them counts in tables of its own, threads share either; both at once would need twice the tables.
+
+    Args:
+        memory: what the other scatter may change.
+    """
+    known = g.scatters[:1]
+    if not known or "block" in target.kinds or known[0].params["axis"] != node.params["axis"] or not hears(g, node):
+        return False
+    if known[0].inputs[2:] != node.inputs[2:] or known[0].inputs[1].shape != node.inputs[1].shape:
+        return False
+    read = {*g.wanted, *(v for n in g.members for v in n.inputs)}
+    is_apart = memory.isdisjoint(g.untouched | read) and g.untouched.isdisjoint(node.inputs)
+    return is_apart and any(private_tables(n, g.points, target) == 1 for n in (*known, node))
 
 
 def hears(g: Group, node: Node) -> bool:

@@ -13,7 +13,6 @@ from jitml.fusion.lower.indexed import scattered
 from jitml.fusion.lower.points import Index, Ranges, decide, substituted
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar, Scalars
-from jitml.ir import ops
 from jitml.ir.dims import Size
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import DType
