@@ -18,6 +18,7 @@ from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import RuleTable, recording
 from jitml.ir.ops.contraction import free_axes
+from jitml.ir.passes.unroll import is_short_product
 from jitml.ir.types import BOOL, F32, I64
 from jitml.kernels.target import GEMM, Accepts
 from jitml.records import dataclass
@@ -97,7 +98,9 @@ def expand_contraction(around: Surroundings, node: Node, x: Value, y: Value) -> 
     xf, yf = free_axes(x.ndim, xb, xc), free_axes(y.ndim, yb, yc)
     batch, m, n, k = (_extent(v, axes) for v, axes in ((x, xb), (x, xf), (y, yf), (x, xc)))
     gemm = around.gemm
-    if gemm is not None and gemm.takes(x.dtype) and not _loops_win(bound(m), bound(n), bound(k), gemm.small):
+    in_loops = _loops_win(bound(m), bound(n), bound(k), GEMM.small if gemm is None else gemm.small)
+    in_loops = in_loops or (gemm is not None and gemm.is_dense and _is_of_a_window(around, node, xf))
+    if gemm is not None and gemm.takes(x.dtype) and not in_loops:
         if x.aval.is_static and y.aval.is_static:
             if k > 1 and node.output.size:
                 return None
@@ -127,6 +130,14 @@ def _loops_win(m: int, n: int, k: int, small: int) -> bool:
     if max(m, n, k) <= small:
         return True
     return m == 1 or n == 1  # bound by memory: worth fusing with what comes before and after
+
+
+def _is_of_a_window(around: Surroundings, node: Node, free: tuple[int, ...]) -> bool:
+    """Whether a short product is of a window, of which the library would need a copy: the layer of a convolution."""
+    window = around.makers.get(node.inputs[0])
+    if window is None or window.op is not ops.slice or not is_short_product(node):
+        return False
+    return any(window.output.shape[a] != window.inputs[0].shape[a] for a in free[1:])
 
 
 def _is_long(v: Value, axes: tuple[int, ...], small: int) -> bool:

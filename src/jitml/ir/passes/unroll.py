@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.ops.contraction import free_axes
 from jitml.ir.passes.bodies import Parts, inlined, rebuilt
 from jitml.ir.passes.fold import fold_constants
 from jitml.ir.passes.simplify import simplify
@@ -13,6 +16,7 @@ from jitml.ir.types import I64
 MOST_TRIPS = 8
 MOST_NODES = 96  # over arrays, of all iterations: more code takes longer to compile than it saves
 LEAST_ELEMENTS = 1 << 15  # of something carried: below, it stays in cache from one iteration to the next
+SHORT_PRODUCT = 16  # summands, and columns
 _FAMILIES = frozenset(("pointwise", "index_maps", "dynamic"))
 _CLAIMS = frozenset((ops.bind, ops.check, ops.observe))
 
@@ -21,7 +25,8 @@ def unroll_loops(graph: Graph) -> Graph:
     """Write a loop's iterations one after the other, where that lets them run as one pass over what they change.
 
     Each reads and writes its arrays from end to end otherwise, and no two share a loop. That is so if all of a body is computed
-    element by element, and if its sizes, which may depend on the index, are numbers once that is one.
+    element by element, but for products with a few numbers, and if its sizes, which may depend on the index, are numbers once
+    that is one.
     """
     if not any(node.op is ops.loop for node in graph.nodes):
         return graph
@@ -50,7 +55,19 @@ def _pays(parts: Parts, trips: int) -> bool:
         return False
     nodes = parts.body.nodes
     over_arrays = sum(any(v.ndim for v in node.outputs) for node in nodes)
-    return over_arrays * trips <= MOST_NODES and all(node.op in _CLAIMS or node.op.family in _FAMILIES for node in nodes)
+    return over_arrays * trips <= MOST_NODES and all(
+        node.op in _CLAIMS or node.op.family in _FAMILIES or is_short_product(node) for node in nodes
+    )
+
+
+def is_short_product(node: Node) -> bool:
+    """Whether a node multiplies a long matrix with one of few rows and columns: to read it is most of the work."""
+    if node.op is not ops.dot_general or node.params["batch"] != ((), ()):
+        return False
+    y, (_, summed) = node.inputs[1], node.params["contract"]
+    return all(v.aval.is_static for v in node.inputs) and all(
+        prod(y.shape[a] for a in axes) <= SHORT_PRODUCT for axes in (summed, free_axes(y.ndim, (), summed))
+    )
 
 
 def _iteration(body: Graph, index: int) -> Graph | None:

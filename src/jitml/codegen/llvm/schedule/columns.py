@@ -6,9 +6,11 @@ from jitml.codegen.llvm.schedule.lanes import across
 from jitml.codegen.llvm.schedule.pointwise import SHORT_ROW, share
 from jitml.fusion.schedule.nest import GroupNest, all_scalars
 from jitml.fusion.schedule.reduction_passes import Pass, in_order, passes_of
-from jitml.kernels.schedule import Parallel, Primitive, RFactor, Vector
+from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Vector
 
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
+SUMS = 24  # vectors of sums, of 32 registers
+MOST_JAMMED = 4
 MOST_CHUNKS = 64  # of rows that may be short: their sums lie as far apart as those of the longest
 
 
@@ -28,8 +30,22 @@ def schedule_columns(nest: GroupNest) -> list[Primitive]:
     (step,), _ = passes_of(nest)
     rows = nest.size(nest.inner)
     if rows <= ROW_BLOCK or (rows <= 3 * ROW_BLOCK and not _meet_in_cache(nest)):
-        return across(nest, nest.outer, nest.inner)  # a vector of columns at a time, each summed straight down
+        # a vector of columns at a time, each summed straight down
+        return [*across(nest, nest.outer, nest.inner), *_jammed(nest, step)]
     return _long_columns(nest, step)
+
+
+def _jammed(nest: GroupNest, step: Pass) -> list[Primitive]:
+    """Rows of columns side by side, as many as registers hold sums of, where all of them read the same matrix."""
+    if len(nest.outer) < 2 or not step.reductions:
+        return []
+    rows, columns = nest.outer[-2], nest.outer[-1]
+    widest = max(r.dtype.itemsize for r in step.reductions)
+    vectors = -(-nest.extent(columns) * widest // nest.target.limits.vector_bytes)
+    count = min(MOST_JAMMED, SUMS // (vectors * len(step.reductions)))
+    steps = [s for s in nest.load_steps() if s is not None and s.get(columns.name)]
+    is_shared = any(not s.get(rows.name) for s in steps)
+    return [Jam(rows.name, count)] if is_shared and 1 < count <= nest.extent(rows) // 4 else []
 
 
 def _meet_in_cache(nest: GroupNest) -> bool:
