@@ -43,8 +43,8 @@ def _jammed(nest: GroupNest, step: Pass) -> list[Primitive]:
     widest = max(r.dtype.itemsize for r in step.reductions)
     vectors = -(-nest.extent(columns) * widest // nest.target.limits.vector_bytes)
     count = min(MOST_JAMMED, SUMS // (vectors * len(step.reductions)))
-    steps = [s for s in nest.load_steps() if s is not None and s.get(columns.name)]
-    is_shared = any(not s.get(rows.name) for s in steps)
+    along = [s for s in nest.loads if (nest.views.steps(s.value, s.places) or {}).get(columns.name)]
+    is_shared = any(s.variables.isdisjoint(rows.members) for s in along)
     return [Jam(rows.name, count)] if is_shared and 1 < count <= nest.extent(rows) // 4 else []
 
 
