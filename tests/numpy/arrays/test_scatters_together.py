@@ -142,7 +142,6 @@ def test_sums_and_counts_are_made_in_one_pass() -> None:
     assert _scatters(sums_and_counts) == 1
     assert _scatters(into_new_ones) == 1
     assert _scatters(one_after_the_other) == 3
-    assert _scatters(before_it_is_changed) == 2  # of what is read there is one memory only
 
 
 def test_a_size_that_is_asked_for_twice_is_found_once() -> None:
