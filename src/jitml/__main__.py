@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -92,7 +93,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.command == "help":
         try:
-            print(page(options.page))
+            print(page(options.page), flush=True)
+        except BrokenPipeError:  # `head` and `less` may go before the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
         except KeyError as error:
             print(error.args[0], file=sys.stderr)
             return 1

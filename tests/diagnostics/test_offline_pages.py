@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -58,6 +61,16 @@ def test_a_code(code: str) -> None:
 def test_what_is_not_there(name: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", name]) == 1
     assert says in capsys.readouterr().err
+
+
+def test_a_reader_may_go_before_the_end() -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with open(theirs, "w") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "jitml", "help", "derivatives"], stdout=out, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_installed_pages_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
