@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jitml.codegen.llvm.ir.cpu import X86_64_V4
-from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, look_every, most_trips, within, work
+from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, SELF_LOOKING, look_every, most_trips, within, work
 from jitml.codegen.llvm.module import emit_program
 from jitml.codegen.llvm.runtime.jit import assembly, optimize
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
@@ -129,6 +129,22 @@ def test_iterations_that_threads_share_are_the_same_in_blocks(threads: int, scra
     text = "\n".join(text for _, text in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
     inside = [part for part in text.split("define ") if "store double" in part]
     assert ("@jitml_look" in inside[0]) == ("aligned_alloc" in inside[0])
+
+
+@pytest.mark.parametrize("n", [SELF_LOOKING, 5 * SELF_LOOKING + 3])
+def test_iterations_that_look_themselves_come_some_at_once(n: int) -> None:
+    """Each has a `while`, which looks if it is long: to look before each iteration took as long as the short ones."""
+    loop = kernel(
+        f"for c0 in 0:{n} parallel grain 4 {{\ncell c: i64 = 0\nwhile c * c < c0 {{\nc = c + 1\n}}\ny[c0] = f64(c)\n}}",
+        f"y: f64[{n}]",
+    )
+    memory = memory_for(loop)
+    assert run_program(program_of([loop]), memory)[0] == 0
+    np.testing.assert_array_equal(memory["y"], np.ceil(np.sqrt(np.arange(n))))
+    text = "\n".join(text for _, text in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
+    assert f"%far = add i64 %from, {SELF_LOOKING}" in text
+    (inside,) = [part for part in text.split("define ") if "store double" in part]
+    assert "@jitml_look" in inside
 
 
 def test_loops_inside_blocks_are_unrolled() -> None:

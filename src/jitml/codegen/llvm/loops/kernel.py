@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.conventions import LOOK, NO_MEMORY, RAISED, STOPPED, Effort
@@ -15,7 +16,7 @@ from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.access import BufferMemory
 from jitml.codegen.llvm.loops.compaction import CompactingNest
 from jitml.codegen.llvm.loops.function import Function
-from jitml.codegen.llvm.loops.safepoints import BLOCK, READ_WORD, find_word, look_every, looking, parallel_for, work
+from jitml.codegen.llvm.loops.safepoints import BLOCK, READ_WORD, SELF_LOOKING, find_word, look_every, looking, parallel_for, work
 from jitml.codegen.llvm.loops.statements import identifier
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Alloc, Buffer, Check, Kernel, Load, Loop, Store, Var, walk, walk_expressions
@@ -318,7 +319,8 @@ class ParallelBody(KernelBody):
 
         # A call in the function would take the registers in which the loops inside keep constants.
         is_apart = self.is_watched and not any(isinstance(s, Alloc) and _scratch(s) > STACK_LIMIT for s in walk(loop.body))
-        length = max(1, int(BLOCK // max(1.0, work(loop.body, self.known))))
+        operations = work(loop.body, self.known)
+        length = SELF_LOOKING if operations == inf else max(1, int(BLOCK // max(1.0, operations)))
 
         def body(number: LinearForm, current: dict[str, Operand]) -> dict[str, Operand]:
             self.iteration(loop, start + number * loop.step)

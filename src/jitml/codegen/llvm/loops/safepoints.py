@@ -25,6 +25,8 @@ _SHORT, _SHORT_MATRIX = 1 << 22, 1 << 27
 # Operations: a loop of fewer is passed, each iteration of more is worth a look in a `while`, and blocks of others have so many.
 _SHORT_LOOP, LONG_ITERATION, BLOCK = 1 << 23, 48, 1 << 16
 _UNKNOWN_TRIPS = 1e9
+# Iterations between two looks, of which each has a `while`: that looks itself if it is long.
+SELF_LOOKING = 16
 # Of an index, the least and the greatest value that it may have; of another name, what it stands for.
 Range: TypeAlias = tuple[float, float]
 Known: TypeAlias = Mapping[str, Range | Expr]
