@@ -41,6 +41,7 @@ from jitml.errors import (
     TraceError,
     UncompiledWarning,
     UnsupportedError,
+    forget_frames,
 )
 from jitml.forks import lock
 from jitml.functions import is_disabled
@@ -171,7 +172,8 @@ class Engine:
             try:
                 result = self._call_compiled(args, kwargs)
                 return result if type(result) is not PlainTurn else self._take(result, args, kwargs)
-            except FailedCheck:
+            except FailedCheck as failure:
+                forget_frames(failure)
                 self._leave_native()
             except Unpaid as error:
                 dear = error.refusal
@@ -235,7 +237,8 @@ class Engine:
         if self._variants and not self._statics:  # sizes for which it has been compiled whole, say
             try:
                 result = self._variants.call(*plain_key(args, kwargs))
-            except FailedCheck:
+            except FailedCheck as failure:
+                forget_frames(failure)
                 result = MISS
             if result is not MISS and type(result) is not PlainTurn:
                 return result

@@ -458,6 +458,16 @@ class ParseError(JitmlError, ValueError):
     own_code = "JM904"
 
 
+def forget_frames(error: BaseException | None) -> None:
+    """Let an exception that is dealt with go at once: its frames hold it, and the call's arguments, until the collector comes.
+
+    What lends an array its memory, an `array.array`, say, cannot be resized as long.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__  # what it was raised among may be the user's
+
+
 @contextmanager
 def own_faults() -> Iterator[None]:
     """Inside the block only jitml's own code runs: whatever it raises, but for a refusal, is no exception of the program's.

@@ -27,6 +27,7 @@ from jitml.errors import (
     LentMemory,
     ShapeError,
     VerificationError,
+    forget_frames,
 )
 from jitml.interrupts import pass_on
 from jitml.ir.capacity import learning
@@ -166,6 +167,7 @@ class Specializer:
                     is_late = thread_time() > last and getattr(error, "cause", None) in (Cause.UNROLLED, Cause.SLOW)
                     if (is_last and not opened) or is_late or (CONFIG.check and _is_fault(error)):
                         raise
+                    forget_frames(error)
                     refused.update(opened if is_last else ())
                     continue
                 closed.refused.update(refused - traced.key.opened.keys())
@@ -184,7 +186,8 @@ class Specializer:
         if exchanged:
             try:
                 return self._trace_with(call, key, exchanged)
-            except (JitmlError, Untraced):
+            except (JitmlError, Untraced) as error:
+                forget_frames(error)
                 fixed.update(exchanged)
         return self._trace_with(call, key, ())
 
@@ -212,7 +215,8 @@ class Specializer:
     def _traced_or_none(self, call: CallArguments, path: Path, now: tuple[SeenArgument, ...], opened: Opened) -> Traced | None:
         try:
             return self._trace_for(call, VariantKey(path, opened, now))
-        except (JitmlError, Untraced):
+        except (JitmlError, Untraced) as error:
+            forget_frames(error)
             return None
 
     def _reason(self, leaves: Sequence[Any], earlier: Sequence[Traced], traced: Traced) -> str:

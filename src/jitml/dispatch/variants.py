@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 from jitml.dispatch.entry import MISS
-from jitml.errors import FailedCheck, MoreIterations, UnsupportedError, WrongPath
+from jitml.errors import FailedCheck, MoreIterations, UnsupportedError, WrongPath, forget_frames
 from jitml.forks import lock
 from jitml.interrupts import is_own_thread
 from jitml.ir.capacity import learn
@@ -87,6 +87,7 @@ class Variants(Generic[P]):
             try:
                 result = variant.enter(leaves)
             except WrongPath as failure:
+                forget_frames(failure)
                 if tries is not None:
                     tries.failed[variant] = failure
             except MoreIterations as failure:  # the next one has more room

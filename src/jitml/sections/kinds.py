@@ -13,6 +13,7 @@ import numpy as np
 
 from jitml.config import CONFIG
 from jitml.dispatch.renting import IN_NONE, RUNNING, USUAL, Rent
+from jitml.errors import forget_frames
 from jitml.forks import lock
 from jitml.imports.late import late
 
@@ -96,13 +97,15 @@ class Splits:
         return self._splits.get(kind_of(args, kwargs)) or self._splits.get(_ANY)
 
     def refused(self, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
-        """The split for calls of a kind that was refused as a whole; None if it cannot be split."""
+        """The split for calls of a kind that was refused as a whole; None if it cannot be split. The refusal loses its frames."""
         with self._lock:
             split = self._add(args, kwargs)
             if split is not None:
                 split.rent, split.is_asleep = None, False
                 if not split.breaks:  # else another thread was told the same
                     split.learn(error)
+        if not getattr(error, "leaves_changes", False):
+            forget_frames(error)
         return split
 
     def if_refused(self, error: BaseException) -> SplitFunction | None:

@@ -20,7 +20,7 @@ from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.renting import FEW, Misses, PlainTurn, Rent, Sampling, TimedTurn, Unpaid
 from jitml.dispatch.specialize import Untraced, Variant
-from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError
+from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError, forget_frames
 from jitml.forks import lock
 from jitml.ir.execute.debug_nans import runs_as_python
 from jitml.sections.requirements import MOST_VARIANTS
@@ -177,15 +177,17 @@ class Section:
         answer = None
         try:
             answer = self._compiled().answer(self._handed_in(args), {})
-        except FailedCheck:
-            pass
-        except Unpaid:
+        except FailedCheck as failure:
+            forget_frames(failure)
+        except Unpaid as unpaid:
+            forget_frames(unpaid)
             return PlainTurn(self._pay_rent)
         except (Untraced, JitmlError) as error:
             refusal = error
         if refusal is None:
             return answer
         instead = self._refuse(refusal)  # outside of our handler: what the user's code raises has no context
+        forget_frames(refusal)
         refusal = None
         return None if instead is None else instead(*args)
 
@@ -193,7 +195,8 @@ class Section:
         """The answer of code that there is; None if it cannot answer."""
         try:
             return self._compiled().known_answer(self._handed_in(args))
-        except FailedCheck:
+        except FailedCheck as failure:
+            forget_frames(failure)
             self.contest.compiled_failed()
             if CONFIG.trial and self.contest.is_won is False:
                 self._decide()
