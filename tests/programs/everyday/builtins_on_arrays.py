@@ -145,6 +145,35 @@ def ndenumerate_and_ndindex(a):
     return out
 
 
+@calls((A,), (A * 2,), (np.ones((3, 2)),), (np.ones((2, 0)),), (np.ones((40, 50)),))
+def products_of_ranges(a):
+    out, last = np.zeros_like(a), None
+    for row, (i, j) in enumerate(itertools.product(range(a.shape[0]), range(a.shape[1]))):
+        out[i, j] = a[i, j] * row + i - 2 * j
+    for i, j, k in itertools.product(range(1, 7, 2), range(len(a) - 1, -1, -1), range(2)):
+        if k > i or j == 5:
+            continue
+        if i + j > 9:
+            break
+        last = i, j, k
+    else:
+        out += 100.0
+    return out, row if a.size else -1, i, j, k, last
+
+
+@calls((A,), (A * 2,), (np.ones((3, 2)),))
+def products_that_are_no_loops(a):
+    some = itertools.product(range(2), range(3))
+    first, rest = next(some), list(some)
+    pairs = dict(itertools.product(range(2), repeat=2))
+    mixed = [(x, n) for x, n in itertools.product(a[0], range(2))]
+    total = 0.0
+    for x, n in itertools.product(a[0], range(2)):  # which has its elements from the start
+        a[0] += 1.0
+        total += x * n
+    return first, rest, pairs, mixed, total, max(itertools.product(range(2), range(3))), [*itertools.product()], [*some]
+
+
 @calls((A,), (A * 2,), (np.ones((3, 2)),))
 def nditer_reads_and_writes(a):
     total = 0.0

@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from numpy import c_, mgrid, ogrid, r_
 
 from programs.everyday.table import rows
 
@@ -89,6 +90,13 @@ def grids_of_windows(x, n):
             y, z = np.mgrid[i0:i1, j0:j1]
             total += (x[i0:i1, j0:j1] * np.exp(-((y - i) ** 2) - (z - j) ** 2)).sum()
     return total, np.mgrid[:n], np.mgrid[:n, 1:n:2], np.ogrid[:n, -1:1:0.3], np.ogrid[:n,], np.r_[:n, 7]
+
+
+@calls((X, 3), (Y, 4), (X[:4], 2))
+def grids_by_names_of_their_own(x, n):
+    i, j = mgrid[-1 : n - 1, :3]
+    k, m = ogrid[:n, 0:2]
+    return x[0] * i + j, k + m, r_[x, 1.0, n], c_[x, x]
 
 
 @calls(*THREE)

@@ -1,10 +1,11 @@
 """NumPy's iterators: what do NumPy's iterators go over?
 
-`np.ndenumerate`, `np.ndindex`, `np.nditer`: `Rows`, which a `for` need not unroll.
+`np.ndenumerate`, `np.ndindex`, `np.nditer`, and `itertools.product` of ranges: `Rows`, which a `for` need not unroll.
 """
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any, Self
@@ -14,7 +15,7 @@ import numpy as np
 from jitml.ir.dims import Dim, Size
 from jitml.numpy.arrays.flat import window
 from jitml.numpy.support.arguments import as_array, nonempty, not_compiled
-from jitml.trace.lists.sequences import Going, Position
+from jitml.trace.lists.sequences import Going, Position, Range, rows_of
 from jitml.trace.storage.strides import memory_order
 from jitml.trace.values.array_writes import require_writeable
 from jitml.trace.values.boxing import TracedArray, lift, named_order, read
@@ -30,6 +31,20 @@ def ndindex(*shape: Any) -> Going:
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     extents = tuple(size if (size := size_of(n)) is not None else operator.index(n) for n in sizes)
     return Going(_product(extents), lambda position: _unravelled(position, extents), "ndindex")
+
+
+@implements(itertools.product)
+def product(*iterables: Any, repeat: Any = 1) -> Any:
+    """Every choice of an element of each. Only ranges are what they were when the loop comes to read them."""
+    rows = [found for x in iterables if type(x) in (range, Range) and (found := rows_of(x)) is not None]
+    if repeat != 1 or len(rows) < max(1, len(iterables)):
+        return itertools.product(*iterables, repeat=repeat)
+    extents = tuple(x.trip for x in rows)
+
+    def at(position: Position) -> tuple[Any, ...]:
+        return tuple(x.at(index) for x, index in zip(rows, _unravelled(position, extents)))
+
+    return Going(_product(extents), at, "product")
 
 
 @implements(np.ndenumerate)

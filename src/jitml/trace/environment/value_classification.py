@@ -57,6 +57,7 @@ _CODE = (
     ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, property, staticmethod, classmethod, np.ufunc,
     type(functools.lru_cache(abs)), operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
     struct.Struct, np.finfo, np.iinfo, GenericAlias, UnionType, io.IOBase, random.Random,
+    *map(type, (np.r_, np.c_, np.mgrid, np.ogrid)),
 )  # fmt: skip
 _MASKED, _MASKED_NUMBER = late_class("numpy.ma", "MaskedArray"), late_class("numpy.ma.core", "MaskedConstant")
 _KNOWN = {*sys.stdlib_module_names, "numpy", "scipy"}
