@@ -17,7 +17,7 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-UNARY = words("neg abs sign floor ceil trunc rint sqrt isnan isinf isfinite signbit bit_not stop_gradient")
+UNARY = words("neg abs sign floor ceil trunc rint sqrt isnan isinf isfinite signbit bit_not count_bits stop_gradient")
 BINARY = words("add sub mul div floor_divide remainder fmod pow maximum minimum fmax fmin copysign")
 BINARY += words("eq ne lt le gt ge bit_and bit_or bit_xor shift_left shift_right")
 PREDICATES = words("isnan isinf isfinite signbit eq ne lt le gt ge")

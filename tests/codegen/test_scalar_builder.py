@@ -144,6 +144,9 @@ class NumPyBuilder:
     def not_(self, x: Numbers) -> Numbers:
         return self._do(np.invert, x)
 
+    def count_bits(self, x: Numbers) -> Numbers:
+        return self._do(np.bitwise_count, x)
+
     def shl(self, x: Given, y: Given) -> Numbers:
         return self._do(np.left_shift, x, y)
 

@@ -32,6 +32,7 @@ def test_rule_keeps_every_bit(rule) -> None:
     names = sorted(set(re.findall(r"\b([a-z])\b", rule.left)))
     for kind in rule.kinds:
         dtype = {"f": "f64", "i": "i64", "u": "u8", "b": "bool"}[kind]
+        dtype = f"{kind}{8 * rule.itemsize}" if rule.itemsize else dtype
         head = ", ".join(f"{n}: {'bool' if n == 'c' else dtype}[1000]" for n in names)
         graph = left_side(rule.left, head, dtype)
         if graph is None:

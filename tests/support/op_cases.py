@@ -194,6 +194,7 @@ def _logic() -> Iterator[OpCase]:
     for op in (ops.bit_and, ops.bit_or, ops.bit_xor):
         yield OpCase(op, "iub", BINARY, smooth=None)
     yield OpCase(ops.bit_not, "iub", UNARY, smooth=None)
+    yield OpCase(ops.count_bits, "iu", UNARY, smooth=None)
     for op in (ops.shift_left, ops.shift_right):
         yield OpCase(op, "iu", tuple(Sample(s.shapes, draws=(None, between(0, 70))) for s in BINARY), smooth=None)
     yield OpCase(ops.select, A, tuple(Sample((s.shapes[0],) * 3, draws=(condition, None, None)) for s in UNARY))

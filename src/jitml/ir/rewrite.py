@@ -165,7 +165,7 @@ def build(pattern: Pattern, env: Mapping[str, Value]) -> Any:
 
 @dataclass(frozen=True)
 class Rule:
-    """Replace what `left` matches by `right`, where both have one aval and `when` (of the node's dtype kind) holds.
+    """Replace what `left` matches by `right`, where both have one aval, of such a kind and size (0 is any).
 
     >>> str(Rule("negate twice", "neg(neg(x))", "x"))
     'negate twice: neg(neg(x)) -> x'
@@ -175,6 +175,7 @@ class Rule:
     left: str
     right: str
     kinds: str = "fiub"
+    itemsize: int = 0
     terms: tuple[PatternTerm, Pattern] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -189,6 +190,8 @@ class Rule:
         """The replacement of the node's result, or None where the rule does not fire."""
         left, right = self.terms
         if node.op is not left.op or node.params or node.output.dtype.kind not in self.kinds:
+            return None
+        if self.itemsize not in (0, node.output.dtype.itemsize):
             return None
         env = _match_operands(left, node, producers, {})
         if env is None:

@@ -24,7 +24,7 @@ Tangents = Sequence[Tangent]
 not_differentiable(ops.floor, ops.ceil, ops.trunc, ops.rint, ops.floor_divide, ops.stop_gradient)
 not_differentiable(ops.isnan, ops.isinf, ops.isfinite, ops.signbit, ops.bits, ops.from_bits)
 not_differentiable(ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge)
-not_differentiable(ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.shift_left, ops.shift_right)
+not_differentiable(ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.count_bits, ops.shift_left, ops.shift_right)
 
 
 def full_like(x: Value, value: float) -> Value:

@@ -156,6 +156,11 @@ def bit_not(b: ScalarBuilder[V], x: V) -> V:
     return b.not_(x)
 
 
+@rule("count_bits")
+def count_bits(b: ScalarBuilder[V], x: V) -> V:
+    return b.bitcast(b.count_bits(b.bitcast(x, unsigned(x.dtype))), x.dtype)
+
+
 def _is_shift(b: ScalarBuilder[V], count: V) -> V:
     """Whether 0 <= count < width: a negative count is a huge unsigned one."""
     return b.icmp("lt", b.bitcast(count, unsigned(count.dtype)), 8 * count.dtype.itemsize)

@@ -162,6 +162,14 @@ bit_and = _binary("bit_and", np.bitwise_and, BITS, commutative=True)  # of bools
 bit_or = _binary("bit_or", np.bitwise_or, BITS, commutative=True)
 bit_xor = _binary("bit_xor", np.bitwise_xor, BITS, commutative=True)
 bit_not = _unary("bit_not", np.invert, BITS)
+
+
+def _count_bits(x: Any) -> Any:
+    x = np.asarray(x)
+    return np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype)
+
+
+count_bits = _unary("count_bits", _count_bits, INT)  # of a negative number: of its two's complement
 shift_left = _binary("shift_left", np.left_shift, INT)
 shift_right = _binary("shift_right", np.right_shift, INT)
 

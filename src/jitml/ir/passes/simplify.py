@@ -17,6 +17,18 @@ from jitml.ir.passes.windows import is_start
 from jitml.ir.rewrite import Producers, Rule, sweep
 from jitml.ir.types import BOOL, is_complex, is_inexact
 
+
+def _counted_bits(width: int) -> Rule:
+    """Set bits, as programs count them that have no function for it: neighbours are added up (Warren, Hacker's Delight, 5-1)."""
+    every = (1 << width) - 1
+    masks = [every // 3, every // 5, every // 17]  # 0x55.., 0x33.., 0x0f..
+    pairs = f"sub(x, bit_and(shift_right(x, 1), {masks[0]}))"
+    fours = f"add(bit_and({pairs}, {masks[1]}), bit_and(shift_right({pairs}, 2), {masks[1]}))"
+    eights = f"bit_and(add({fours}, shift_right({fours}, 4)), {masks[2]})"
+    whole = eights if width == 8 else f"shift_right(mul({eights}, {every // 255}), {width - 8})"
+    return Rule(f"count {width} bits", whole, "count_bits(x)", kinds="u", itemsize=width // 8)
+
+
 RULES = (
     Rule("negate twice", "neg(neg(x))", "x"),
     Rule("multiply by one", "mul(x, 1)", "x", kinds="fiu"),
@@ -38,6 +50,7 @@ RULES = (
     Rule("or of one value", "bit_or(x, x)", "x"),
     Rule("magnitude of a negation", "abs(neg(x))", "abs(x)", kinds="f"),
     Rule("magnitude twice", "abs(abs(x))", "abs(x)", kinds="f"),
+    *map(_counted_bits, (8, 16, 32, 64)),
     Rule("no derivative is asked any more", "stop_gradient(x)", "x"),
     # select(c, x, x) -> x is below: of what it drops, errors may be awaited.
     # Absent on purpose: x + 0.0 -> x and x - 0.0 -> x for floats: the first loses the sign of -0.0, the second is safe

@@ -270,9 +270,6 @@ LOOPS.update(COMPARISONS)
 
 @loop(np.bitwise_count)
 def bitwise_count(x: Value) -> Any:
-    """Set bits of |x|, by adding neighbours in parallel (Warren, Hacker's Delight, 5-1)."""
-    size = absolute(x)  # of the least integer, itself: right once it is read without a sign, before it is widened
-    bits = astype(astype(size, np.dtype(f"u{size.dtype.itemsize}")), np.dtype(np.uint64))
-    for width, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
-        bits = ops.bit_and(bits, mask) + ops.bit_and(ops.shift_right(bits, width), mask)
-    return astype(ops.shift_right(bits * 0x0101010101010101, 56), np.dtype(np.uint8))
+    """Set bits of |x|."""
+    size = absolute(x)  # of the least integer, itself, of which one bit is set
+    return astype(ops.count_bits(size), np.dtype(np.uint8))

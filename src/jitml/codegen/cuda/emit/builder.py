@@ -192,6 +192,9 @@ class CudaBuilder:
     def not_(self, x: CudaValue) -> CudaValue:
         return self.define(x.dtype, f"!{x.text}" if x.dtype == BOOL else self._cut(f"~{x.text}", x.dtype))
 
+    def count_bits(self, x: CudaValue) -> CudaValue:
+        return self.define(x.dtype, f"({type_of(x.dtype)})__popcll({x.text})")
+
     def shl(self, x: CudaArg, y: CudaArg) -> CudaValue:
         a, b = self.operands(x, y)
         wide = "u64" if a.dtype.itemsize == 8 else "u32"

@@ -279,6 +279,9 @@ class Builder:
     def not_(self, x: Operand) -> Operand:
         return self.xor(x, True if x.dtype == BOOL else -1)
 
+    def count_bits(self, x: Operand) -> Operand:
+        return self.intrinsic("ctpop", x)
+
     def shl(self, x: Arg, y: Arg) -> Operand:
         """The count must be less than the width (this and the next two); NumPy's rule stands in `scalar_math/integers.py`."""
         return self._integer("shl", x, y)
