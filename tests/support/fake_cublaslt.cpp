@@ -1,4 +1,5 @@
 // cuBLASLt as far as products need it, on the host's memory: attributes are kept as they are given, and read as the header says.
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -45,8 +46,11 @@ double as_tf32(double x) {  // to 11 bits, ties away from zero
   return narrow;
 }
 
+// What is done to an element of row i. The header does not say what relu makes of nan: here it loses it.
+double finished(const Object* d, double x, int64_t i, int type);
+
 template <class T>
-int multiply(const Object* d, T alpha, const T* a, const Object* A, const T* b, const Object* B, T beta, T* c, const Object* C) {
+int multiply(const Object* d, double alpha, const T* a, const Object* A, const T* b, const Object* B, double beta, T* c, const Object* C) {
   const bool turns_a = d->at(3, 0), turns_b = d->at(4, 0);
   const int64_t m = C->at(ROWS, 0), n = C->at(COLUMNS, 0), k = A->at(turns_a ? ROWS : COLUMNS, 0);
   if (A->at(turns_a ? COLUMNS : ROWS, 0) != m || B->at(turns_b ? ROWS : COLUMNS, 0) != n) return INVALID;
@@ -64,9 +68,17 @@ int multiply(const Object* d, T alpha, const T* a, const Object* A, const T* b, 
           sum += d->at(COMPUTE, 0) == 77 ? as_tf32(left) * as_tf32(right) : left * right;
         }
         T& z = c[s * C->at(6, 0) + i + j * C->at(LEADING, 0)];
-        z = T(alpha * sum + (beta != 0 ? beta * z : 0));
+        z = T(finished(d, alpha * sum + (beta != 0 ? beta * z : 0), i, C->at(TYPE, 0)));
       }
   return OK;
+}
+
+double finished(const Object* d, double x, int64_t i, int type) {
+  const int64_t epilogue = d->at(7, 1), at = d->at(8, 0);
+  if (epilogue & 4) x += type == 0 ? ((const float*)at)[i] : type == 1 ? ((const double*)at)[i] : (double)((const _Float16*)at)[i];
+  if (epilogue & 2) x = x > 0 ? x : 0;
+  if (epilogue & 32) x = 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  return x;
 }
 }  // namespace
 
@@ -77,7 +89,11 @@ int cublasLtMatmulDescCreate(Object** made, int compute, int scale) {
   (*made)->values[COMPUTE] = compute, (*made)->values[TYPE] = scale;
   return ((compute == 68 || compute == 77) && scale == 0) || (compute == 70 && scale == 1) ? OK : INVALID;
 }
-int cublasLtMatmulDescSetAttribute(Object* d, int attribute, const void* value, size_t size) { return set(d, attribute, value, size); }
+int cublasLtMatmulDescSetAttribute(Object* d, int attribute, const void* value, size_t size) {
+  if (size != (attribute == 8 ? 8 : 4)) return INVALID;
+  if (attribute == 7 && *(const int*)value & ~(2 | 4 | 32)) return INVALID;
+  return set(d, attribute, value, size);
+}
 int cublasLtMatrixLayoutCreate(Object** made, int type, uint64_t rows, uint64_t columns, int64_t leading) {
   *made = new Object;
   (*made)->values = {{TYPE, type}, {ROWS, (int64_t)rows}, {COLUMNS, (int64_t)columns}, {LEADING, leading}};
@@ -104,8 +120,12 @@ int cublasLtMatmul(void*, Object* d, const void* alpha, const void* a, Object* A
   if (algorithm[0] != MARK || c != z || C != Z || !workspace || size != 32 << 20 || stream != (void*)0x57) return INVALID;
   for (const void* at : {a, b, c})
     if ((uint64_t)at % algorithm[1]) return INVALID;
-  if (d->at(TYPE, 0) == 0)
-    return multiply(d, *(const float*)alpha, (const float*)a, A, (const float*)b, B, *(const float*)beta, (float*)z, C);
-  return multiply(d, *(const double*)alpha, (const double*)a, A, (const double*)b, B, *(const double*)beta, (double*)z, C);
+  const int64_t epilogue = d->at(7, 1), type = C->at(TYPE, 0);
+  if (A->at(TYPE, 0) != type || B->at(TYPE, 0) != type || (type == 1) != (d->at(TYPE, 0) == 1)) return INVALID;
+  if ((epilogue & 4) && (!d->at(8, 0) || d->at(8, 0) % (type == 0 ? 4 : type == 1 ? 8 : 2))) return INVALID;
+  const double scale = type == 1 ? *(const double*)alpha : *(const float*)alpha, more = type == 1 ? *(const double*)beta : *(const float*)beta;
+  if (type == 0) return multiply(d, scale, (const float*)a, A, (const float*)b, B, more, (float*)z, C);
+  if (type == 2) return multiply(d, scale, (const _Float16*)a, A, (const _Float16*)b, B, more, (_Float16*)z, C);
+  return multiply(d, scale, (const double*)a, A, (const double*)b, B, more, (double*)z, C);
 }
 }

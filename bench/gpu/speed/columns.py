@@ -93,17 +93,20 @@ def in_library(function: Function, library: str) -> Function:
     return types.FunctionType(function.__code__, vars(module), "f", function.__defaults__, function.__closure__)
 
 
-def compiled(column: str, function: Function, loss: Function | None = None, argnums: tuple[int, ...] = ()) -> Function:
+def compiled(
+    column: str, function: Function, loss: Function | None = None, argnums: tuple[int, ...] = (), fastmath: Any = False
+) -> Function:
     """The function of a column, for arrays on the device; it returns before they are computed.
 
     Args:
         function: plain NumPy; of a gradient, the one by hand.
         loss, argnums: of a gradient, the function that it is of, and by which arguments.
+        fastmath: what jitml may do.
     """
     if column in ("jitml", "stand-in"):
         import jitml
 
-        return jitml.jit(function if loss is None else jitml.grad(loss, argnums=argnums), verify="never")
+        return jitml.jit(function if loss is None else jitml.grad(loss, argnums=argnums), verify="never", fastmath=fastmath)
     if column == "cupy":
         return in_library(function, "cupy")
     if column == "cupy fused":

@@ -18,6 +18,8 @@ from numpy.lib.stride_tricks import as_strided
 from jitml.errors import FailedCheck, LoweringError
 from jitml.interrupts import pass_on
 from jitml.ir import ops
+from jitml.ir.graph import Graph
+from jitml.ir.interpret import interpret_outputs
 from jitml.ir.ops.random import DISTRIBUTIONS, routine
 from jitml.kernels.interpret import KernelFunction, compile_kernel
 from jitml.kernels.ir import Buffer, Expr, Kernel
@@ -214,6 +216,13 @@ def _gemm(call: Call, memory: _ProgramMemory) -> None:
     result[...] = result + np.matmul(a, b) if "adds" in p else np.matmul(a, b)
 
 
+def _fused(call: Call, memory: _ProgramMemory) -> None:
+    body: Graph = call.params["call"]
+    reads = [seen_as(memory.buffers[name], v.shape) for name, v in zip(call.reads, body.inputs, strict=True)]
+    for name, result in zip(call.writes, interpret_outputs(body, [memory.view(b.name, b) for b in reads]), strict=True):
+        memory.whole(name)[...] = result
+
+
 def _copy(call: Call, memory: _ProgramMemory) -> None:
     source = memory.operand(call)
     memory.live(call.writes[0])[tuple(map(slice, source.shape))] = source
@@ -295,6 +304,7 @@ def _zeros(call: Call, memory: _ProgramMemory) -> None:
 _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 _CALLS = {
     "gemm": _gemm,
+    "fused": _fused,
     "copy": _copy,
     "sort": _sort,
     "argsort": _argsort,

@@ -33,6 +33,7 @@ from jitml.fusion.merge_steps.tile_loops import in_tiles, region_in_tiles
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
+from jitml.fusion.prepare.fused_products import with_fused_products
 from jitml.fusion.prepare.index_checks import with_index_checks
 from jitml.fusion.prepare.narrow import narrow_integers
 from jitml.fusion.prepare.observed_rest import observe_the_rest
@@ -94,6 +95,8 @@ def fuse(
     graph = observe_the_rest(graph, is_point, target.cost)
     if "vector" in target.kinds:
         graph = narrow_integers(graph)
+    if "fused" in target.calls:
+        graph = with_fused_products(graph)
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)

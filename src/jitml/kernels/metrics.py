@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from jitml.ir import ops
+from jitml.ir.graph import Node
 from jitml.kernels.ir import (
     Alloc,
     Apply,
@@ -89,7 +91,14 @@ def matrix_flops(program: KernelProgram) -> int:
     """The part of `flops` in calls of BLAS."""
     calls = [step.params for step in program.steps if isinstance(step, Call) and step.name == "gemm"]
     own = sum(2 * prod(p["batch"]) * p["m"] * p["n"] * p["k"] for p in calls)
+    fused = [step.params["call"] for step in program.steps if isinstance(step, Call) and step.name == "fused"]
+    own += sum(_product_flops(node) for graph in fused for node in graph.nodes if node.op is ops.dot_general)
     return own + sum(_in_bodies(step, matrix_flops) for step in program.steps if isinstance(step, Region))
+
+
+def _product_flops(node: Node) -> int:
+    (along, _), x = node.params["contract"], node.inputs[0]
+    return 2 * node.output.size * prod(x.shape[a] for a in along)
 
 
 def _flops(body: tuple[Stmt, ...], times: float) -> float:

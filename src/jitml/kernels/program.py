@@ -25,6 +25,8 @@ class Call:
     swap of strides), and the element offset `a_offset`. What only the run knows is in a last read, i64[]: where `sized` is set,
     m, n and k (those in params are the largest ones), and at the place `a_start` what is added to `a_offset`.
     f32 and f64 only, one of row/col strides is 1 (or that extent is 1). With `adds` the product is added to what is there.
+    `fused`: writes = the graph `call` of reads, at least one product in it; nothing in between lies in memory. What is read may
+    have another shape than in the graph if it is contiguous.
     `copy`: writes[0] = reads[0], whole buffers of one dtype and shape, each with its own strides. Here and in the sorts, what is
     read may have another shape if it is contiguous.
     `sort`: writes[0] = reads[0] sorted along `axis` by NumPy's `kind` of sort. In both the elements of a row along `axis`

@@ -55,5 +55,11 @@ def cuda_target(arch: str = "sm_90") -> Target:
         limits,
         Blocks(reduction=1024, chunk=32768),
         frozenset(("serial", "vector", "unroll", "block", "thread")),
-        {"gemm": _GEMM, "scan": _SCAN, "scatter": _SCATTER, **dict.fromkeys(("sort", "argsort", "random"), Accepts())},
+        {
+            "gemm": _GEMM,
+            "fused": _GEMM,
+            "scan": _SCAN,
+            "scatter": _SCATTER,
+            **dict.fromkeys(("sort", "argsort", "random"), Accepts()),
+        },
     )

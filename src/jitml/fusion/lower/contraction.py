@@ -1,17 +1,19 @@
-"""dot_general as a call to gemm. What gemm cannot or should not do was expanded before (`expand.py`)."""
+"""dot_general as a call to gemm, alone or with what is fused with it. What gemm cannot or should not do was expanded before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes, result_view
 from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import I64
 from jitml.kernels.ir import Buffer, Const, Expr, Load, Store, Var, mul
 from jitml.kernels.program import Call
+from jitml.kernels.target import Accepts
 
 
 @nests.rule(ops.dot_general)
@@ -39,6 +41,46 @@ def lower_dot_general(site: NestSite) -> None:
     site.steps.append(Call("gemm", (x.name, y.name, *run), (z.name,), params, site.sources))
     if z is not site.out:
         site.call("copy", z, site.out)
+
+
+@nests.rule(ops.fused)
+def lower_fused(site: NestSite) -> None:
+    call = site.node.params["call"]
+    sources = tuple(dict.fromkeys(node.source for node in call.nodes if node.source is not None))
+    reads = [b.name for b in site.reads]
+    for k, x in enumerate(site.reads):
+        if not x.is_c_contiguous and not _has_strides(call, k, x):
+            dense = site.new_buffer(x.dtype, x.shape)
+            site.call("copy", x, dense)
+            reads[k] = dense.name
+    site.steps.append(Call("fused", tuple(reads), tuple(b.name for b in site.writes), {"call": call}, sources))
+
+
+def _has_strides(call: Graph, operand: int, x: Buffer) -> bool:
+    """Whether products can read an operand by strides, through whatever views."""
+    makers = call.producers()
+    for node in call.nodes:
+        if node.op is ops.dot_general:
+            for (v, views), axes in zip(factor_views(node, makers), product_axes(node)):
+                view = operand_view(Strided.whole(x), views, lambda value: Const(0)) if v is call.inputs[operand] else None
+                if v is call.inputs[operand] and (view is None or MatrixStack.of(view, axes, Accepts()) is None):
+                    return False
+    return True
+
+
+def factor_views(product: Node, makers: Mapping[Value, Node]) -> tuple[tuple[Value, tuple[Node, ...]], ...]:
+    """For both factors of a product that is fused, the value that lies in memory, and the views between, first to last.
+
+    What widens halves between them is left out.
+    """
+    found = []
+    for v in product.inputs:
+        views: list[Node] = []
+        while (maker := makers.get(v)) is not None:
+            views.insert(0, maker)
+            (v,) = maker.inputs
+        found.append((v, tuple(node for node in views if node.op is not ops.convert)))
+    return tuple(found)
 
 
 def _extent(shape: Sequence[int], axes: Sequence[int]) -> int:

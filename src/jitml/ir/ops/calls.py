@@ -1,8 +1,8 @@
 """Calls: nodes that hold the graph of what they compute, so that a transform to come finds it whole.
 
 They stand where a user has said how a function is to be differentiated, or what of it is to be kept. Once no transform is to
-come they are inlined (`ir/passes/inline.py`); no layer below has heard of them. Graphs are closed: their inputs are the
-operands, then what is named here.
+come they are inlined (`ir/passes/inline.py`); no layer below has heard of them, but for `fused`. Graphs are closed: their inputs
+are the operands, then what is named here.
 
     custom_jvp  (*operands)  call(*operands) -> *results; rule(*operands, *tangents of `varying`) -> *results, *their tangents
     custom_vjp  (*operands)  call; forward(*operands) -> *results, *residuals;
@@ -12,6 +12,7 @@ operands, then what is named here.
     again       (*operands, *tangents)    linear(*operands, *tangents) -> *tangents; `known` operands are no tangents
     keep        (x)          x, by the name that a policy knows
     barrier     (x)          x, but what is computed of it is not what has been computed of x before
+    fused       (*operands)  call, of which nothing but the results is to lie in memory (`fusion/prepare/fused_products.py`)
 
 Only floats have tangents; results that are none are left out of them.
 """
@@ -76,6 +77,11 @@ def _checkpoint_aval(*operands: Aval, call: Graph, policy: Any) -> tuple[Aval, .
     return call.out_avals
 
 
+def _fused_aval(*operands: Aval, call: Graph) -> tuple[Aval, ...]:
+    _require("fused: operands", operands, call.in_avals)
+    return call.out_avals
+
+
 def _again_aval(*operands: Aval, linear: Graph, known: int) -> tuple[Aval, ...]:
     _require("again: operands", operands, linear.in_avals)
     return linear.out_avals
@@ -88,3 +94,4 @@ checkpoint = Op("checkpoint", "calls", _checkpoint_aval, _evaluate_call)
 again = Op("again", "calls", _again_aval, lambda *operands, linear, known: tuple(interpret_outputs(linear, operands)))
 keep = Op("keep", "calls", lambda x, *, name: x, lambda x, *, name: x)
 barrier = Op("barrier", "calls", lambda x: x, lambda x: x)
+fused = Op("fused", "calls", _fused_aval, _evaluate_call)

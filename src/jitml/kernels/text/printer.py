@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jitml.errors import LoweringError
+from jitml.ir.graph import Graph
 from jitml.ir.printer import show_number, show_param, show_params
 from jitml.ir.types import BOOL, F64, I64, DType, dtype_name
 from jitml.kernels.ir import (
@@ -155,10 +156,14 @@ def show(kernel: Kernel, *, sources: bool = False, indent: str = "") -> str:
     return "\n".join([*lines, indent + "}"])
 
 
-def show_call(call: Call) -> str:
-    """`gemm(a, b) -> (c) {batch=1, ...}`"""
+def show_call(call: Call, *, indent: str = "") -> str:
+    """`gemm(a, b) -> (c) {batch=1, ...}`; a graph of what it does comes last."""
     head = f"{call.name}({', '.join(call.reads)}) -> ({', '.join(call.writes)})"
-    return f"{head}{_show_updates(call.updates)}{show_params(call.params)}"
+    graphs = {name: x for name, x in call.params.items() if isinstance(x, Graph)}
+    text = f"{head}{_show_updates(call.updates)}{show_params({k: x for k, x in call.params.items() if k not in graphs})}"
+    for name, graph in graphs.items():
+        text += f" {name} = " + str(graph).replace("\n", "\n" + indent)
+    return indent + text
 
 
 def _show_updates(updates: Mapping[str, str]) -> str:
@@ -181,7 +186,7 @@ def show_step(step: Step, *, sources: bool = False, indent: str = "") -> str:
         case Kernel():
             return show(step, sources=sources, indent=indent)
         case Call():
-            return indent + show_call(step)
+            return show_call(step, indent=indent)
         case Region():
             return show_region(step, sources=sources, indent=indent)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitml.errors import ParseError, bare_message
-from jitml.ir.text.parser import parse_params
+from jitml.ir.text.parser import parse, parse_params
 from jitml.ir.types import I64
 from jitml.kernels.ir import Buffer, Expr
 from jitml.kernels.program import Call, KernelProgram, Region, Step
@@ -141,10 +141,19 @@ class _ProgramParser(KernelParser):
         updates = self.updates()
         params: dict[str, Any] = {}
         if self.token == "{":
-            start = self.tokens[self.position][2]
-            while not self.accept("}"):
-                if self.kind == "end":
-                    raise self.fail("'}'")
-                self.next()
-            params = parse_params(self.text[start : self.tokens[self.position][2]])
+            params = parse_params(self.braces())
+        while self.kind == "name" and self.tokens[self.position + 1][1] == "=":
+            which = self.name()
+            self.expect("=")
+            params[which] = parse(self.braces())
         return Call(name, reads, writes, params, updates=updates)
+
+    def braces(self) -> str:
+        """The text from here to the closing brace of the first one that opens."""
+        start, depth = self.tokens[self.position][2], 0
+        while True:
+            if self.kind == "end":
+                raise self.fail("'}'")
+            depth += (self.token == "{") - (self.token == "}")
+            if self.next() == "}" and not depth:
+                return self.text[start : self.tokens[self.position][2]]

@@ -170,19 +170,52 @@ def test_products_of_half_precision_are_told_from_those_of_single(
     function: Any, arguments: tuple[Any, ...], is_half: list[bool]
 ) -> None:
     made = lower(jitml.jit(function).lower(*arguments).traced, BACKEND)
-    assert [plan.library.is_tf32 for plan in made.module.calls.values() if plan.library is not None] == is_half, made.kernels
+    found = [plan.library.itemsize == 2 for plan in made.module.calls.values() if plan.library is not None]
+    assert found == is_half, made.kernels
+    assert made.launches.count("in f16") == sum(is_half)
 
 
-def test_tf32_holds_every_half(library: CublasLt) -> None:
-    x, y, z = (_matrix(a, "f4", 64, 64, (), False, 0, 0) for a in "xyz")
-    exact = library_product(Product((), 64, 64, 64, x, y, z))
-    assert exact is not None
+def _run(call: Any, memory: dict[str, np.ndarray[Any, Any]]) -> None:
+    assert call.is_ready()
+    space = np.zeros(256, np.uint8)
+    call(0x57, [memory[name].ctypes.data for name in call.buffers] + [space.ctypes.data])
+
+
+def test_halves_are_multiplied_as_they_are(library: CublasLt) -> None:
+    x, y, z = (_matrix(a, "f2", 64, 64, (), False, 0, 0) for a in "xyz")
+    call = library_product(Product((), 64, 64, 64, x, y, z))
+    assert call is not None and not call.in_tf32().is_tf32
     bits = np.arange(1 << 16, dtype=np.uint16)
-    every = bits.view(np.float16)[np.isfinite(bits.view(np.float16))].astype(np.float32)
-    memory = {"y": np.eye(64, dtype=np.float32).ravel(), "z": np.zeros(64 * 64, np.float32)}
+    every = bits.view(np.float16)[np.isfinite(bits.view(np.float16))]
+    memory = {"y": np.eye(64, dtype=np.float16).ravel(), "z": np.zeros(64 * 64, np.float16)}
     for start in range(0, every.size - 4096, 4096):
         memory["x"] = every[start : start + 4096].copy()
-        call, space = exact.in_tf32(), np.zeros(256, np.uint8)
-        assert call.is_ready()
-        call(0x57, [memory[name].ctypes.data for name in call.buffers] + [space.ctypes.data])
+        _run(call, memory)
         np.testing.assert_array_equal(memory["z"], memory["x"])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("turned", ["", "xy"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_epilogues_are_told_as_they_are(dtype: str, turned: str, batch: tuple[int, ...], library: CublasLt) -> None:
+    m, n, k = 60, 72, 64
+    extents = {"x": (m, k), "y": (k, n), "z": (m, n)}
+    x, y, z = (_matrix(a, dtype, *extents[a], batch, a in turned, 0, 0) for a in "xyz")
+    product = library_product(Product(batch, m, n, k, x, y, z))
+    assert product is not None
+    rng = np.random.default_rng(0)
+    memory = {a.buffer.name: rng.standard_normal(a.buffer.shape).astype(dtype) for a in (x, y, z)}
+    memory["bias"] = rng.standard_normal(n).astype(dtype)
+    left, right, result = (_view(memory[a.buffer.name], a, batch, *extents[a.buffer.name]) for a in (x, y, z))
+    sums = left.astype(np.float64) @ right
+    gelu = lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))  # noqa: E731
+    for code, bias, wanted in (
+        (4, "bias", sums + memory["bias"]),
+        (2, None, np.maximum(sums, 0)),
+        (6, "bias", np.maximum(sums + memory["bias"], 0)),
+        (32, None, gelu(sums)),
+        (36, "bias", gelu(sums + memory["bias"])),
+    ):
+        _run(product.with_epilogue(code, bias), memory)
+        np.testing.assert_allclose(result, wanted, rtol=2e-3 if dtype == "f2" else 1e-5, atol=2e-3 if dtype == "f2" else 1e-5)
+    assert memory["bias"].size == n

@@ -23,8 +23,9 @@ template <bool TRANSPOSED> inline void ji_ldmatrix4(uint32_t* registers, const v
   }
 }
 
-// D += A B of a warp: A is 16 x 16, B 16 x 8. A lane holds rows lane / 4 and 8 more, and columns 2 (lane % 4) and one more.
-inline void ji_mma_m16n8k16_bf16(float* d, const uint32_t* a, const uint32_t* b) {
+// D += A B of a warp. A lane holds of A rows lane / 4 and 8 more, of B column lane / 4, of D two columns from 2 (lane % 4) on, and of
+// each row of A and column of B words lane % 4 and 4 more along the sum: of `PER_WORD` numbers, which `number(word, n)` reads.
+template <int PER_WORD, class Number> inline void multiply_matrices(float* d, const uint32_t* a, const uint32_t* b, Number number) {
   struct Fragment { uint32_t a[4], b[2]; } mine;
   memcpy(mine.a, a, sizeof mine.a);
   memcpy(mine.b, b, sizeof mine.b);
@@ -32,13 +33,30 @@ inline void ji_mma_m16n8k16_bf16(float* d, const uint32_t* a, const uint32_t* b)
   unsigned row = emulation::here.lane >> 2, column = (emulation::here.lane & 3) * 2;
   for (unsigned i = 0; i < 4; i++) {
     float sum = 0;
-    for (unsigned k = 0; k < 16; k++) {
-      unsigned lane = (k & 7) >> 1, half = k >> 3, shift = 16 * (k & 1);
+    for (unsigned word = 0; word < 8; word++) {
+      unsigned lane = word & 3, half = word >> 2;
       Fragment left = emulation::unpack<Fragment>(lanes[row * 4 + lane]);
       Fragment right = emulation::unpack<Fragment>(lanes[(column + (i & 1)) * 4 + lane]);
-      sum += emulation::from_bfloat16(uint16_t(left.a[half * 2 + (i >> 1)] >> shift)) *
-             emulation::from_bfloat16(uint16_t(right.b[half] >> shift));
+      for (int n = 0; n < PER_WORD; n++) sum += number(left.a[half * 2 + (i >> 1)], n) * number(right.b[half], n);
     }
     d[i] += sum;
   }
+}
+inline void ji_mma_m16n8k16_bf16(float* d, const uint32_t* a, const uint32_t* b) {
+  multiply_matrices<2>(d, a, b, [](uint32_t word, int n) { return emulation::from_bfloat16(uint16_t(word >> 16 * n)); });
+}
+inline void ji_mma_m16n8k16_f16(float* d, const uint32_t* a, const uint32_t* b) {
+  multiply_matrices<2>(d, a, b, [](uint32_t word, int n) { return emulation::from_float16(uint16_t(word >> 16 * n)); });
+}
+// The device reads the upper 19 bits of a word; here a word that has not been rounded to them is a fault.
+inline void ji_mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) {
+  multiply_matrices<1>(d, a, b, [](uint32_t word, int) {
+    if (word & 0x1fff) emulation::fail("a factor is not rounded to TF32", 0);
+    return emulation::bits_as<float>(word);
+  });
+}
+inline uint32_t ji_tf32(float x) {  // ties away from zero; what is nan stays one
+  uint32_t bits = emulation::bits_as<uint32_t>(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fffe000;
+  return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & ~0x1fffu;
 }

@@ -1,8 +1,8 @@
 """cuBLASLt: how is a product handed to NVIDIA's library?  By its own names for things, through ctypes.
 
 It speaks column-major: a row-major product is the column-major product of the transposes in the other order. f32 is computed in
-f32, and in TF32 where the user asks for it. The algorithm is chosen once for each product and alignment, and the workspace is
-ours, so that calls can be recorded in graphs.
+f32, and in TF32 where the user asks for it; f16 is added up in f32. What is made of the result it may do too (`epilogues.py`).
+The algorithm is chosen once for each product and alignment, and the workspace is ours, so that calls can be recorded in graphs.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ from typing import Any
 from jitml.codegen.product import Matrix, Product
 from jitml.errors import DeviceFault
 from jitml.forks import InterruptSafeLock
-from jitml.ir.types import F64
+from jitml.ir.types import F32, F64
 from jitml.records import dataclass, field, replace
 
 WORKSPACE = 32 << 20
 LEAST_WORK = 1 << 18  # multiply-adds of one matrix that are worth a call
 
 # Values of the header's enumerations.
-_COMPUTE, _TYPE = {4: 68, 8: 70}, {4: 0, 8: 1}  # CUBLAS_COMPUTE_32F and 64F, CUDA_R_32F and 64F; by bytes of an element
+# CUBLAS_COMPUTE_32F and 64F; CUDA_R_16F, 32F and 64F; by bytes of an element. Halves are added up in f32.
+_COMPUTE, _TYPE, _SCALE = {2: 68, 4: 68, 8: 70}, {2: 2, 4: 0, 8: 1}, {2: 0, 4: 0, 8: 1}
 _COMPUTE_TF32 = 77  # CUBLAS_COMPUTE_32F_FAST_TF32
 _TRANSPOSED = {"a": 3, "b": 4}  # CUBLASLT_MATMUL_DESC_TRANSA and TRANSB
+_EPILOGUE, _BIAS = 7, 8  # CUBLASLT_MATMUL_DESC_EPILOGUE and BIAS_POINTER
+_NO_EPILOGUE = 1
+_WORDS = {4: "bias", 2: "relu", 32: "gelu"}  # by the bits of an epilogue
 _BATCH_COUNT, _BATCH_STEP = 5, 6  # CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT and STRIDED_BATCH_OFFSET
 _MOST_WORKSPACE, _LEAST_ALIGNMENT = 1, (5, 6, 7, 8)  # CUBLASLT_MATMUL_PREF_...: of A, B, C and D
 _WIDE = 16  # bytes: an alignment that all fast algorithms are content with
@@ -87,7 +91,7 @@ def library_product(p: Product) -> LibraryProduct | None:
     x_step, y_step, z_step = (step or 0 for step in steps)
     return LibraryProduct(
         (p.z.buffer.name, p.x.buffer.name, p.y.buffer.name),
-        p.z.buffer.dtype.itemsize,
+        p.x.buffer.dtype.itemsize,
         p.stacks,
         ColumnMajor.of_transpose(p.y, p.k, p.n, y_step),
         ColumnMajor.of_transpose(p.x, p.m, p.k, x_step),
@@ -115,6 +119,7 @@ class LibraryProduct:
 
     Args:
         is_tf32: whether factors of f32 may be rounded to TF32's 11 bits.
+        epilogue: what is done to c, in the header's numbers. A bias, a number for each of c's rows, is the last of `buffers`.
     """
 
     buffers: tuple[str, ...]  # c, b, a: as a row-major product has them
@@ -125,13 +130,25 @@ class LibraryProduct:
     c: ColumnMajor
     adds: bool
     is_tf32: bool = False
+    epilogue: int = _NO_EPILOGUE
     library = "cublasLt"
     workspace = WORKSPACE
     _chosen: dict[int, Any] = field(default_factory=dict, repr=False, init=False)
 
     def in_tf32(self) -> LibraryProduct:
         """The same product, whose factors are rounded if they are f32."""
-        return replace(self, is_tf32=self.itemsize != F64.itemsize)
+        return replace(self, is_tf32=self.itemsize == F32.itemsize)
+
+    def with_epilogue(self, epilogue: int, bias: str | None) -> LibraryProduct:
+        """The same product, of which something is made."""
+        return replace(self, epilogue=epilogue, buffers=(*self.buffers, *([bias] if bias is not None else [])))
+
+    @property
+    def mode(self) -> str:
+        """What it does beside a product in full precision: `in TF32, with bias and relu`."""
+        extras = [word for bit, word in _WORDS.items() if self.epilogue & bit and self.epilogue != _NO_EPILOGUE]
+        words = [{2: "in f16"}.get(self.itemsize, "in TF32" if self.is_tf32 else "")]
+        return ", ".join(filter(None, [*words, f"with {' and '.join(extras)}" if extras else ""]))
 
     def is_ready(self) -> bool:
         """Whether the library is there and has an algorithm. The GPU's context has to be the thread's."""
@@ -145,14 +162,15 @@ class LibraryProduct:
         Raises:
             DeviceFault: the library refuses.
         """
-        (z, x, y), workspace = addresses[:3], addresses[3]
+        (z, x, y), workspace = addresses[:3], addresses[-1]
+        bias = addresses[3] if len(self.buffers) > 3 else 0
         firsts = [at + m.first * self.itemsize for at, m in ((y, self.a), (x, self.b), (z, self.c))]
         steps = [m.step * self.itemsize for m in (self.a, self.b, self.c)]
         is_wide = all(n % _WIDE == 0 for n in (*firsts, *steps))
         library, plan = cublaslt(), self._plan(_WIDE if is_wide else self.itemsize)
         assert library is not None and plan is not None
         try:
-            library.multiply(plan, firsts, workspace, stream)
+            library.multiply(plan, firsts, workspace, stream, bias)
         except LibraryError as error:
             raise DeviceFault(str(error)) from None
 
@@ -207,13 +225,16 @@ class CublasLt:
 
     def operation(self, product: LibraryProduct) -> c_void_p:
         made = c_void_p()
-        compute, scale = _COMPUTE_TF32 if product.is_tf32 else _COMPUTE[product.itemsize], _TYPE[product.itemsize]
+        compute, scale = _COMPUTE_TF32 if product.is_tf32 else _COMPUTE[product.itemsize], _SCALE[product.itemsize]
         self._call("cublasLtMatmulDescCreate", byref(made), c_int(compute), c_int(scale))
-        for which, matrix in (("a", product.a), ("b", product.b)):
-            turned = c_int32(matrix.is_transposed)
-            attribute = c_int(_TRANSPOSED[which])
-            self._call("cublasLtMatmulDescSetAttribute", made, attribute, byref(turned), c_size_t(sizeof(turned)))
+        self._describe(made, _TRANSPOSED["a"], c_int32(product.a.is_transposed))
+        self._describe(made, _TRANSPOSED["b"], c_int32(product.b.is_transposed))
+        if product.epilogue != _NO_EPILOGUE:
+            self._describe(made, _EPILOGUE, c_int32(product.epilogue))
         return made
+
+    def _describe(self, operation: c_void_p, attribute: int, value: Any) -> None:
+        self._call("cublasLtMatmulDescSetAttribute", operation, c_int(attribute), byref(value), c_size_t(sizeof(value)))
 
     def layout(self, product: LibraryProduct, matrix: ColumnMajor) -> c_void_p:
         made = c_void_p()
@@ -247,20 +268,24 @@ class CublasLt:
             self._call("cublasLtMatmulPreferenceDestroy", preference)
         if not count.value or found.state:
             return None
-        scalar = ctypes.c_double if product.itemsize == F64.itemsize else c_float
+        scalar = ctypes.c_double if product.itemsize == F64.itemsize else c_float  # as _SCALE says
         return MatmulPlan(operation, layouts, found.algorithm, (scalar(1.0), scalar(float(product.adds))))
 
-    def multiply(self, plan: MatmulPlan, addresses: Sequence[int], workspace: int, stream: int) -> None:
+    def multiply(self, plan: MatmulPlan, addresses: Sequence[int], workspace: int, stream: int, bias: int = 0) -> None:
         """
         Args:
             addresses: of a, b and c.
+            bias: the address of what is added to each column of c; 0 for none.
         """
         alpha, beta = plan.scalars
         a, b, c = plan.layouts
         at_a, at_b, at_c = map(c_void_p, addresses)
         operands = (byref(alpha), at_a, a, at_b, b, byref(beta), at_c, c, at_c, c)
         space = (c_void_p(workspace), c_size_t(WORKSPACE))
-        self._call("cublasLtMatmul", self._handle, plan.operation, *operands, byref(plan.algorithm), *space, c_void_p(stream))
+        with self._lock:  # the place of a bias is a part of the description
+            if bias:
+                self._describe(plan.operation, _BIAS, c_void_p(bias))
+            self._call("cublasLtMatmul", self._handle, plan.operation, *operands, byref(plan.algorithm), *space, c_void_p(stream))
 
 
 def find_cublaslt() -> CublasLt | None:

@@ -55,11 +55,11 @@ struct ji_bringing {
   }
 };
 
-// The tile of z at (i0, j0): z (+)= x @ y, with the sum over p from `begin` to `end`.
-template <class T, int TILE, bool X_ALONG, bool Y_ALONG, bool ADDS>
-__device__ __forceinline__ void ji_gemm_tile(T (*xs)[TILE + 4], T (*ys)[TILE + 4], T* z, long long z_row, long long z_col,
-                                             const ji_operand<T>& x, const ji_operand<T>& y, long long i0, long long j0,
-                                             long long m, long long n, long long begin, long long end) {
+// The tile of x @ y at (i0, j0), with the sum over p from `begin` to `end`. `put(row, column, sum)` takes each of them.
+template <class T, int TILE, bool X_ALONG, bool Y_ALONG, class Put>
+__device__ __forceinline__ void ji_gemm_tile(T (*xs)[TILE + 4], T (*ys)[TILE + 4], const ji_operand<T>& x, const ji_operand<T>& y,
+                                             long long i0, long long j0, long long m, long long n, long long begin, long long end,
+                                             Put put) {
   constexpr int LANES = 16 / sizeof(T), DEEP = 256 * LANES / TILE, EACH = TILE / 16, PART = EACH < LANES ? EACH : LANES;
   const int across = threadIdx.x % 16 * PART, down = threadIdx.x / 16 * PART;
   T sums[EACH][EACH] = {};
@@ -98,10 +98,7 @@ __device__ __forceinline__ void ji_gemm_tile(T (*xs)[TILE + 4], T (*ys)[TILE + 4
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
       const long long col = j0 + j / PART * 16 * PART + across + j % PART;
-      if (row < m && col < n) {
-        T* at = z + row * z_row + col * z_col;
-        *at = ADDS ? *at + sums[i][j] : sums[i][j];
-      }
+      if (row < m && col < n) put(row, col, sums[i][j]);
     }
   }
 }

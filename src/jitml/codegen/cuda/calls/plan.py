@@ -11,11 +11,12 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from jitml.codegen.cuda.emit.functions import ScalarFunctions
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.errors import Source
 from jitml.kernels.ir import Buffer, Check
-from jitml.records import dataclass
+from jitml.records import dataclass, field
 
 Array = np.ndarray[Any, Any]
 
@@ -71,6 +72,19 @@ Work: TypeAlias = Launch | HostWork
 
 
 @dataclass(frozen=True, slots=True)
+class Means:
+    """What plans may use.
+
+    Args:
+        functions: of scalars, those of the whole text.
+        fastmath: flags.
+    """
+
+    functions: ScalarFunctions = field(default_factory=ScalarFunctions)
+    fastmath: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class CallPlan:
     """
     Args:
@@ -78,7 +92,8 @@ class CallPlan:
         templates: texts that calls share, each to stand once in a program's source.
         work: in order.
         scratch: device memory that the call needs while it runs; work names these buffers like those of the program.
-        library: does all of the work in its place, where the device has libraries and it is ready.
+        library: does the work in its place, where the device has libraries and it is ready.
+        after: what is left to do after the library.
         checks: what may fail, by functions of this plan. The source calls the number of the first one `{name}_check`.
     """
 
@@ -87,6 +102,7 @@ class CallPlan:
     work: tuple[Work, ...] = ()
     scratch: tuple[Buffer, ...] = ()
     library: LibraryCall | None = None
+    after: tuple[Launch, ...] = ()
     checks: tuple[Check, ...] = ()
 
     def numbered(self, name: str, first: int) -> str:

@@ -3,6 +3,8 @@
 In tiles whose sums stay in registers (`gemm.cuh`). With a vector it is as fast as the matrix can be read, by one warp or block a
 row, or by threads that are neighbours along the dense rows (`products.cuh`); very small ones are done an element a thread.
 
+Factors of float16, and of float32 that may be rounded to TF32, go to tensor cores (`mma.cuh`).
+
 Where tiles are too few to keep the device busy, the sum is cut into parts, which a second function adds up in order. All of this
 depends on the extents alone, so that a program gives the same bits each time. Multiply-adds are fused, as they are in BLAS. Where
 cuBLASLt is installed, it does what it takes (`cublaslt.py`).
@@ -13,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitml.codegen.cuda.calls.cublaslt import library_product
-from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, blocks_for
+from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, Means, blocks_for
 from jitml.codegen.cuda.calls.text import entry, number_type, read, template
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.codegen.product import Matrix, Product
+from jitml.ir.types import F16, F32
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
-from jitml.records import dataclass
+from jitml.records import dataclass, replace
 
 _SMALL = 16  # rows and columns up to which a product is done an element a thread
 _BUSY = PROCESSORS * 2  # blocks that keep a device busy
@@ -53,46 +56,87 @@ class _Shares:
         return p.stacks * self.parts * -(-p.m // self.rows) * -(-p.n // self.columns)
 
 
-def plan_gemm(call: Call, program: KernelProgram, name: str) -> CallPlan:
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What becomes of each sum.
+
+    Args:
+        parameters: declarations of pointers, by the buffers that they point to; they may share names with the product's.
+        lines: statements that store `sum`, which is element (i, j) of the product's matrix `b`.
+    """
+
+    parameters: Sequence[tuple[str, str]]
+    lines: Sequence[str]
+
+    @staticmethod
+    def stored(p: Product) -> Ending:
+        """It is a product's result."""
+        kind = number_type(p.z.buffer.dtype)
+        at = f"{kind}* const at = z + {_stack(p.z, p)} + i * {p.z.row}LL + j * {p.z.col}LL;"
+        return Ending([(f"{kind}* z", p.z.buffer.name)], [at, f"*at = {'*at + ' if p.adds else ''}sum;"])
+
+    def text(self, p: Product) -> list[str]:
+        """As a function `put(b, i, j, sum)`."""
+        kind = number_type(p.z.buffer.dtype)
+        head = f"const auto put = [=](long long b, long long i, long long j, {kind} sum) {{"
+        return [head, *(f"  {line}" for line in self.lines), "};"]
+
+
+def plan_gemm(call: Call, program: KernelProgram, name: str, means: Means) -> CallPlan:
     """The product of a `gemm` call by functions of our own."""
     p = Product.of(call, program.buffers)
+    library = library_product(p)
+    is_tf32 = "tf32" in means.fastmath and p.z.buffer.dtype == F32
+    if library is not None and is_tf32:
+        library = library.in_tf32()
+    comment = f"{p.z.buffer.name} {'+' if p.adds else ''}= {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
+    return replace(plan_product(p, Ending.stored(p), name, comment, is_tf32=is_tf32), library=library)
+
+
+def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32: bool = False) -> CallPlan:
+    """A product, and what becomes of it. Of halves, sums are f32: z's buffer is."""
     if 0 in (p.stacks, p.m, p.n):
         return CallPlan()
-    if p.m <= _SMALL and p.n <= _SMALL and (p.k <= 64 or p.stacks * p.m * p.n >= _BUSY * THREADS):
+    is_half = p.x.buffer.dtype == F16
+    if not is_half and p.m <= _SMALL and p.n <= _SMALL and (p.k <= 64 or p.stacks * p.m * p.n >= _BUSY * THREADS):
         cut, body = _Shares(1, 1, 1, 1), _by_element(p)
         blocks = blocks_for(p.stacks * p.m * p.n)
     elif p.n == 1:
         cut, body = _by_vector(p)
         blocks = min(cut.tiles(p), MOST_BLOCKS)
     else:
-        cut, body = _by_tile(p)
+        cut, body = _by_tile(p, on_tensor_cores=is_half or is_tf32)
         blocks = cut.tiles(p)
-    kind, z = number_type(p.z.buffer.dtype), p.z.buffer.name
-    reads = [p.x.buffer.name, p.y.buffer.name, *([p.values] if p.values is not None else [])]
-    parameters = [f"{kind}* z", read(kind, "x"), read(kind, "y"), *([read("long long", "values")] if p.values else [])]
-    has_error = p.values is not None
-    comment = f"{z} {'+' if p.adds else ''}= {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
+    kind, values = number_type(p.z.buffer.dtype), [(read("long long", "values"), p.values)] if p.values is not None else []
+    reads = [(read(number_type(m.buffer.dtype), a), m.buffer.name) for a, m in (("x", p.x), ("y", p.y))]
+    has_error, resident = p.values is not None, 2 if is_half or is_tf32 else 1
+    templates = (*(template(t) for t in ("common", "gemm", "products")), *([template("mma")] if is_half or is_tf32 else []))
     if cut.parts == 1:
-        text = entry(name, parameters, [*_extents(p), *body], comment, has_error=has_error)
-        launch = Launch(name, blocks, THREADS, 0, (z, *reads), has_error)
-        return CallPlan(text, _templates(), (launch,), library=library_product(p))
+        pointers = [*ending.parameters, *reads, *values]
+        text = entry(
+            name,
+            [d for d, _ in pointers],
+            [*_extents(p), *ending.text(p), *body],
+            comment,
+            has_error=has_error,
+            resident=resident,
+        )
+        launch = Launch(name, blocks, THREADS, 0, tuple(b for _, b in pointers), has_error)
+        return CallPlan(text, templates, (launch,))
     scratch = Buffer(f"{name}_parts", p.z.buffer.dtype, (cut.parts, p.stacks, p.m, p.n))
-    sums = entry(name, [f"{kind}* parts", *parameters[1:]], [*_extents(p), *body], comment, has_error=has_error)
-    sums += entry(
-        f"{name}_sum",
-        [*parameters[:1], read(kind, "parts"), *parameters[3:]],
-        [*_extents(p), *_summing(p, cut)],
-        has_error=has_error,
+    part = Ending([(f"{kind}* parts", scratch.name)], [f"parts[b * {p.m * p.n}LL + i * {p.n}LL + j] = sum;"])
+    pointers = [*part.parameters, *reads, *values]
+    sums = entry(
+        name, [d for d, _ in pointers], [*_extents(p), *part.text(p), *body], comment, has_error=has_error, resident=resident
     )
+    others = [*ending.parameters, (read(kind, "parts"), scratch.name), *values]
+    last = [*_extents(p), *ending.text(p), *_summing(p, cut)]
+    sums += entry(f"{name}_sum", [d for d, _ in others], last, has_error=has_error)
     work = (
-        Launch(name, blocks, THREADS, 0, (scratch.name, *reads), has_error),
-        Launch(f"{name}_sum", blocks_for(p.stacks * p.m * p.n), THREADS, 0, (z, scratch.name, *reads[2:]), has_error),
+        Launch(name, blocks, THREADS, 0, tuple(b for _, b in pointers), has_error),
+        Launch(f"{name}_sum", blocks_for(p.stacks * p.m * p.n), THREADS, 0, tuple(b for _, b in others), has_error),
     )
-    return CallPlan(sums, _templates(), work, (scratch,), library_product(p))
-
-
-def _templates() -> tuple[str, ...]:
-    return template("common"), template("gemm"), template("products")
+    return CallPlan(sums, templates, work, (scratch,))
 
 
 def _extents(p: Product) -> list[str]:
@@ -145,27 +189,29 @@ def _bounds(parts: int, deep: int) -> list[str]:
     ]
 
 
-def _target(p: Product, parts: int) -> tuple[str, str, str]:
-    """(the first element of a matrix of the result, or of a part of it, its row step, its column step)."""
-    if parts == 1:
-        return f"z + {_stack(p.z, p)}", f"{p.z.row}LL", f"{p.z.col}LL"
-    return f"parts + (part * {p.stacks} + b) * {p.m * p.n}LL", f"{p.n}LL", "1LL"
+def _whose(p: Product, parts: int) -> str:
+    """The matrix that `put` is told of: of the result, or of parts of it."""
+    return "b" if parts == 1 else f"part * {p.stacks} + b"
 
 
-def _by_tile(p: Product) -> tuple[_Shares, list[str]]:
-    kind = number_type(p.z.buffer.dtype)
-    widths = _WIDTHS["f32" if kind == "float" else "f64"]
+def _by_tile(p: Product, *, on_tensor_cores: bool) -> tuple[_Shares, list[str]]:
+    kind, result = number_type(p.x.buffer.dtype), number_type(p.z.buffer.dtype)
+    widths = (128, 64) if on_tensor_cores else _WIDTHS["f32" if kind == "float" else "f64"]
     fitting = [w for w in widths if p.stacks * -(-p.m // w) * -(-p.n // w) >= _BUSY and min(p.m, p.n) > w // 2]
     width = fitting[0] if fitting else widths[-1] if min(p.m, p.n) <= 32 else widths[-2]
-    deep = THREADS * (16 // p.z.buffer.dtype.itemsize) // width
+    width = widths[-1] if on_tensor_cores and not fitting else width
+    deep = 64 // p.x.buffer.dtype.itemsize if on_tensor_cores else THREADS * (16 // p.x.buffer.dtype.itemsize) // width
     cut = _Shares.of(p, width, width, deep)
     y = p.y.transposed  # its rows are columns of the result
     x_along, y_along = _is_along(p.x, p.m, p.k), _is_along(y, p.n, p.k)
-    first, row, col = _target(p, cut.parts)
-    adds = p.adds and cut.parts == 1
-    flags = ", ".join(str(flag).lower() for flag in (x_along, y_along, adds))
+    flags = f"{kind}, {width}, {str(x_along).lower()}, {str(y_along).lower()}"
+    if on_tensor_cores:
+        sizes = [f"2 * ji_factor<{kind}, {width}, {str(along).lower()}>::SIZE" for along in (x_along, y_along)]
+        shared = f"alignas(16) __shared__ {kind} xs[{sizes[0]}], ys[{sizes[1]}];"
+    else:
+        shared = f"alignas(16) __shared__ {kind} xs[{2 * deep}][{width + 4}], ys[{2 * deep}][{width + 4}];"
     return cut, [
-        f"alignas(16) __shared__ {kind} xs[{2 * deep}][{width + 4}], ys[{2 * deep}][{width + 4}];",
+        shared,
         f"const bool x_aligned = {_aligned(p.x, 'x', x_along, p)}, y_aligned = {_aligned(y, 'y', y_along, p)};",
         f"const long long down = (m + {width - 1}) / {width}, across = (n + {width - 1}) / {width}, tiles = down * across;",
         f"for (long long t = blockIdx.x; t < tiles * {p.stacks * cut.parts}; t += gridDim.x) {{",
@@ -175,8 +221,9 @@ def _by_tile(p: Product) -> tuple[_Shares, list[str]]:
         *(f"  {line}" for line in _bounds(cut.parts, cut.deep)),
         f"  const ji_operand<{kind}> left = {{x + {_stack(p.x, p)}, {p.x.row}LL, {p.x.col}LL, x_aligned}};",
         f"  const ji_operand<{kind}> right = {{y + {_stack(y, p)}, {y.row}LL, {y.col}LL, y_aligned}};",
-        f"  ji_gemm_tile<{kind}, {width}, {flags}>(xs, ys, {first}, {row}, {col}, left, right,",
-        f"      i * {width}, j * {width}, m, n, begin, end);",
+        f"  ji_{'mma' if on_tensor_cores else 'gemm'}_tile<{flags}>(xs, ys, left, right,",
+        f"      i * {width}, j * {width}, m, n, begin, end,",
+        f"      [=](long long i, long long j, {result} sum) {{ put({_whose(p, cut.parts)}, i, j, sum); }});",
         "}",
     ]
 
@@ -189,8 +236,6 @@ def _by_vector(p: Product) -> tuple[_Shares, list[str]]:
     group = 32 if along and p.k < 4096 else THREADS
     rows = THREADS // group if along else 32 * lanes
     cut = _Shares.of(p, rows, 1, group * lanes if along else 8)
-    first, row, _ = _target(p, cut.parts)
-    store = f"*at = {'*at + ' if p.adds and cut.parts == 1 else ''}sum;"
     x_aligned, y_aligned = _aligned(p.x, "x", along, p), _aligned(y, "y", True, p)
     lines = [
         f"const bool x_aligned = {x_aligned}, y_aligned = {y_aligned};",
@@ -199,20 +244,18 @@ def _by_vector(p: Product) -> tuple[_Shares, list[str]]:
         f"  const long long b = t / tiles / {cut.parts}, part = t / tiles % {cut.parts};",
         *(f"  {line}" for line in _bounds(cut.parts, cut.deep)),
         f"  const {kind} *left = x + {_stack(p.x, p)}, *right = y + {_stack(y, p)};",
-        f"  {kind}* const to = {first};",
     ]
     if along:
         lines += [
             f"  const long long i = t % tiles * {rows} + threadIdx.x / {group};",
             f"  const {kind} sum = ji_dot<{kind}, {group}>(shared, left + (i < m ? i : 0) * {p.x.row}LL, right, {p.x.col}LL, "
             f"{y.col}LL, x_aligned, y_aligned, begin, i < m ? end : begin);",
-            f"  {kind}* const at = to + i * {row};",
-            f"  if (threadIdx.x % {group} == 0 && i < m) {store}",
+            f"  if (threadIdx.x % {group} == 0 && i < m) put({_whose(p, cut.parts)}, i, 0, sum);",
         ]
         return cut, [f"__shared__ {kind} shared[{THREADS // 32}];", *lines, "}"]
     lines += [
         f"  ji_columns<{kind}>(shared, left, right, {p.x.row}LL, {p.x.col}LL, {y.col}LL, x_aligned, t % tiles * {rows}, m,",
-        f"      begin, end, [=](long long i, {kind} sum) {{ {kind}* const at = to + i * {row}; {store} }});",
+        f"      begin, end, [=](long long i, {kind} sum) {{ put({_whose(p, cut.parts)}, i, 0, sum); }});",
     ]
     return cut, [f"__shared__ {kind} shared[8][{rows}];", *lines, "}"]
 
@@ -224,7 +267,7 @@ def _by_element(p: Product) -> list[str]:
         "  const long long b = t / (m * n), i = t / n % m, j = t % n;",
         f"  const {kind} sum = ji_short_dot(x + {_stack(p.x, p)} + i * {p.x.row}LL, y + {_stack(p.y, p)} + j * {p.y.col}LL,",
         f"      {p.x.col}LL, {p.y.row}LL, k);",
-        *_put(p),
+        "  put(b, i, j, sum);",
         "}",
     ]
 
@@ -238,13 +281,6 @@ def _summing(p: Product, cut: _Shares) -> list[str]:
         f"  const {kind}* from = parts + b * {p.m * p.n}LL + i * {p.n} + j;",
         f"  {kind} sum = from[0];",
         f"  for (int part = 1; part < {cut.parts}; part++) sum += from[part * {p.stacks * p.m * p.n}LL];",
-        *_put(p),
+        "  put(b, i, j, sum);",
         "}",
     ]
-
-
-def _put(p: Product) -> Sequence[str]:
-    return (
-        f"  {number_type(p.z.buffer.dtype)}* const at = z + {_stack(p.z, p)} + i * {p.z.row}LL + j * {p.z.col}LL;",
-        f"  *at = {'*at + ' if p.adds else ''}sum;",
-    )

@@ -79,16 +79,19 @@ def size_lets(exprs: Sequence[Expr], sizes: Mapping[str, SizeSource]) -> tuple[l
     return lines, buffers
 
 
-def entry(name: str, parameters: Sequence[str], body: Sequence[str], comment: str = "", *, has_error: bool = False) -> str:
+def entry(
+    name: str, parameters: Sequence[str], body: Sequence[str], comment: str = "", *, has_error: bool = False, resident: int = 1
+) -> str:
     """A function that is launched.
 
     Args:
+        resident: blocks that are to fit on a multiprocessor, if registers have to be spilled for it.
         has_error: whether it looks for a check that has failed: for functions whose sizes are then nothing to go by.
     """
     head = [f"// {comment}"] if comment else []
     if has_error:
         parameters, body = [*parameters, "const long long* error"], ["if (error && *error) return;", *body]
-    first = f'extern "C" __global__ void __launch_bounds__({THREADS}, 1) {name}({", ".join(parameters)}) {{'
+    first = f'extern "C" __global__ void __launch_bounds__({THREADS}, {resident}) {name}({", ".join(parameters)}) {{'
     return "\n".join([*head, first, *(f"  {line}" for line in body), "}", ""])
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from jitml.codegen.cuda.emit.functions import ScalarFunctions
 from jitml.codegen.cuda.emit.launches import KernelMemory, write_kernel
 from jitml.codegen.cuda.emit.statements import ModuleText
 from jitml.codegen.cuda.module import CudaModule, Launch
@@ -25,13 +26,14 @@ def prelude() -> str:
     return Path(__file__).with_name("prelude.cuh").read_text()
 
 
-def emit_program(program: Program, *, has_barriers: bool = True) -> CudaModule:
+def emit_program(program: Program, *, functions: ScalarFunctions | None = None, has_barriers: bool = True) -> CudaModule:
     """The kernels of a program, but for those that the host runs; its calls are written by `codegen/cuda/calls`.
 
     Args:
+        functions: takes those that the text defines.
         has_barriers: False leaves them out, to show that this is noticed.
     """
-    writer = _ProgramWriter(has_barriers)
+    writer = _ProgramWriter(functions or ScalarFunctions(), has_barriers)
     writer.steps(program, "", is_body=False)
     return CudaModule(assembled(writer.module, writer.functions), writer.launches, tuple(writer.module.checks))
 
@@ -47,8 +49,8 @@ def draws(kernel: Kernel) -> bool:
 
 
 class _ProgramWriter:
-    def __init__(self, has_barriers: bool) -> None:
-        self.module = ModuleText()
+    def __init__(self, functions: ScalarFunctions, has_barriers: bool) -> None:
+        self.module = ModuleText(functions)
         self.functions: list[str] = []
         self.launches: dict[int, tuple[Launch, ...]] = {}
         self.has_barriers = has_barriers

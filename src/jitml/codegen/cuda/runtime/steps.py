@@ -117,14 +117,14 @@ class BoundProgram:
         return partial(_launched, self._code[launch.entry], launch, places)
 
     def _steps_of_call(self, plan: CallPlan) -> list[Step]:
-        if plan.library is not None and self._has_libraries and plan.library.is_ready():
-            return [self._library_call(plan.library)]
         slots, at = dict(self._slots), 0
         for buffer in plan.scratch:
             slots[buffer.name] = (_SCRATCH, at)
             at += aligned(buffer.nbytes, ALIGNMENT)
-        steps: list[Step] = []
-        for work in plan.work:
+        steps, own = list[Step](), plan.work
+        if plan.library is not None and self._has_libraries and plan.library.is_ready():
+            steps, own = [self._library_call(plan.library, slots)], plan.after
+        for work in own:
             if isinstance(work, Launch):
                 steps.append(self._launch(work, slots))
             else:
@@ -133,9 +133,9 @@ class BoundProgram:
         self.scratch = max(self.scratch, at)
         return steps
 
-    def _library_call(self, call: LibraryCall) -> Step:
+    def _library_call(self, call: LibraryCall, slots: Mapping[str, Slot]) -> Step:
         self.launches += 1
-        return partial(_called, call, [self._slots[name] for name in call.buffers])
+        return partial(_called, call, [slots[name] for name in call.buffers])
 
     # -------------------------------------------------------------------------------------------------------- regions
 

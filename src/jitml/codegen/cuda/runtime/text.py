@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from jitml.codegen.cuda.calls.calls import plan_call
-from jitml.codegen.cuda.calls.cublaslt import LibraryProduct
-from jitml.codegen.cuda.calls.half import is_half_product
-from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
+from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork, Means
+from jitml.codegen.cuda.emit.functions import ScalarFunctions
 from jitml.codegen.cuda.emit.program import draws, emit_program
 from jitml.codegen.cuda.module import CudaModule, Launch
 from jitml.kernels.interpret import compile_kernel
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
 from jitml.memory.program import Program
-from jitml.records import dataclass, replace
+from jitml.records import dataclass
 
 SET_INDEX = "ji_set_index"
 _SET_INDEX = f"""// The runtime's: the number of a loop's iteration.
@@ -52,22 +51,24 @@ def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> Cuda
     """The CUDA C++ of a program; no device is needed.
 
     Args:
-        fastmath: of its flags, "tf32" alone means something here: libraries may compute products so.
+        fastmath: flags that mean something to products: "tf32", and those of `calls/epilogues.py`.
     """
-    module = emit_program(program)
+    means = Means(ScalarFunctions(), fastmath)
+    module = emit_program(program, functions=means.functions)
+    written = len(means.functions.definitions)
     calls: dict[int, CallPlan] = {}
     sources: list[str] = []
     checks = [*module.checks]
     for name, step, around in _steps_in(program, "call"):
-        plan = plan_call(step, around.kernels, name) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
-        if isinstance(step, Call) and isinstance(product := plan.library, LibraryProduct):
-            if "tf32" in fastmath or is_half_product(step, around.kernels):
-                plan = replace(plan, library=product.in_tf32())
+        if isinstance(step, Call):
+            plan = plan_call(step, around.kernels, name, means)
+        else:
+            plan = CallPlan(work=(_on_host(step),))
         calls[id(step)] = plan
         sources.append(plan.numbered(name, len(checks) + 1))
         checks += plan.checks
     templates = dict.fromkeys(text for plan in calls.values() for text in plan.templates)
-    parts = [module.source, *templates, *sources]
+    parts = [module.source, *means.functions.definitions[written:], *templates, *sources]
     if _has_index(program):
         parts.append(_SET_INDEX)
     source = "\n".join(part for part in parts if part)

@@ -38,8 +38,9 @@ def _of_call(plan: CallPlan, resources: Mapping[str, Resources], arch: str) -> I
     for work in plan.work:
         yield _work(work, resources, arch)
     if plan.library is not None:
-        mode = ", in TF32" if isinstance(plan.library, LibraryProduct) and plan.library.is_tf32 else ""
-        yield f"  where {plan.library.library} is installed, it does this{mode}"
+        mode = f", {words}" if isinstance(plan.library, LibraryProduct) and (words := plan.library.mode) else ""
+        rest = f", and then {', '.join(work.entry for work in plan.after)}" if plan.after else ""
+        yield f"  where {plan.library.library} is installed, it does this{mode}{rest}"
 
 
 def _work(work: Work, resources: Mapping[str, Resources], arch: str) -> str:

@@ -1,0 +1,159 @@
+"""Fused products: what is done for a product and all that is made of it element by element?
+
+By our own functions, each sum goes through the rest of the graph before it is stored. cuBLASLt does what its epilogues are; where
+they are not all, it leaves its result where the last one will be, and a function of our own goes over that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from jitml.codegen.cuda.calls.cublaslt import library_product
+from jitml.codegen.cuda.calls.elements import Elements, ElementText, pointer, split
+from jitml.codegen.cuda.calls.epilogues import library_epilogue
+from jitml.codegen.cuda.calls.plan import CallPlan, Means, blocks_for
+from jitml.codegen.cuda.calls.products import Ending, plan_product
+from jitml.codegen.cuda.calls.text import entry
+from jitml.codegen.cuda.module import Launch
+from jitml.codegen.cuda.target import THREADS
+from jitml.codegen.product import Matrix, Product
+from jitml.fusion.lower.contraction import factor_views
+from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes
+from jitml.fusion.lower.strided_views import Strided
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.types import F16, F32
+from jitml.kernels.ir import Buffer, Const
+from jitml.kernels.program import Call, KernelProgram, seen_as
+from jitml.kernels.target import Accepts
+from jitml.records import dataclass, replace
+
+_ANY = Accepts()
+
+
+@dataclass(frozen=True)
+class FusedProduct:
+    """
+    Args:
+        node: the product in the graph.
+        factors: what it multiplies, as that lies in memory, and the views through which it is read.
+        result: what a library leaves: the sums, or of halves the narrowed ones.
+        buffers: of the graph's inputs and its output, under the shapes that it gives them.
+    """
+
+    call: Graph
+    node: Node
+    factors: Sequence[tuple[Value, Sequence[Node]]]
+    result: Value
+    buffers: dict[Value, Buffer]
+
+    @staticmethod
+    def of(call: Call, program: KernelProgram) -> FusedProduct:
+        graph: Graph = call.params["call"]
+        makers, users = graph.producers(), graph.users()
+        (node,) = (n for n in graph.nodes if n.op is ops.dot_general)
+        x, y = factor_views(node, makers)
+        result = node.output if x[0].dtype != F16 else users[node.output][0].output
+        named = zip((*graph.inputs, *graph.outputs), (*call.reads, *call.writes), strict=True)
+        return FusedProduct(graph, node, (x, y), result, {v: seen_as(program.buffers[name], v.shape) for v, name in named})
+
+    @property
+    def out(self) -> Value:
+        return self.call.outputs[0]
+
+    def product(self, z: Buffer) -> Product:
+        """The product, with its result in C order in a buffer."""
+        of_x, of_y, of_z = product_axes(self.node)
+        places: list[tuple[Matrix, tuple[int, ...]]] = []
+        for (v, views), axes in zip((*self.factors, (None, ())), (of_x, of_y, of_z), strict=True):
+            buffer = z if v is None else self.buffers[v]
+            view = operand_view(Strided.whole(buffer), views, lambda value: Const(0))
+            stack = None if view is None else MatrixStack.of(view, axes, _ANY)
+            assert stack is not None, "what has no strides is copied first"
+            assert isinstance(stack.offset, Const)
+            places.append((Matrix(buffer, int(stack.offset.value), (), stack.row, stack.col), stack.batch))
+        shape_x, shape_y = (v.shape for v in self.node.inputs)
+        batch, steps = merged_batch(tuple(shape_x[a] for a in of_x.batch), *(steps for _, steps in places))
+        x, y, result = (replace(matrix, batch=step) for (matrix, _), step in zip(places, steps, strict=True))
+        m, n, k = extent(shape_x, of_x.rows), extent(shape_y, of_y.columns), extent(shape_x, of_x.columns)
+        return Product(batch, m, n, k, x, y, result)
+
+
+def extent(shape: Sequence[int], axes: Sequence[int]) -> int:
+    return prod(shape[a] for a in axes)
+
+
+def plan_fused(call: Call, program: KernelProgram, name: str, means: Means) -> CallPlan:
+    f = FusedProduct.of(call, program)
+    p = f.product(Buffer(f"{name}_sums", f.node.output.dtype, f.node.output.shape))
+    comment = f"{call.writes[0]} of {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
+    is_tf32 = "tf32" in means.fastmath and p.x.buffer.dtype == F32
+    ending = _ending(f, p, f.node.output, means)
+    plan = plan_product(p, replace(ending, lines=_given(ending.lines)), name, comment, is_tf32=is_tf32)
+    return _with_library(plan, f, p, name, means, is_tf32=is_tf32)
+
+
+def _given(lines: Sequence[str]) -> list[str]:
+    """Lines over ints."""
+    return ["const int b_ = (int)b, i_ = (int)i, j_ = (int)j;", *lines]
+
+
+def _ending(f: FusedProduct, p: Product, cell: Value, means: Means) -> Ending:
+    """What is made of one element of a value, which is called `sum`."""
+    of_z: Axes = product_axes(f.node)[2]
+    shape = f.node.output.shape
+    ranges = {"b_": (0, p.stacks), "i_": (0, p.m), "j_": (0, p.n)}
+    parts = (("b_", of_z.batch), ("i_", of_z.rows), ("j_", of_z.columns))
+    index = tuple(e for variable, axes in parts for e in split(variable, [shape[a] for a in axes]))
+    elements = Elements(f.call, {v: f.buffers[v] for v in f.call.inputs}, ranges)
+    elements.name(cell, "sum")
+    result = elements.at(f.out, index)
+    used = [v for v in f.call.inputs if _is_read_beside(f, v)]
+    names = {f.buffers[v].name: (f.buffers[v], f"e{k}") for k, v in enumerate(used)}
+    out = f.buffers[f.out]
+    text = ElementText(means.functions, ranges, names | {out.name: (out, "out")})
+    text.store(out.name, index, result)
+    parameters = [(pointer(out, "out", is_written=True), out.name)]
+    parameters += [(pointer(buffer, word), name) for name, (buffer, word) in names.items()]
+    return Ending(parameters, text.lines)
+
+
+def _is_read_beside(f: FusedProduct, value: Value) -> bool:
+    """Whether it is an operand of what is made of the product."""
+    views = {node for _, nodes in f.factors for node in nodes}
+    own = {f.node, *views, *(n for n in f.call.nodes if n.op is ops.convert and n.output in f.node.inputs)}
+    return any(value in n.inputs for n in f.call.nodes if n not in own)
+
+
+def _with_library(plan: CallPlan, f: FusedProduct, p: Product, name: str, means: Means, *, is_tf32: bool) -> CallPlan:
+    """The plan with what cuBLASLt does of it, if it takes the product, and what is left then."""
+    out = f.buffers[f.out]
+    is_in_place = out.is_c_contiguous and out.dtype == f.result.dtype
+    left = out if is_in_place else Buffer(f"{name}_result", f.result.dtype, f.result.shape)
+    library = library_product(f.product(replace(left, shape=f.result.shape)))
+    if library is None:
+        return plan
+    library = library.in_tf32() if is_tf32 else library
+    epilogue = library_epilogue(f.call, f.result, means.fastmath) if is_in_place else None
+    if epilogue is not None:
+        return replace(plan, library=epilogue.applied_to(library, f.buffers))
+    ending = _ending(f, p, f.result, means)
+    whole = replace(ending, parameters=[*ending.parameters, (pointer(left, "from", is_written=True), left.name)])
+    text = entry(f"{name}_after", [d for d, _ in whole.parameters], _pass(p, _given(ending.lines), f.result))
+    after = Launch(f"{name}_after", blocks_for(p.stacks * p.m * p.n), THREADS, 0, tuple(b for _, b in whole.parameters))
+    scratch = plan.scratch if is_in_place else (*plan.scratch, left)
+    return replace(plan, source=plan.source + text, library=library, after=(after,), scratch=scratch)
+
+
+def _pass(p: Product, lines: list[str], cell: Value) -> list[str]:
+    """Statements for each element of what a library has left in `from`."""
+    kind = pointer(Buffer("", cell.dtype, ()), "", is_written=True).removesuffix("* ")
+    return [
+        f"const long long total = {p.stacks * p.m * p.n}, all = gridDim.x * {THREADS}LL;",
+        f"for (long long t = blockIdx.x * {THREADS}LL + threadIdx.x; t < total; t += all) {{",
+        f"  const long long b = t / {p.m * p.n}, i = t / {p.n} % {p.m}, j = t % {p.n};",
+        f"  const {kind} sum = from[t];",
+        *(f"  {line}" for line in lines),
+        "}",
+    ]

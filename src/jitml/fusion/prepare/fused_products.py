@@ -1,0 +1,177 @@
+"""Fused products: what is done together with a matrix product, so that nothing in between lies in memory?
+
+What is made of a product element by element (a bias, an activation, a narrower type), up to a value that lies in memory anyway.
+A value that only loops want is not made there: they make it themselves, of the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+
+from jitml.fusion.lower import lowering
+from jitml.fusion.lower.gemm_operands import MatrixStack, operand_view, product_axes
+from jitml.fusion.lower.reductions import REDUCTIONS
+from jitml.fusion.lower.strided_views import Strided
+from jitml.ir import ops
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.passes.dce import eliminate_dead
+from jitml.ir.types import F16, F32
+from jitml.kernels.ir import Const
+from jitml.kernels.target import Accepts
+
+_FREE = (ops.full, ops.iota, ops.broadcast)  # made anew wherever they are wanted
+_VIEWS = (ops.transpose, ops.slice, ops.reshape, ops.broadcast)
+_MOST = 64  # nodes that are made of a product
+_ANY = Accepts()
+
+
+def with_fused_products(graph: Graph) -> Graph:
+    """The graph with such products as one node each."""
+    if all(node.op is not ops.dot_general for node in graph.nodes):
+        return graph
+    found = _ProductEnds(graph).found()
+    if not found:
+        return graph
+    nodes = (_as_one(node, found[node], graph) if node in found else node for node in graph.nodes)
+    return eliminate_dead(Graph(graph.inputs, tuple(nodes), graph.outputs, graph.names))
+
+
+def _as_one(last: Node, members: frozenset[Node], graph: Graph) -> Node:
+    nodes = tuple(node for node in graph.nodes if node in members)
+    made = {v for node in nodes for v in node.outputs}
+    inputs = tuple(dict.fromkeys(v for node in nodes for v in node.inputs if v not in made))
+    return Node(ops.fused, inputs, {"call": Graph(inputs, nodes, last.outputs)}, last.outputs, last.source)
+
+
+class _ProductEnds:
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.producers, self.users = graph, graph.producers(), graph.users()
+        self.order = {node: k for k, node in enumerate(graph.nodes)}
+        self.outputs = frozenset(graph.outputs)
+        self.taken: set[Node] = set()
+
+    def found(self) -> dict[Node, frozenset[Node]]:
+        """The last node of each, and all of it."""
+        found: dict[Node, frozenset[Node]] = {}
+        for node in self.graph.nodes:
+            if node.op is ops.dot_general and all(v.aval.is_static for v in node.inputs):
+                last, members = self._with_its_end(node)
+                if last is not node:
+                    found[last] = members
+        return found
+
+    def _with_its_end(self, product: Node) -> tuple[Node, frozenset[Node]]:
+        """The last node of what is made of a product, and all that is done with it."""
+        halves = [self._factor(v, product, k, is_half=True) for k, v in enumerate(product.inputs)]
+        factors = [self._factor(v, product, k) for k, v in enumerate(product.inputs)]
+        last, start = product, frozenset((product,))
+        if all(any(n.op is ops.convert for n in nodes) for nodes in halves) and (narrow := self._narrowed(product)) is not None:
+            last, factors, start = narrow, halves, frozenset((product, narrow))
+        start = start.union(*factors)
+        made = self._made_of(last, start)
+        for node in reversed(made):
+            members = self._ancestors(node, made) if self._lies_in_memory(node.output) else None
+            if members is not None and self._is_closed(last, node, members):
+                self.taken |= members
+                return node, start.union(members, *(made[member] for member in members))
+        return last, start
+
+    def _factor(self, v: Value, product: Node, operand: int, *, is_half: bool = False) -> frozenset[Node]:
+        """The views through which a product reads a factor where that lies, and what widens halves."""
+        nodes: list[Node] = []
+        found: frozenset[Node] = frozenset()
+        while (maker := self.producers.get(v)) is not None:
+            if not (maker.op in _VIEWS or (is_half and _widens(maker))) or not maker.inputs[0].aval.is_static:
+                break
+            nodes.insert(0, maker)
+            (v,) = maker.inputs
+            views = [node for node in nodes if node.op is not ops.convert]
+            view = operand_view(Strided.dense(v.shape), views, lambda value: Const(0))
+            if view is None or MatrixStack.of(view, product_axes(product)[operand], _ANY) is None:
+                break
+            is_widened = len(views) < len(nodes)  # what is widened would be stored, and takes twice as much
+            if is_widened or v not in self.producers or not _is_point(self.producers[v]) or self._lies_in_memory(v):
+                found = frozenset(nodes)
+        return found
+
+    def _narrowed(self, product: Node) -> Node | None:
+        """What makes halves of all sums: tensor cores take halves as they are."""
+        users = self.users[product.output]
+        is_alone = len(users) == 1 and product.output not in self.outputs
+        return users[0] if is_alone and users[0].op is ops.convert and users[0].output.dtype == F16 else None
+
+    def _made_of(self, first: Node, start: frozenset[Node]) -> dict[Node, frozenset[Node]]:
+        """What is made of a node's elements, in order, and what else that takes."""
+        made: dict[Node, frozenset[Node]] = {}
+        waiting = [self.order[user] for user in self.users[first.output]]  # a heap
+        seen, values = set(waiting), {first.output}
+        while waiting and len(made) < _MOST:
+            node = self.graph.nodes[heappop(waiting)]
+            is_of_elements = node.op.is_pointwise and node.output.shape == first.output.shape
+            if not is_of_elements or node in self.taken or self._widens_a_factor(node):
+                continue
+            operands = self._operands(node, values, {*made, *start})
+            if operands is not None:
+                made[node] = operands
+                values.add(node.output)
+                for place in {self.order[user] for user in self.users[node.output]} - seen:
+                    seen.add(place)
+                    heappush(waiting, place)
+        return made
+
+    def _operands(self, node: Node, values: set[Value], members: set[Node]) -> frozenset[Node] | None:
+        """What makes the other operands, as far as nobody else wants it; None if something large would be stored for this."""
+        found: set[Node] = set()
+        waiting = [v for v in node.inputs if v not in values]
+        while waiting:
+            v = waiting.pop()
+            maker = self.producers.get(v)
+            if maker is None or maker in members or maker in found:
+                continue
+            inside = members | found | {node}
+            is_of_elements = maker.op.is_pointwise or maker.op in _VIEWS
+            is_ours = maker.op in _FREE or (is_of_elements and all(u in inside for u in self.users[v]))
+            if is_ours and v.aval.is_static and v not in self.outputs:
+                found.add(maker)
+                waiting += [x for x in maker.inputs if x not in values]
+            elif _is_point(maker) and not self._lies_in_memory(v) and v.capacity >= node.output.capacity:
+                return None
+        return frozenset(found)
+
+    def _ancestors(self, node: Node, made: Mapping[Node, frozenset[Node]]) -> frozenset[Node]:
+        found, waiting = {node}, [node]
+        while waiting:
+            member = waiting.pop()
+            makers = {self.producers.get(v) for n in (member, *made[member]) for v in n.inputs}
+            fresh = {maker for maker in makers if maker is not None and maker in made} - found
+            found |= fresh
+            waiting += fresh
+        return frozenset(found)
+
+    def _is_closed(self, first: Node, last: Node, members: frozenset[Node]) -> bool:
+        """Whether nobody else wants what is made on the way."""
+        between = [first, *(node for node in members if node is not last)]
+        return all(node.output not in self.outputs and members.issuperset(self.users[node.output]) for node in between)
+
+    def _lies_in_memory(self, value: Value) -> bool:
+        return value in self.outputs or any(map(self._wants_memory, self.users[value]))
+
+    def _wants_memory(self, node: Node) -> bool:
+        if node.op is ops.observe or node.op in REDUCTIONS:
+            return False
+        if _is_point(node):
+            return (not node.op.is_pointwise or self._widens_a_factor(node)) and self._lies_in_memory(node.output)
+        return True
+
+    def _widens_a_factor(self, node: Node) -> bool:
+        """Whether it makes f32 of halves for products alone, which read those as they are."""
+        return _widens(node) and all(user.op is ops.dot_general for user in self.users[node.output])
+
+
+def _widens(node: Node) -> bool:
+    return node.op is ops.convert and node.inputs[0].dtype == F16 and node.output.dtype == F32
+
+
+def _is_point(node: Node) -> bool:
+    return node.op in lowering
