@@ -234,3 +234,17 @@ def test_few_long_rows_are_added_up_some_at_a_time() -> None:
     assert [loop.step for loop in loops(fused(source.format(n=32, m=4096))) if loop.index == "i1b"] == [16]
     assert not any(loop.index == "i1b" for loop in loops(fused(source.format(n=32, m=4000))))
     assert any(loop.index == "i1b" for loop in loops(fused(source.format(n=64, m=4000))))
+
+
+def test_a_stencil_that_fits_in_cache_is_not_worth_a_second_thread() -> None:
+    """Its windows are one memory: five of them were taken for five arrays, and a loop of six microseconds was shared."""
+    source = """graph(x: f64[{n},{n}], s: f64[{m},{m}]) {{
+        a: f64[{m},{m}] = slice x {{start=(2, 1), stop=({n}, {l}), step=(1, 1)}};
+        b: f64[{m},{m}] = slice x {{start=(0, 1), stop=({m}, {l}), step=(1, 1)}};
+        c: f64[{m},{m}] = slice x {{start=(1, 2), stop=({l}, {n}), step=(1, 1)}};
+        d: f64[{m},{m}] = slice x {{start=(1, 0), stop=({l}, {m}), step=(1, 1)}};
+        e: f64[{m},{m}] = add a b; f: f64[{m},{m}] = add c d; g: f64[{m},{m}] = add e f; h: f64[{m},{m}] = add g s;
+        return h }}"""
+    for n, is_shared in ((152, False), (302, True)):
+        program = fused(source.format(n=n, m=n - 2, l=n - 1))
+        assert any(loop.kind == "parallel" for loop in loops(program)) == is_shared

@@ -83,7 +83,8 @@ def test_costs_answer_by_what_is_close() -> None:
     cost = Cost(memory_bandwidth=1.0, cache_bandwidth=10.0, close_bytes=1000, flops=2.0)
     assert cost.transfer_ns(1000) == 100 and cost.transfer_ns(1001) == 1001
     assert cost.transfer_ns(600, share=2) == 600
-    assert cost.loop_ns(400, 1000) == 200 and cost.loop_ns(4, 1000) == 100
+    assert cost.loop_ns(400, 1000, 1000) == 200 and cost.loop_ns(4, 1000, 1000) == 100
+    assert cost.loop_ns(4, 2000, 500) == 200 and cost.loop_ns(4, 2000, 1001) == 2000
     assert cost.pays_to_recompute(200, 500) and not cost.pays_to_recompute(201, 500)
     assert cost.waits_for_lines(1001) and not cost.waits_for_lines(1000)
 

@@ -64,11 +64,15 @@ class Cost:
 
     def transfer_ns(self, nbytes: float, share: int = 1) -> float:
         """Time to read or write so many bytes once."""
-        return nbytes / (self.cache_bandwidth if self.fits_close(nbytes, share) else self.memory_bandwidth)
+        return nbytes / self.transfer_rate(nbytes, share)
 
-    def loop_ns(self, work: float, nbytes: float) -> float:
-        """Time of a loop on one core: the work, or the traffic if that takes longer."""
-        return max(work / self.flops, self.transfer_ns(nbytes))
+    def transfer_rate(self, held: float, share: int = 1) -> float:
+        """Bytes a nanosecond of what lies in so many."""
+        return self.cache_bandwidth if self.fits_close(held, share) else self.memory_bandwidth
+
+    def loop_ns(self, work: float, nbytes: float, held: float) -> float:
+        """Time of a loop on one core: the work, or the traffic with what is `held` if that takes longer."""
+        return max(work / self.flops, nbytes / self.transfer_rate(held))
 
     def pays_to_recompute(self, work: float, nbytes: int) -> bool:
         """Whether so much work more costs no more than writing an array and reading it back."""

@@ -65,9 +65,14 @@ class GroupNest:
         """Nanoseconds of one thread: the work, or the traffic with memory or cache if that takes longer."""
         scalars, points = all_scalars(self.points), self.size(self.axes)
         flops = sum(self.target.cost.work_of(s.value) for s in scalars if s.kind == "apply") + len(self.points.reductions)
-        touched = sum(self._bytes(self.views.steps(s.value, s.places), s.dtype) for s in scalars if s.kind == "load")
-        touched += sum(self._bytes(self.views.steps(s.buffer, s.at), s.scalar.dtype) for s in self.points.stores)
-        return self.target.cost.loop_ns(points * flops, touched)
+        accesses = [(s.value, s.places, s.dtype) for s in scalars if s.kind == "load"]
+        accesses += [(s.buffer, s.at, s.scalar.dtype) for s in self.points.stores]
+        touched, held = 0, dict[str, int]()
+        for buffer, at, dtype in accesses:
+            nbytes = self._bytes(self.views.steps(buffer, at), dtype)
+            touched += nbytes
+            held[buffer] = max(held.get(buffer, 0), nbytes)  # several windows of one array are the same memory
+        return self.target.cost.loop_ns(points * flops, touched, sum(held.values()))
 
     def _bytes(self, steps: dict[str, int] | None, dtype: DType) -> int:
         """What an access touches: one element for each iteration of the loops that it moves with."""
