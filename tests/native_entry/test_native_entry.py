@@ -14,8 +14,8 @@ import pytest
 
 import jitml
 from jitml import engine
-from jitml.codegen.llvm.runtime.native_call import native_calls
-from jitml.native_entry import entries, link
+from jitml.codegen.llvm.runtime import c_api
+from jitml.codegen.llvm.runtime.c_api import native_calls
 
 pytestmark = pytest.mark.skipif(not native_calls(), reason="arrays of this interpreter cannot be read in place")
 X, Y = np.array([1.0, -2.5, 3.0]), np.array([0.5, 4.0, -1.0])
@@ -285,17 +285,11 @@ def test_nothing_is_held() -> None:
     assert all(n - m < 100 for m, n in zip(before, after))
 
 
-def test_no_entry_is_made_where_arrays_are_laid_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert link.is_possible()
-    for place in ("NDIM_AT", "DTYPE_AT"):
+def test_no_object_is_read_in_place_where_it_is_laid_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in c_api.OFFSETS:
         with monkeypatch.context() as otherwise:
-            otherwise.setattr(link, place, 64)
-            assert not link.is_possible.__wrapped__()
-    monkeypatch.setattr(entries, "is_possible", lambda: False)
-    f = jitml.jit(mixed)
-    for _ in range(8):
-        same_results(f(X, Y, 0.25), mixed(X, Y, 0.25))
-    assert hits(f) == 0
+            otherwise.setitem(c_api.OFFSETS, part, 48)
+            assert not c_api.native_calls.__wrapped__(), part
 
 
 def test_threads_get_their_own_answers() -> None:

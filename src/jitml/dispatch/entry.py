@@ -43,9 +43,9 @@ def bind(traced: Traced, execute: Execute) -> Enter:
     """The function `(leaves) -> result or MISS` of one variant; see `admission` too."""
     body, names = _begun(traced)
     inputs = ", ".join(f"s{s}" for s in traced.entries)
-    if written := _written(traced):
+    if (tell := telling(traced)) is not None:
         body += ["try:", f"    r = execute({inputs})", "except BaseException as e:", "    tell(e)", "    raise"]
-        names["tell"] = partial(_tell, written)
+        names["tell"] = tell
     else:
         body.append(f"r = execute({inputs})")
     names["execute"] = execute
@@ -146,16 +146,16 @@ def admission(enter: Enter) -> Admission:
     return lambda leaves: enter(leaves, only_asked=True) is not MISS
 
 
-def _written(traced: Traced) -> str:
-    """The caller's arrays that a program writes while it runs."""
+def telling(traced: Traced) -> Callable[[BaseException], None] | None:
+    """What says of an exception from outside, as Ctrl-C, which of the caller's arrays it may have left half written."""
     copies = {copy for _, copy in traced.copied}
     slots = dict.fromkeys(traced.entries[entry] for entry in traced.aliases.values())
-    return ", ".join(traced.host.name(slot) for slot in slots if slot not in copies)
+    written = ", ".join(traced.host.name(slot) for slot in slots if slot not in copies)
+    return partial(_tell, written) if written else None
 
 
 def _tell(written: str, error: BaseException) -> None:
-    """Say of an exception from outside, as Ctrl-C, what it may have left half done."""
-    if not isinstance(error, JitmlError):
+    if not isinstance(error, (JitmlError, RuntimeWarning)):
         error.add_note(f"The compiled function was writing {written}: some of the elements may be new.")
 
 

@@ -23,8 +23,8 @@ from __future__ import annotations
     FINISH,  # what makes the result in Python: of the outputs in a list, and of those slots
     NEXT,
     HITS,  # where calls are counted
-    JUDGE,  # what says whether results with floating-point errors are good
     PASS_ON,  # what raises exceptions that are not the guards'
+    TELL,  # what is told of an exception in the midst of writing
     WORDS,
 ) = range(22)
 
@@ -47,7 +47,8 @@ from __future__ import annotations
     TUPLE,  # d, d + 1, ... = a, a tuple of y
     LIST,
     DICT,  # d, d + 1, ... = a.values(), a dict whose keys are the y at x, in this order
-) = range(17)
+    APART,  # past the next one if arrays a and b, of elements of x and y bytes, lie apart
+) = range(18)
 
 # How a result is made.
 ARRAY, SCALAR, FLOAT, INT, BOOL, SLOT = range(6)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jitml.codegen.llvm.runtime.executable import NativeExecutable
 from jitml.dispatch.specialize import Variant
-from jitml.native_entry.link import is_possible, linked
+from jitml.native_entry.link import linked
 from jitml.native_entry.plan import EntryPlan, Unplanned, planned
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ class NativeEntries:
             variants: with the structures of their arguments, most recent first.
             following: answers all other calls.
         """
-        if not is_possible():
-            return
         entry, jitted = _chained(variants, following, self._hits), self._jitted()
         if entry is not following and jitted is not None:
             self._is_used = True

@@ -4,66 +4,29 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from jitml.codegen.llvm.ir.conventions import ERROR_WORDS
+from jitml.codegen.llvm.runtime.c_api import OFFSETS, completed
 from jitml.codegen.llvm.runtime.executable import NativeExecutable
 from jitml.codegen.llvm.runtime.jit import Code, addresses, load
-from jitml.codegen.llvm.runtime.native_call import OFFSETS, OUTCOMES, RECORD_WORDS, MethodDefinition, Record, native_call
-from jitml.codegen.llvm.runtime.numpy_api import numpy_api
+from jitml.codegen.llvm.runtime.native_call import OUTCOMES, RECORD_WORDS, MethodDefinition, Record, function_of, native_call
 from jitml.codegen.llvm.runtime.singletons import once
 from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import AS_PYTHON
 from jitml.native_entry import codes
-from jitml.native_entry.machine import DIMS_AT, DTYPE_AT, NDIM_AT, STRIDES_AT, machine
+from jitml.native_entry.machine import machine
 from jitml.native_entry.plan import C_FUNCTIONS, EntryPlan, SlotPlace
 
-_FUNCTIONS = (
-    "Py_IncRef Py_DecRef PyTuple_Size PyTuple_GetItem PyTuple_New PyTuple_SetItem PyList_Size PyList_GetItem PyDict_Size"
-    " PyDict_Next PyContextVar_Get PyObject_RichCompareBool PyObject_RichCompare PyObject_IsTrue PyObject_Vectorcall"
-    " PyFloat_FromDouble PyLong_FromLongLong PyBool_FromLong PyErr_ExceptionMatches PyErr_Clear PyErr_Fetch"
-    " PyErr_NormalizeException"
-)
-_OBJECTS = {
-    "as_python": AS_PYTHON,
-    "Py_False": False,
-    "PyTuple_Type": tuple,
-    "PyList_Type": list,
-    "PyDict_Type": dict,
-    "Exception": Exception,
-    "MemoryError": MemoryError,
-    "ValueError": ValueError,
-}
-_ARRAY_RETURN = 76  # slot of PyArray_Return in NumPy's C API table
 _FASTCALL, _KEYWORDS = 0x80, 0x2
-
-
-@cache
-def is_possible() -> bool:
-    """Whether the parts of an array stand where the machine looks for them."""
-    probe = np.zeros((2, 3), np.int32)[:, ::2]
-    place = id(probe)
-    ndim = ctypes.c_int.from_address(place + NDIM_AT).value
-    shape, strides = (
-        (ctypes.c_ssize_t * 2).from_address(ctypes.c_void_p.from_address(place + at).value or 0) for at in (DIMS_AT, STRIDES_AT)
-    )
-    dtype = ctypes.c_void_p.from_address(place + DTYPE_AT).value
-    return (ndim, tuple(shape), tuple(strides), dtype) == (2, probe.shape, probe.strides, id(probe.dtype))
 
 
 @once
 def _machine() -> Code:
-    table = numpy_api()
-    assert table is not None, "there is a native call"
-    imports = addresses(ctypes.pythonapi, _FUNCTIONS.split()) | {name: id(x) for name, x in _OBJECTS.items()}
-    imports |= {"PyArray_Return": int(table[_ARRAY_RETURN] or 0)}
-    imports |= {name: native_call()[name] for name in ("jitml_run_program", "jitml_listed")}
-    numbers = {"ERROR_WORDS": ERROR_WORDS, "RECORD_WORDS": RECORD_WORDS, **OUTCOMES}
-    places = {"DATA": OFFSETS["DATA"], "TYPE_OF": OFFSETS["TYPE"], "FLAGS_OF": OFFSETS["FLAGS"]}
-    return load(machine({**numbers, **places}), level=2, imports=imports, exports=("jitml_enter",))
+    text, imports = completed(machine({"RECORD_WORDS": RECORD_WORDS, **OUTCOMES, **OFFSETS}))
+    imports |= {"as_python": id(AS_PYTHON), **{name: native_call()[name] for name in ("jitml_run_program", "jitml_listed")}}
+    return load(text, level=2, imports=imports, exports=("jitml_enter",))
 
 
 @once
@@ -116,17 +79,14 @@ def linked(
     record[codes.OUTPUT_COUNT] = len(executable.outputs)
     record[codes.RESULTS], record[codes.RESULT_COUNT] = memory.words(results), len(plan.results)
     record[codes.RESULT_KIND] = plan.result_kind
+    record[codes.TELL] = 0 if plan.tell is None else memory.object(plan.tell)
     record[codes.NEXT] = memory.object(following)
     record[codes.HITS] = hits.ctypes.data
-    judge = executable.is_well
-    record[codes.JUDGE] = 0 if judge is None else memory.object(judge)
     record[codes.PASS_ON] = memory.object(pass_on)
     definition = MethodDefinition(b"entry", _machine()["jitml_enter"], _FASTCALL | _KEYWORDS, b"The native entry of a function.")
     words = np.array(record, np.int64).view(Record)
     words.owners = (memory.owners, hits, executable, definition)
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    entry: Callable[..., Any] = new(ctypes.addressof(definition), words, None)
+    entry: Callable[..., Any] = function_of(definition, words)
     return entry
 
 
@@ -151,4 +111,4 @@ def _code(plan: EntryPlan, memory: _Memory) -> tuple[list[int], int]:
     return [*words, codes.END, 0, 0, 0, 0, 0], most
 
 
-__all__ = ["is_possible", "linked"]
+__all__ = ["linked"]

@@ -9,6 +9,7 @@ arguments: the next variant's entry, or Python.
 from __future__ import annotations
 
 from jitml.native_entry.codes import (
+    APART,
     ARGUMENTS,
     ARRAY,
     BINARY,
@@ -32,7 +33,6 @@ from jitml.native_entry.codes import (
     INPUTS,
     INT,
     IS,
-    JUDGE,
     LIST,
     MOST_OPERANDS,
     NAME_COUNT,
@@ -51,6 +51,7 @@ from jitml.native_entry.codes import (
     SHAPE,
     SLOT_COUNT,
     STRIDES,
+    TELL,
     TUPLE,
     TYPE,
 )
@@ -76,8 +77,8 @@ _FIELDS = {
     "finish": ("ptr", FINISH),
     "next_entry": ("ptr", NEXT),
     "hitsp": ("ptr", HITS),
-    "judge": ("ptr", JUDGE),
     "pass_on": ("ptr", PASS_ON),
+    "tell": ("ptr", TELL),
 }
 
 
@@ -101,12 +102,9 @@ def _switch() -> str:
         EQUAL: "equal",
     }
     steps = {BINARY: "binary", COMPARE: "compare", EXTENT: "extent", CALL: "call", CHECK: "call"}
-    labels = {**checks, **steps, TUPLE: "tuple", LIST: "list", DICT: "dict"}
+    labels = {**checks, **steps, TUPLE: "tuple", LIST: "list", DICT: "dict", APART: "apart"}
     return " ".join(f"i64 {op}, label %{label}" for op, label in labels.items())
 
-
-# Where the parts of an array stand (`PyArrayObject_fields`).
-NDIM_AT, DIMS_AT, STRIDES_AT, DTYPE_AT = 24, 32, 40, 56
 
 _TEXT = """
 define ptr @jitml_enter(ptr %self, ptr %args, i64 %nargs, ptr %names) {{
@@ -170,7 +168,7 @@ prepare:
   br label %next
 
 next:
-  %pc = phi ptr [ %code, %prepare ], [ %pc.next, %go ]
+  %pc = phi ptr [ %code, %prepare ], [ %pc.next, %go ], [ %pc.after, %apart ]
   %op = load i64, ptr %pc
   %a.numberp = getelementptr i64, ptr %pc, i64 1
   %a.number = load i64, ptr %a.numberp
@@ -197,24 +195,24 @@ hold:
                  [ %is.holds, %is ]
   br i1 %held, label %go, label %miss
 type:
-  %typep = getelementptr i8, ptr %a, i64 {TYPE_OF}
+  %typep = getelementptr i8, ptr %a, i64 {TYPE}
   %type.found = load ptr, ptr %typep
   %type.holds = icmp eq ptr %type.found, %xp
   br label %hold
 dtype:
-  %dtypep = getelementptr i8, ptr %a, i64 {DTYPE_OF}
+  %dtypep = getelementptr i8, ptr %a, i64 {DTYPE}
   %dtype.found = load ptr, ptr %dtypep
   %dtype.holds = icmp eq ptr %dtype.found, %xp
   br label %hold
 flags:
-  %flagsp = getelementptr i8, ptr %a, i64 {FLAGS_OF}
+  %flagsp = getelementptr i8, ptr %a, i64 {FLAGS}
   %flags.found = load i32, ptr %flagsp
   %flags.all = zext i32 %flags.found to i64
   %flags.asked = and i64 %flags.all, %x
   %flags.hold = icmp eq i64 %flags.asked, %y
   br label %hold
 ndim:
-  %ndimp = getelementptr i8, ptr %a, i64 {NDIM_OF}
+  %ndimp = getelementptr i8, ptr %a, i64 {NDIM}
   %ndim.found = load i32, ptr %ndimp
   %ndim.all = zext i32 %ndim.found to i64
   %ndim.holds = icmp eq i64 %ndim.all, %y
@@ -226,15 +224,15 @@ is:
   br label %hold
 
 shape:
-  %dims.at = getelementptr i8, ptr %a, i64 {DIMS_OF}
+  %dims.at = getelementptr i8, ptr %a, i64 {DIMS}
   br label %axes
 strides:
-  %strides.at = getelementptr i8, ptr %a, i64 {STRIDES_OF}
+  %strides.at = getelementptr i8, ptr %a, i64 {STRIDES}
   br label %axes
 axes:
   %axesp = phi ptr [ %dims.at, %shape ], [ %strides.at, %strides ]
   %axes.found = load ptr, ptr %axesp
-  %rankp = getelementptr i8, ptr %a, i64 {NDIM_OF}
+  %rankp = getelementptr i8, ptr %a, i64 {NDIM}
   %rank32 = load i32, ptr %rankp
   %rank = zext i32 %rank32 to i64
   %same_rank = icmp eq i64 %rank, %y
@@ -267,14 +265,14 @@ compare:
   %compare.made = call ptr @PyObject_RichCompare(ptr %a, ptr %b, i32 %relation)
   br label %put
 extent:
-  %lengthsp = getelementptr i8, ptr %a, i64 {DIMS_OF}
+  %lengthsp = getelementptr i8, ptr %a, i64 {DIMS}
   %lengths = load ptr, ptr %lengthsp
   %lengthp = getelementptr i64, ptr %lengths, i64 %x
   %length = load i64, ptr %lengthp
   %extent.made = call ptr @PyLong_FromLongLong(i64 %length)
   br label %put
 call:
-  call void @pick(ptr %operands, ptr %slots, ptr %xp, i64 %y)
+  call void @pick(ptr %operands, ptr %slots, ptr %xp, i64 0, i64 %y)
   %call.made = call ptr @PyObject_Vectorcall(ptr %a, ptr %operands, i64 %y, ptr null)
   %call.raised = icmp eq ptr %call.made, null
   br i1 %call.raised, label %failed, label %call.what
@@ -291,8 +289,22 @@ put:
   %put.raised = icmp eq ptr %object, null
   br i1 %put.raised, label %failed, label %go
 
+apart:
+  %reach.a = call {{ i64, i64 }} @reach(ptr %a, i64 %x)
+  %reach.b = call {{ i64, i64 }} @reach(ptr %b, i64 %y)
+  %low.a = extractvalue {{ i64, i64 }} %reach.a, 0
+  %low.b = extractvalue {{ i64, i64 }} %reach.b, 0
+  %high.a = extractvalue {{ i64, i64 }} %reach.a, 1
+  %high.b = extractvalue {{ i64, i64 }} %reach.b, 1
+  %a.first = icmp ule i64 %high.a, %low.b
+  %b.first = icmp ule i64 %high.b, %low.a
+  %lie_apart = or i1 %a.first, %b.first
+  %skipped = select i1 %lie_apart, i64 12, i64 6
+  %pc.after = getelementptr i64, ptr %pc, i64 %skipped
+  br label %next
+
 tuple:
-  %tuple.typep = getelementptr i8, ptr %a, i64 {TYPE_OF}
+  %tuple.typep = getelementptr i8, ptr %a, i64 {TYPE}
   %tuple.type = load ptr, ptr %tuple.typep
   %is_tuple = icmp eq ptr %tuple.type, @PyTuple_Type
   br i1 %is_tuple, label %tuple.size, label %miss
@@ -300,7 +312,7 @@ tuple.size:
   %tuple.length = call i64 @PyTuple_Size(ptr %a)
   br label %items
 list:
-  %list.typep = getelementptr i8, ptr %a, i64 {TYPE_OF}
+  %list.typep = getelementptr i8, ptr %a, i64 {TYPE}
   %list.type = load ptr, ptr %list.typep
   %is_list = icmp eq ptr %list.type, @PyList_Type
   br i1 %is_list, label %list.size, label %miss
@@ -324,7 +336,7 @@ item.put:
   %i.next = add i64 %i, 1
   br label %item
 dict:
-  %dict.typep = getelementptr i8, ptr %a, i64 {TYPE_OF}
+  %dict.typep = getelementptr i8, ptr %a, i64 {TYPE}
   %dict.type = load ptr, ptr %dict.typep
   %is_dict = icmp eq ptr %dict.type, @PyDict_Type
   br i1 %is_dict, label %dict.size, label %miss
@@ -367,28 +379,20 @@ elsewhere:
 
 run:
   %given_inputs = alloca ptr, i64 %input_count
-  call void @pick(ptr %given_inputs, ptr %slots, ptr %inputs, i64 %input_count)
+  call void @pick(ptr %given_inputs, ptr %slots, ptr %inputs, i64 0, i64 %input_count)
   %made = alloca ptr, i64 %output_count
   %outcome = call i64 @jitml_run_program(ptr %program, ptr %given_inputs, ptr %made, ptr %error)
-  switch i64 %outcome, label %miss [ i64 {CLEAN}, label %answered i64 {FLAGGED}, label %doubt i64 {THREW}, label %starved ]
+  switch i64 %outcome, label %miss [ i64 {CLEAN}, label %answered i64 {STARVED}, label %starved
+                                     i64 {THREW}, label %broken ]
 starved:
   %is_starved = call i1 @is_starved()
   br i1 %is_starved, label %miss, label %thrown
-doubt:
-  %is_silent = icmp eq ptr %judge, null
-  br i1 %is_silent, label %answered, label %doubt.ask
-doubt.ask:
-  %raised_flagsp = getelementptr i64, ptr %error, i64 {ERROR_WORDS}
-  %raised_flags = load i64, ptr %raised_flagsp
-  %verdict = call i32 @judged(ptr %judge, ptr %made, i64 %output_count, i64 %raised_flags)
-  switch i32 %verdict, label %doubt.raised [ i32 1, label %answered i32 0, label %doubt.heard ]
-doubt.heard:
-  call void @drop(ptr %made, i64 0, i64 %output_count)
-  br label %miss
-doubt.raised:
-  call void @drop(ptr %made, i64 0, i64 %output_count)
+broken:
+  %writes = icmp ne ptr %tell, null
+  br i1 %writes, label %broken.tell, label %thrown
+broken.tell:
+  call void @tell_of_error(ptr %tell)
   br label %thrown
-
 answered:
   %hits = load i64, ptr %hitsp
   %hits.next = add i64 %hits, 1
@@ -404,7 +408,7 @@ finish.begin:
 finish.call:
   store ptr %outputs, ptr %leaves
   %finish.slots = getelementptr ptr, ptr %leaves, i64 1
-  call void @pick(ptr %finish.slots, ptr %slots, ptr %results, i64 %result_count)
+  call void @pick(ptr %finish.slots, ptr %slots, ptr %results, i64 0, i64 %result_count)
   %finish.made = call ptr @PyObject_Vectorcall(ptr %finish, ptr %leaves, i64 %leaf_room, ptr null)
   call void @Py_DecRef(ptr %outputs)
   br label %end
@@ -474,5 +478,4 @@ def machine(numbers: dict[str, int]) -> str:
         numbers: offsets and codes of the native call's.
     """
     own = {"ARRAY": ARRAY, "SCALAR": SCALAR, "FLOAT": FLOAT, "INT": INT, "BOOL": BOOL, "ONE": ONE, "BY_PYTHON": BY_PYTHON}
-    places = {"NDIM_OF": NDIM_AT, "DIMS_OF": DIMS_AT, "STRIDES_OF": STRIDES_AT, "DTYPE_OF": DTYPE_AT}
-    return (SUPPORT + _TEXT).format(loads=_loads(), switch=_switch(), CHECK=CHECK, **own, **places, **numbers)
+    return (SUPPORT + _TEXT).format(loads=_loads(), switch=_switch(), CHECK=CHECK, **own, **numbers)

@@ -7,16 +7,18 @@ calls. So every guard program can be written, and what is common costs no Python
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import optree
 
 from jitml.codegen.run.interface import ProgramInterface
-from jitml.dispatch.entry import finishing
+from jitml.dispatch.entry import finishing, telling
 from jitml.native_entry import codes
 from jitml.records import dataclass, field
+from jitml.trace.record.array_memory import all_disjoint, disjoint
 from jitml.trace.record.guards import Compute, GuardCheck, HostConst, Slot, extent, unchanged
 from jitml.trace.results import FixedResult, FromGraph, FromHost, Result
 from jitml.trace.trace import Traced
@@ -38,6 +40,7 @@ _OF_TYPE, _OF_DTYPE, _OF_SHAPE = "type({0}) is {k}", "({0}.dtype is {k} or {0}.d
 _OF_STRIDES, _OF_RANK, _OF_VALUE = "{0}.strides == {k}", "{0}.ndim == {k}", "{0} == {k}"
 # Their `==` says True of an object and itself, and asks nobody else.
 _PLAIN = (int, str)
+_FEW_PAIRS = 64  # of arrays, that are compared one by one
 _NUMBERS = {float: ("float64", codes.FLOAT), int: ("int64", codes.INT), bool: ("bool", codes.BOOL)}
 
 
@@ -55,6 +58,7 @@ class EntryPlan:
         code: instructions of six words; an object or a function among the words stands for its address.
         inputs: slots of what the program is given.
         results, result_kind, finish: how the result is made.
+        tell: is told of an exception in the midst of writing.
     """
 
     positional: int
@@ -66,6 +70,7 @@ class EntryPlan:
     results: list[tuple[int, SlotPlace | int]] = field(default_factory=list)
     result_kind: int = codes.BY_PYTHON
     finish: Callable[..., Any] | None = None
+    tell: Callable[[BaseException], None] | None = None
     _known: dict[int, int] = field(default_factory=dict)  # constants by their ids
 
     def number(self, place: SlotPlace) -> int:
@@ -100,6 +105,10 @@ class SlotPlace:
     index: int
 
 
+# What is known to be of NumPy's own class, and the bytes of its elements, or 0.
+_Arrays = dict[Slot | HostConst, int]
+
+
 class _Slots(dict[Slot, SlotPlace]):
     """Where the slots of a guard program are."""
 
@@ -117,8 +126,9 @@ def planned(key: Hashable, traced: Traced, interface: ProgramInterface, shaped: 
         Unplanned: see there.
     """
     plan, leaves = _arguments(key)
+    plan.tell = telling(traced)
     slots = _Slots((slot, leaves[at]) for slot, at in traced.host.arguments.items() if at < len(leaves))
-    arrays: set[Slot | HostConst] = set()  # known to be of NumPy's own class
+    arrays: _Arrays = {}
     for step in traced.host.steps:
         if isinstance(step, Compute):
             slots[step.slot] = _computed(plan, step, slots, arrays)
@@ -179,7 +189,7 @@ def _take_apart(plan: EntryPlan, spec: optree.PyTreeSpec, place: SlotPlace, leav
 # ---------------------------------------------------------------------------------------------------------- guards
 
 
-def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], arrays: set[Slot | HostConst]) -> SlotPlace:
+def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], arrays: _Arrays) -> SlotPlace:
     places = [plan.constant(o.value) if isinstance(o, HostConst) else slots[o] for o in step.operands]
     if step.function is unchanged:
         return places[0]
@@ -196,14 +206,16 @@ def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], a
     return result
 
 
-def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], arrays: set[Slot | HostConst]) -> None:
+def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], arrays: _Arrays) -> None:
     places, known = [slots[slot] for slot in check.slots], check.constant
-    if len(places) == 1 and _check_array(plan, check, places[0], is_array=check.slots[0] in arrays):
+    if len(places) == 1 and _check_array(plan, check, places[0], arrays):
+        return
+    if known is all_disjoint and _check_disjoint(plan, check, slots, arrays):
         return
     if check.code == _OF_TYPE:
         plan.emit(codes.TYPE, places[0], x=known)
         if known is np.ndarray:
-            arrays.add(check.slots[0])
+            arrays[check.slots[0]] = 0
     elif check.code == "{0} is {k}":
         plan.emit(codes.IS, places[0], plan.constant(known), y=1)
     elif check.code in ("{0} is {1}", "{0} is not {1}"):
@@ -211,18 +223,37 @@ def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], 
     elif check.code == _OF_VALUE and type(known) in _PLAIN:
         plan.emit(codes.EQUAL, places[0], plan.constant(known))
     else:
-        names = [f"v{n}" for n in range(len(places))]
-        source = f"lambda {', '.join(names)}: {check.code.format(*names, k='k')}"
-        plan.emit(codes.CHECK, plan.constant(eval(source, {"k": known})), x=places, y=len(places))
+        _ask(plan, check, places)
 
 
-def _check_array(plan: EntryPlan, check: GuardCheck, place: SlotPlace, *, is_array: bool) -> bool:
+def _ask(plan: EntryPlan, check: GuardCheck, places: Sequence[SlotPlace]) -> None:
+    """Let Python see whether a claim holds."""
+    names = [f"v{n}" for n in range(len(places))]
+    source = f"lambda {', '.join(names)}: {check.code.format(*names, k='k')}"
+    plan.emit(codes.CHECK, plan.constant(eval(source, {"k": check.constant})), x=places, y=len(places))
+
+
+def _check_disjoint(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], arrays: _Arrays) -> bool:
+    """Whether arrays can be seen to overlap no others by where they begin and end, but few of them; Python is asked of others."""
+    count = check.code.partition("], [")[0].count("{") - 1  # besides the constant
+    written, others = check.slots[:count], check.slots[count:]
+    pairs = [*combinations(written, 2), *product(written, others)]
+    if len(pairs) > _FEW_PAIRS or not all(map(arrays.get, check.slots)):
+        return False
+    for one, other in pairs:
+        plan.emit(codes.APART, slots[one], slots[other], x=arrays[one], y=arrays[other])
+        plan.emit(codes.CHECK, plan.constant(disjoint), x=[slots[one], slots[other]], y=2)
+    return True
+
+
+def _check_array(plan: EntryPlan, check: GuardCheck, place: SlotPlace, arrays: _Arrays) -> bool:
     """Whether this is a claim about an array that machine code knows; of what is known to be one, for it reads its memory."""
     code, known = check.code, check.constant
-    if not is_array:
+    if check.slots[0] not in arrays:
         return False
     if code == _OF_DTYPE:
         plan.emit(codes.DTYPE, place, x=known)
+        arrays[check.slots[0]] = known.itemsize
     elif code == _OF_RANK:
         plan.emit(codes.NDIM, place, y=known)
     elif code in (_OF_SHAPE, _OF_STRIDES):

@@ -1,148 +1,80 @@
-"""What the native entry calls, as LLVM IR: CPython's and NumPy's functions, and small ones of its own."""
+"""What the native entry calls, as LLVM IR: small functions of its own."""
 
 from __future__ import annotations
 
-SUPPORT = """
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare i64 @PyTuple_Size(ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare i64 @PyList_Size(ptr)
-declare ptr @PyList_GetItem(ptr, i64)
-declare i64 @PyDict_Size(ptr)
-declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
-declare i32 @PyContextVar_Get(ptr, ptr, ptr)
-declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
-declare ptr @PyObject_RichCompare(ptr, ptr, i32)
-declare i32 @PyObject_IsTrue(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyFloat_FromDouble(double)
-declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyBool_FromLong(i64)
-declare ptr @PyArray_Return(ptr)
-declare i32 @PyErr_ExceptionMatches(ptr)
-declare void @PyErr_Clear()
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare void @PyErr_NormalizeException(ptr, ptr, ptr)
-declare i64 @jitml_run_program(ptr, ptr, ptr, ptr)
-declare ptr @jitml_listed(ptr, i64)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-@as_python = external global i8
-@Py_False = external global i8
-@PyTuple_Type = external global i8
-@PyList_Type = external global i8
-@PyDict_Type = external global i8
-@Exception = external global i8
-@MemoryError = external global i8
-@ValueError = external global i8
+from jitml.codegen.llvm.ir.native_call import DROP, FETCHED, HOLD, each
 
-define internal void @drop(ptr %objects, i64 %first, i64 %end) {{
-entry:
-  br label %head
-head:
-  %k = phi i64 [ %first, %entry ], [ %k.next, %body ]
-  %more = icmp slt i64 %k, %end
-  br i1 %more, label %body, label %done
-body:
-  %objectp = getelementptr ptr, ptr %objects, i64 %k
-  %object = load ptr, ptr %objectp
-  call void @Py_DecRef(ptr %object)  ; of nothing, if none has been made
-  %k.next = add i64 %k, 1
-  br label %head
-done:
-  ret void
-}}
-
-define internal void @pick(ptr %picked, ptr %slots, ptr %places, i64 %count) {{
-entry:
-  br label %head
-head:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %body ]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %body, label %done
-body:
+_PICK = """
   %placep = getelementptr i64, ptr %places, i64 %k
   %place = load i64, ptr %placep
   %slotp = getelementptr ptr, ptr %slots, i64 %place
   %object = load ptr, ptr %slotp
   %pickedp = getelementptr ptr, ptr %picked, i64 %k
   store ptr %object, ptr %pickedp
-  %k.next = add i64 %k, 1
-  br label %head
-done:
-  ret void
-}}
+"""
+_OWN = """
+declare i64 @jitml_run_program(ptr, ptr, ptr, ptr)
+declare ptr @jitml_listed(ptr, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+@as_python = external global i8
 
-; Another reference to each of some objects.
-define internal void @hold(ptr %objects, i64 %count) {{
+; Where an array begins, and where it has ended: nowhere, if it is empty.
+define internal {{ i64, i64 }} @reach(ptr %array, i64 %itemsize) {{
 entry:
+  %datap = getelementptr i8, ptr %array, i64 {DATA}
+  %start = load i64, ptr %datap
+  %rankp = getelementptr i8, ptr %array, i64 {NDIM}
+  %rank = load i32, ptr %rankp
+  %shapep = getelementptr i8, ptr %array, i64 {DIMS}
+  %shape = load ptr, ptr %shapep
+  %stridesp = getelementptr i8, ptr %array, i64 {STRIDES}
+  %strides = load ptr, ptr %stridesp
+  %first_end = add i64 %start, %itemsize
   br label %head
 head:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %body ]
-  %more = icmp slt i64 %k, %count
+  %axis = phi i32 [ 0, %entry ], [ %axis.next, %reaches ]
+  %low = phi i64 [ %start, %entry ], [ %low.next, %reaches ]
+  %high = phi i64 [ %first_end, %entry ], [ %high.next, %reaches ]
+  %more = icmp slt i32 %axis, %rank
   br i1 %more, label %body, label %done
 body:
-  %objectp = getelementptr ptr, ptr %objects, i64 %k
-  %object = load ptr, ptr %objectp
-  call void @Py_IncRef(ptr %object)
-  %k.next = add i64 %k, 1
+  %extentp = getelementptr i64, ptr %shape, i32 %axis
+  %extent = load i64, ptr %extentp
+  %is_empty = icmp eq i64 %extent, 0
+  br i1 %is_empty, label %empty, label %reaches
+reaches:
+  %stridep = getelementptr i64, ptr %strides, i32 %axis
+  %stride = load i64, ptr %stridep
+  %steps = sub i64 %extent, 1
+  %way = mul i64 %steps, %stride
+  %back = call i64 @llvm.smin.i64(i64 %way, i64 0)
+  %ahead = call i64 @llvm.smax.i64(i64 %way, i64 0)
+  %low.next = add i64 %low, %back
+  %high.next = add i64 %high, %ahead
+  %axis.next = add i32 %axis, 1
   br label %head
+empty:
+  ret {{ i64, i64 }} {{ i64 0, i64 0 }}
 done:
-  ret void
-}}
-
-; What `judge` says of results in which floating-point errors came up: 1, 0, or -1 where it raises.
-define internal i32 @judged(ptr %judge, ptr %made, i64 %count, i64 %flags) {{
-  call void @hold(ptr %made, i64 %count)
-  %list = call ptr @jitml_listed(ptr %made, i64 %count)
-  %no_list = icmp eq ptr %list, null
-  br i1 %no_list, label %lost, label %ask
-ask:
-  %number = call ptr @PyLong_FromLongLong(i64 %flags)
-  %no_number = icmp eq ptr %number, null
-  br i1 %no_number, label %unnumbered, label %call
-call:
-  %asked = alloca [2 x ptr]
-  store ptr %list, ptr %asked
-  %second = getelementptr ptr, ptr %asked, i64 1
-  store ptr %number, ptr %second
-  %verdict = call ptr @PyObject_Vectorcall(ptr %judge, ptr %asked, i64 2, ptr null)
-  call void @Py_DecRef(ptr %number)
-  call void @Py_DecRef(ptr %list)
-  %raised = icmp eq ptr %verdict, null
-  br i1 %raised, label %lost, label %told
-told:
-  %truth = call i32 @PyObject_IsTrue(ptr %verdict)
-  call void @Py_DecRef(ptr %verdict)
-  ret i32 %truth
-unnumbered:
-  call void @Py_DecRef(ptr %list)
-  br label %lost
-lost:
-  ret i32 -1
+  %from = insertvalue {{ i64, i64 }} undef, i64 %low, 0
+  %both = insertvalue {{ i64, i64 }} %from, i64 %high, 1
+  ret {{ i64, i64 }} %both
 }}
 
 ; Whether an exception is just a guard's that does not hold; then it is over.
 define internal i1 @is_miss(ptr %pass_on) {{
-  %kind = alloca ptr
-  %value = alloca ptr
-  %traceback = alloca ptr
   %given = alloca ptr
-  %is_usual = call i32 @PyErr_ExceptionMatches(ptr @Exception)
+  %is_usual = call i32 @PyErr_ExceptionMatches(ptr @PyExc_Exception)
   %is_other = icmp eq i32 %is_usual, 0
   br i1 %is_other, label %raise, label %ask
 ask:
-  call void @PyErr_Fetch(ptr %kind, ptr %value, ptr %traceback)
-  call void @PyErr_NormalizeException(ptr %kind, ptr %value, ptr %traceback)
-  %error = load ptr, ptr %value
+  %error = call ptr @fetched()
   store ptr %error, ptr %given
   %told = call ptr @PyObject_Vectorcall(ptr %pass_on, ptr %given, i64 1, ptr null)
-  call void @drop(ptr %kind, i64 0, i64 1)
-  call void @drop(ptr %value, i64 0, i64 1)
-  call void @drop(ptr %traceback, i64 0, i64 1)
+  call void @drop(ptr %given, i64 0, i64 1)
   call void @Py_DecRef(ptr %told)
   %is_well = icmp ne ptr %told, null
   ret i1 %is_well
@@ -150,10 +82,25 @@ raise:
   ret i1 false
 }}
 
+; Tell a function of an exception, whatever it makes of that.
+define internal void @tell_of_error(ptr %function) {{
+  %given = alloca ptr
+  %error = call ptr @fetched()
+  store ptr %error, ptr %given
+  %told = call ptr @PyObject_Vectorcall(ptr %function, ptr %given, i64 1, ptr null)
+  call void @Py_DecRef(ptr %told)
+  call void @PyErr_Clear()
+  %kindp = getelementptr i8, ptr %error, i64 {TYPE}
+  %kind = load ptr, ptr %kindp
+  call void @PyErr_SetObject(ptr %kind, ptr %error)
+  call void @Py_DecRef(ptr %error)
+  ret void
+}}
+
 ; Whether memory was lacking for a program, of which Python may need less; then the exception is over.
 define internal i1 @is_starved() {{
-  %memory = call i32 @PyErr_ExceptionMatches(ptr @MemoryError)
-  %value = call i32 @PyErr_ExceptionMatches(ptr @ValueError)
+  %memory = call i32 @PyErr_ExceptionMatches(ptr @PyExc_MemoryError)
+  %value = call i32 @PyErr_ExceptionMatches(ptr @PyExc_ValueError)
   %either = or i32 %memory, %value
   %is_starved = icmp ne i32 %either, 0
   br i1 %is_starved, label %clear, label %raise
@@ -207,3 +154,4 @@ slot:
   ret ptr %slot.object
 }}
 """
+SUPPORT = DROP + HOLD + FETCHED + each("pick", "ptr %picked, ptr %slots, ptr %places", _PICK) + _OWN

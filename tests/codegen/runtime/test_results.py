@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.runtime.native_call import native_calls
+from jitml.codegen.llvm.runtime.c_api import native_calls
 from jitml.codegen.llvm.runtime.results import LARGE, keep_at_most, kept_bytes, release_results
 from jitml.config import CONFIG
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.run.fp_errors import Errors, ErrorWatch
+from jitml.codegen.run.fp_errors import Errors
 from jitml.codegen.run.generators import Drawing
 from jitml.codegen.run.interface import ProgramInterface
 from jitml.codegen.run.results import has_failed, shrunk
@@ -52,26 +52,19 @@ class ProgramCall:
         self.inputs, self.outputs, self.aliases = interface.inputs, interface.outputs, interface.aliases
         self._measured = interface.measured
         self._run: Callable[..., Any]
-        self._watch: ErrorWatch | None = None
 
     def surround(self, run: Callable[..., Any], needs: RunNeeds) -> None:
         """Call a program by what runs it.
 
         Args:
-            run: gives a list of outputs; a pair (outputs, flags) where floating-point errors came up; a longer tuple, of which
-                `failure` knows what has failed; None where something was no plain array.
+            run: gives a list of outputs; a tuple, of which `failure` knows what has failed; None where something was no plain
+                array.
         """
         functions = self.interface.functions
-        written = {k: self.inputs[k].nbytes for k in self.aliases.values()}
-        self.needs = needs
-        errors, postpones = needs.errors, any(f.postpones for f in functions)
-        self._watch = watch = ErrorWatch(run, written, errors) if errors is not None and errors.possible else None
-        # Flags cost a look after the call; only arrays that are written need care before it.
-        draws = bool(needs.generators) or any(f.draws or f.makes for f in functions)
-        self._run = watch if watch and (self.aliases or draws or postpones) else run
-        if draws:
+        self.needs, self._run = needs, run
+        if needs.generators or any(f.draws or f.makes for f in functions):
             self._run = Drawing(self._run, needs.generators, locks=not functions)
-        if postpones:
+        if any(f.postpones for f in functions):
             self._run = partial(_run_then_show, self._run)
 
     def __call__(self, *args: Any) -> list[Array]:
@@ -82,28 +75,19 @@ class ProgramCall:
         except (MemoryError, ValueError) as error:  # of taking memory, of which NumPy may need less: nothing has run yet
             message = str(error) or f"no memory for {self.interface.arena} bytes"
             raise failed_check(type(error).__name__)(message) from None
-        if type(result) is tuple and len(result) == 2:
-            outputs, flags = result
-            result = self._watch.judge(outputs, flags, []) if self._watch is not None else outputs
         if type(result) is list:
             return self.shaped(result)
         if result is not None:
-            raise result if isinstance(result, FailedCheck) else self.failure(*result)
+            raise self.failure(*result)
         # Something was no plain array: a subclass, a NumPy scalar.
         arrays = [np.array(x, b.dtype, copy=None, ndmin=0) for x, b in zip(args, self.inputs, strict=True)]
         return self(*[x if type(x) is np.ndarray else x.view(np.ndarray) for x in arrays])
-
-    @property
-    def is_well(self) -> Callable[[list[Array], int], bool] | None:
-        """What says whether outputs are good though floating-point errors came up; None where all are."""
-        watch = self._watch
-        return None if watch is None else lambda outputs, flags: watch.judge(outputs, flags, []) is outputs
 
     def shaped(self, outputs: list[Array]) -> list[Array]:
         """Outputs of their true shapes, which the last one may tell."""
         return outputs if self._measured is None else shrunk(outputs, self._measured)
 
-    def failure(self, status: int, *values: int) -> BaseException:
+    def failure(self, status: int, *values: Any) -> BaseException:
         """What the tuple that a run gave stands for: a failed check, worded by it and pointing at the user's line."""
         check = self.interface.checks[status - 1]
         message = check.message.format(*values[: len(check.values)])

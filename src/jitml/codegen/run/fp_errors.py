@@ -10,7 +10,7 @@ says, and from the first call on in which errors came up. Where the copy is miss
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 from warnings import warn_explicit
 
@@ -29,8 +29,7 @@ Saved = list[tuple[Array, Array]]
 _TEXTS = {"divide": "divide by zero", "over": "overflow", "under": "underflow", "invalid": "invalid value"}
 _ERROR_STATE = getattr(getattr(getattr(np, "_core", None), "umath", None), "_extobj_contextvar", None)
 
-
-_SMALL = 1 << 14  # bytes that are copied in less time than a call takes otherwise
+SMALL = 1 << 14  # bytes that are copied in less time than a call takes otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,53 +110,49 @@ may_raise = _Raising()
 
 
 class ErrorWatch:
-    """Runs a program and looks at its flags.
+    """What a program that looks for errors asks before and after its runs (`llvm/ir/native_call.py`).
 
     Args:
-        run: gives a list of outputs, or something else; a pair (outputs, flags) where flags came up.
-        written: positions of the inputs that the program writes, and how many bytes those are at most.
+        written: positions of the inputs that it writes.
     """
 
-    def __init__(self, run: Callable[..., Any], written: Mapping[int, int], errors: Errors) -> None:
-        self.run, self.written, self.errors = run, tuple(written), errors
-        self.is_small = sum(written.values()) <= _SMALL
-        self.is_careful, self.has_seen = True, False
+    def __init__(self, written: Iterable[int], errors: Errors) -> None:
+        self.written, self.errors = tuple(written), errors
+        self.is_careful = True
 
-    def __call__(self, *args: Any) -> Any:
-        """The outputs; a `FailedCheck` in their place if the plain function is to answer; what `run` gives otherwise."""
-        saved: Saved | None = None
-        if self.is_small or self.is_careful or self.errors.demanded or may_raise() or self._are_small(args):
-            saved = [(args[n], args[n].copy()) for n in self.written if type(args[n]) is np.ndarray and not are_kept()]
-        result = self.run(*args)
-        if type(result) is tuple and len(result) == 2:
-            return self.judge(*result, saved)
-        if self.is_careful and type(result) is list and not self.has_seen:
-            self.is_careful = False
-        return result
+    def save(self, *args: Any) -> Saved | None:
+        """Copies of what is written, before a run that is given these; None where there shall be none."""
+        is_careful, self.is_careful = self.is_careful or bool(self.errors.demanded) or may_raise(), False
+        if are_kept():
+            return []
+        if is_careful or sum([args[n].nbytes for n in self.written]) <= SMALL:
+            return [(args[n], args[n].copy()) for n in self.written]
+        return None
 
-    def _are_small(self, args: Sequence[Any]) -> bool:
-        """Whether the arrays of this call are small, where sizes are open."""
-        return sum([args[n].nbytes for n in self.written]) <= _SMALL
-
-    def judge(self, outputs: list[Array], flags: int, saved: Saved | None) -> Any:
-        """The outputs of a program in which flags came up, or a `FailedCheck`."""
+    def judge(self, outputs: list[Array], flags: int, saved: Saved | None) -> bool:
+        """Whether outputs are good though flags came up; if plain Python is to answer, what was saved is put back."""
         flags &= heard() | self.errors.demanded
         if not flags:
-            return outputs
-        self.is_careful = self.has_seen = True
+            return True
+        self.is_careful = True
         if saved is None:
             self._warn(flags)
-            return outputs
+            return True
         for array, copy in saved:
             np.copyto(array, copy)
-        return FailedCheck(f"{' and '.join(_texts(flags))} encountered")
+        return False
 
     def _warn(self, flags: int) -> None:
         for name, flag in CATEGORIES.items():
             if flags & flag:
                 what, file, line = self.errors.suspects.get(flag, ("a compiled program", "<jitml>", 1))
-                warn_explicit(f"{_TEXTS[name]} encountered in {what}", RuntimeWarning, file, line)
+                try:
+                    warn_explicit(f"{_TEXTS[name]} encountered in {what}", RuntimeWarning, file, line)
+                except RuntimeWarning as error:
+                    error.add_note("The compiled function has written its arrays: their elements are new.")
+                    raise
 
 
-def _texts(flags: int) -> list[str]:
-    return [_TEXTS[name] for name, flag in CATEGORIES.items() if flags & flag]
+def failure_of(flags: int) -> FailedCheck:
+    """What is said of errors of which plain Python tells."""
+    return FailedCheck(f"{' and '.join(_TEXTS[name] for name, flag in CATEGORIES.items() if flags & flag)} encountered")

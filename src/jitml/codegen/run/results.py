@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.run.interface import ProgramInterface
-from jitml.errors import FailedCheck
 from jitml.kernels.ir import Buffer
 from jitml.kernels.sizes import evaluate
 
@@ -18,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 def has_failed(result: Any) -> bool:
     """Whether what a program returned says that the plain function has to answer the call."""
-    return (type(result) is tuple and len(result) > 2) or isinstance(result, FailedCheck)
+    return type(result) is tuple
 
 
 def exact_buffers(interface: ProgramInterface, inputs: Sequence[Array]) -> list[Buffer]:

@@ -27,6 +27,7 @@ PARALLEL_FOR, PARALLEL_FOR_WATCHED = "jitml_parallel_for", "jitml_parallel_for_w
 # What functions of a program return, beside 0 and 1 + the number of a check that has failed.
 NO_MEMORY = -1  # the scratch could not be had
 RAISED = -2  # a call of Python has raised: the exception is the thread's
+HEARD = -3  # floating-point errors came up that plain Python shall tell of (the native call alone returns it)
 
 # The record that functions of a program are handed as `error`, in words of 64 bits: four values of a failed check, then these.
 DUE = 4  # where the word lies that is not 0 when it is time to look

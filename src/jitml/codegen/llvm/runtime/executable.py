@@ -23,22 +23,26 @@ from jitml.codegen.llvm.ir.conventions import (
     DUE,
     ENTRY,
     ERROR_WORDS,
+    HEARD,
     LOOK,
     NO_MEMORY,
     PARALLEL_FOR,
     PARALLEL_FOR_WATCHED,
+    RAISED,
     SHAPES,
     HostStep,
 )
 from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.arena import arenas, release_arena
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
+from jitml.codegen.llvm.runtime.c_api import native_calls
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim
-from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, Record, native_calls, native_function
+from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, Record, native_function
 from jitml.codegen.llvm.runtime.random import random_address
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.threads import RUNS, pool
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
+from jitml.codegen.run.fp_errors import ErrorWatch, failure_of
 from jitml.codegen.run.interface import ProgramInterface
 from jitml.codegen.run.results import exact_buffers
 from jitml.imports.late import late
@@ -92,11 +96,12 @@ class NativeExecutable(ProgramCall):
         super().__init__(interface)
         self.native, self._planned = native, planned
         self._hosts = HostCalls(native.hosts, watches=needs.errors is not None)
-        code = self._link()
+        errors, code = needs.errors, self._link()
+        self._watch = ErrorWatch(self.aliases.values(), errors) if errors is not None and errors.possible else None
         run = self._call_natively(code) if native_calls() else self._call_portably(code)
         self.surround(run, needs)
-        # What is interrupted in the midst of writing is told of in Python, and so is what a host call raises.
-        self.is_plain = native_calls() and self._run is run and not native.hosts and not (native.is_long and interface.aliases)
+        # What a host call raises is told of in Python.
+        self.is_plain = native_calls() and self._run is run and not native.hosts
         if interface.arena > _LARGE_ARENA:
             weakref.finalize(self, release_arena).atexit = False
 
@@ -114,6 +119,7 @@ class NativeExecutable(ProgramCall):
 
     def _call_natively(self, code: jit.Code) -> Any:
         """The program behind the native call, which reads and makes arrays itself."""
+        watch = self._watch
         return native_function(
             code,
             self.inputs,
@@ -124,6 +130,8 @@ class NativeExecutable(ProgramCall):
             constants=self.native.constants,
             arena=self.interface.arena,
             release_gil=self.native.is_long,
+            save=watch.save if watch is not None and self.aliases else None,
+            judge=None if watch is None else watch.judge,
         )
 
     def _places_of_shapes(self) -> dict[int, tuple[int, int]]:
@@ -176,10 +184,14 @@ class NativeExecutable(ProgramCall):
         code.keep(self._hosts)
         return code
 
-    def failure(self, status: int, *values: int) -> BaseException:
-        """The exception of a failed check, or of scratch for which there is no memory."""
+    def failure(self, status: int, *values: Any) -> BaseException:
+        """The exception of a failed check, of scratch for which there is no memory, of floating-point errors, or what was raised."""
         if status == NO_MEMORY:
             return MemoryError("no memory for the scratch of a compiled program")
+        if status == RAISED:
+            return values[0]
+        if status == HEARD:
+            return failure_of(values[0])
         return super().failure(status, *values)
 
 
