@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
+from tests.native_entry.test_native_entry import hits
 
 import jitml
 from jitml import engine
 from jitml.codegen.llvm.runtime.c_api import native_calls
 from jitml.codegen.run.fp_errors import SMALL
-from tests.native_entry.test_native_entry import hits
 
 pytestmark = pytest.mark.skipif(not native_calls(), reason="arrays of this interpreter cannot be read in place")
 SIZES = (3, SMALL // 16, SMALL // 8 + 1)  # copied in machine code, in one piece, or by Python

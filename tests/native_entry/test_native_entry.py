@@ -289,7 +289,8 @@ def test_no_object_is_read_in_place_where_it_is_laid_out_otherwise(monkeypatch: 
     for part in c_api.OFFSETS:
         with monkeypatch.context() as otherwise:
             otherwise.setitem(c_api.OFFSETS, part, 48)
-            assert not c_api.native_calls.__wrapped__(), part
+            found = c_api._has_versions.__wrapped__ if part == "VERSION_TAG" else c_api.native_calls.__wrapped__
+            assert not found(), part
 
 
 def test_threads_get_their_own_answers() -> None:

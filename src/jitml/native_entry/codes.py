@@ -17,16 +17,14 @@ from __future__ import annotations
     INPUT_COUNT,
     INPUTS,  # slots
     OUTPUT_COUNT,
-    RESULTS,  # two words each: what is made, and of which output or slot
+    RESULTS,  # instructions
     RESULT_COUNT,
-    RESULT_KIND,
-    FINISH,  # what makes the result in Python: of the outputs in a list, and of those slots
     NEXT,
     HITS,  # where calls are counted
     PASS_ON,  # what raises exceptions that are not the guards'
     TELL,  # what is told of an exception in the midst of writing
     WORDS,
-) = range(22)
+) = range(20)
 
 # Instructions, six words each: what, slots a, b and d, which gets the result, and two words x and y.
 (
@@ -44,12 +42,27 @@ from __future__ import annotations
     EXTENT,  # d = a.shape[x]
     CALL,  # d = a(*slots), whose y numbers are at x
     CHECK,  # a(*slots) is true
-    TUPLE,  # d, d + 1, ... = a, a tuple of y
+    TUPLE,  # d, d + 1, ... = a, which is a tuple, of y
     LIST,
-    DICT,  # d, d + 1, ... = a.values(), a dict whose keys are the y at x, in this order
+    DICT,  # d, d + 1, ... = a.values(), which is a dict whose keys are the y at x, in this order
     APART,  # past the next one if arrays a and b, of elements of x and y bytes, lie apart
-) = range(18)
+    ONE,  # past the next one if a is b
+    VERSION,  # past the next one if class a is in version y
+) = range(20)
 
-# How a result is made.
-ARRAY, SCALAR, FLOAT, INT, BOOL, SLOT = range(6)
-ONE, SEVERAL, BY_PYTHON = range(3)  # a single object, a tuple, or what Python makes
+# Instructions that make the result on a stack, three words each: what, of how many that lie on top, and a word x. One is left.
+(
+    WHOLE,
+    ARRAY,  # output x, an array
+    SCALAR,  # output x, as NumPy's scalar
+    FLOAT,
+    INT,
+    BOOL,
+    SLOT,  # what slot x holds
+    OUTPUTS,  # a list of all outputs
+    NEW_TUPLE,
+    NEW_LIST,
+    NEW_DICT,  # whose keys are at x
+    CALLED,  # x(*those)
+    VIEW,  # a view of an array: at x the rank, how far it begins in it in bytes, flags that it may have, shape, strides
+) = range(13)

@@ -17,7 +17,7 @@ from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import AS_PYTHON
 from jitml.native_entry import codes
 from jitml.native_entry.machine import machine
-from jitml.native_entry.plan import C_FUNCTIONS, EntryPlan, SlotPlace
+from jitml.native_entry.plan import C_FUNCTIONS, EntryPlan
 
 _FASTCALL, _KEYWORDS = 0x80, 0x2
 
@@ -63,10 +63,7 @@ def linked(
     memory = _Memory()
     record = [0] * codes.WORDS
     code, most_operands = _code(plan, memory)
-    results = [n for kind, place in plan.results for n in (kind, plan.number(place) if isinstance(place, SlotPlace) else place)]
-    if plan.finish is not None:
-        results = results[1::2]
-        record[codes.FINISH] = memory.object(plan.finish)
+    results = [word for part in plan.results for word in _part(part, plan, memory)]
     record[codes.POSITIONAL] = plan.positional
     record[codes.NAMES], record[codes.NAME_COUNT] = memory.object(plan.names), len(plan.names)
     record[codes.ARGUMENTS] = plan.arguments
@@ -77,8 +74,7 @@ def linked(
     record[codes.PROGRAM] = executable.descriptor
     record[codes.INPUT_COUNT], record[codes.INPUTS] = len(plan.inputs), memory.words([*map(plan.number, plan.inputs)])
     record[codes.OUTPUT_COUNT] = len(executable.outputs)
-    record[codes.RESULTS], record[codes.RESULT_COUNT] = memory.words(results), len(plan.results)
-    record[codes.RESULT_KIND] = plan.result_kind
+    record[codes.RESULTS], record[codes.RESULT_COUNT] = memory.words([*results, codes.WHOLE, 0, 0]), len(plan.results)
     record[codes.TELL] = 0 if plan.tell is None else memory.object(plan.tell)
     record[codes.NEXT] = memory.object(following)
     record[codes.HITS] = hits.ctypes.data
@@ -88,6 +84,18 @@ def linked(
     words.owners = (memory.owners, hits, executable, definition)
     entry: Callable[..., Any] = function_of(definition, words)
     return entry
+
+
+def _part(part: tuple[int, int, Any], plan: EntryPlan, memory: _Memory) -> tuple[int, int, int]:
+    """Three words for an instruction that makes a part of the result."""
+    op, count, x = part
+    if op == codes.SLOT:
+        return op, count, plan.number(x)
+    if op == codes.NEW_DICT:
+        return op, count, memory.words([memory.object(key) for key in x])
+    if op == codes.CALLED:
+        return op, count, memory.object(x)
+    return op, count, memory.words(x) if op == codes.VIEW else x
 
 
 def _code(plan: EntryPlan, memory: _Memory) -> tuple[list[int], int]:

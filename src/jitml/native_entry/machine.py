@@ -8,13 +8,11 @@ arguments: the next variant's entry, or Python.
 
 from __future__ import annotations
 
+from jitml.native_entry import codes
 from jitml.native_entry.codes import (
     APART,
     ARGUMENTS,
-    ARRAY,
     BINARY,
-    BOOL,
-    BY_PYTHON,
     CALL,
     CHECK,
     CODE,
@@ -25,13 +23,10 @@ from jitml.native_entry.codes import (
     DTYPE,
     EQUAL,
     EXTENT,
-    FINISH,
     FLAGS,
-    FLOAT,
     HITS,
     INPUT_COUNT,
     INPUTS,
-    INT,
     IS,
     LIST,
     MOST_OPERANDS,
@@ -45,15 +40,14 @@ from jitml.native_entry.codes import (
     POSITIONAL,
     PROGRAM,
     RESULT_COUNT,
-    RESULT_KIND,
     RESULTS,
-    SCALAR,
     SHAPE,
     SLOT_COUNT,
     STRIDES,
     TELL,
     TUPLE,
     TYPE,
+    VERSION,
 )
 from jitml.native_entry.support_text import SUPPORT
 
@@ -73,8 +67,6 @@ _FIELDS = {
     "output_count": ("i64", OUTPUT_COUNT),
     "results": ("ptr", RESULTS),
     "result_count": ("i64", RESULT_COUNT),
-    "result_kind": ("i64", RESULT_KIND),
-    "finish": ("ptr", FINISH),
     "next_entry": ("ptr", NEXT),
     "hitsp": ("ptr", HITS),
     "pass_on": ("ptr", PASS_ON),
@@ -102,7 +94,7 @@ def _switch() -> str:
         EQUAL: "equal",
     }
     steps = {BINARY: "binary", COMPARE: "compare", EXTENT: "extent", CALL: "call", CHECK: "call"}
-    labels = {**checks, **steps, TUPLE: "tuple", LIST: "list", DICT: "dict", APART: "apart"}
+    labels = {**checks, **steps, TUPLE: "tuple", LIST: "list", DICT: "dict", APART: "apart", ONE: "one", VERSION: "version"}
     return " ".join(f"i64 {op}, label %{label}" for op, label in labels.items())
 
 
@@ -168,7 +160,7 @@ prepare:
   br label %next
 
 next:
-  %pc = phi ptr [ %code, %prepare ], [ %pc.next, %go ], [ %pc.after, %apart ]
+  %pc = phi ptr [ %code, %prepare ], [ %pc.next, %go ], [ %pc.after, %skip ]
   %op = load i64, ptr %pc
   %a.numberp = getelementptr i64, ptr %pc, i64 1
   %a.number = load i64, ptr %a.numberp
@@ -299,29 +291,31 @@ apart:
   %a.first = icmp ule i64 %high.a, %low.b
   %b.first = icmp ule i64 %high.b, %low.a
   %lie_apart = or i1 %a.first, %b.first
-  %skipped = select i1 %lie_apart, i64 12, i64 6
+  br label %skip
+one:
+  %is_one = icmp eq ptr %a, %b
+  br label %skip
+version:
+  %versionp = getelementptr i8, ptr %a, i64 {VERSION_TAG}
+  %version.found = load i32, ptr %versionp
+  %version.all = zext i32 %version.found to i64
+  %is_in_version = icmp eq i64 %version.all, %y
+  br label %skip
+skip:
+  %skips = phi i1 [ %lie_apart, %apart ], [ %is_one, %one ], [ %is_in_version, %version ]
+  %skipped = select i1 %skips, i64 12, i64 6
   %pc.after = getelementptr i64, ptr %pc, i64 %skipped
   br label %next
 
 tuple:
-  %tuple.typep = getelementptr i8, ptr %a, i64 {TYPE}
-  %tuple.type = load ptr, ptr %tuple.typep
-  %is_tuple = icmp eq ptr %tuple.type, @PyTuple_Type
-  br i1 %is_tuple, label %tuple.size, label %miss
-tuple.size:
   %tuple.length = call i64 @PyTuple_Size(ptr %a)
   br label %items
 list:
-  %list.typep = getelementptr i8, ptr %a, i64 {TYPE}
-  %list.type = load ptr, ptr %list.typep
-  %is_list = icmp eq ptr %list.type, @PyList_Type
-  br i1 %is_list, label %list.size, label %miss
-list.size:
   %list.length = call i64 @PyList_Size(ptr %a)
   br label %items
 items:
-  %items.length = phi i64 [ %tuple.length, %tuple.size ], [ %list.length, %list.size ]
-  %getter = phi ptr [ @PyTuple_GetItem, %tuple.size ], [ @PyList_GetItem, %list.size ]
+  %items.length = phi i64 [ %tuple.length, %tuple ], [ %list.length, %list ]
+  %getter = phi ptr [ @PyTuple_GetItem, %tuple ], [ @PyList_GetItem, %list ]
   %as_long = icmp eq i64 %items.length, %y
   br i1 %as_long, label %item, label %miss
 item:
@@ -336,17 +330,12 @@ item.put:
   %i.next = add i64 %i, 1
   br label %item
 dict:
-  %dict.typep = getelementptr i8, ptr %a, i64 {TYPE}
-  %dict.type = load ptr, ptr %dict.typep
-  %is_dict = icmp eq ptr %dict.type, @PyDict_Type
-  br i1 %is_dict, label %dict.size, label %miss
-dict.size:
   %dict.length = call i64 @PyDict_Size(ptr %a)
   store i64 0, ptr %positionp
   %as_full = icmp eq i64 %dict.length, %y
   br i1 %as_full, label %value, label %miss
 value:
-  %j = phi i64 [ 0, %dict.size ], [ %j.next, %value.put ]
+  %j = phi i64 [ 0, %dict ], [ %j.next, %value.put ]
   %more_values = icmp slt i64 %j, %y
   br i1 %more_values, label %value.look, label %go
 value.look:
@@ -358,7 +347,18 @@ value.key:
   %known_keyp = getelementptr ptr, ptr %xp, i64 %j
   %known_key = load ptr, ptr %known_keyp
   %same_key = icmp eq ptr %key, %known_key
-  br i1 %same_key, label %value.put, label %miss
+  br i1 %same_key, label %value.put, label %value.kind
+value.kind:
+  %key.typep = getelementptr i8, ptr %key, i64 {TYPE}
+  %key.type = load ptr, ptr %key.typep
+  %known_key.typep = getelementptr i8, ptr %known_key, i64 {TYPE}
+  %known_key.type = load ptr, ptr %known_key.typep
+  %same_kind = icmp eq ptr %key.type, %known_key.type
+  br i1 %same_kind, label %value.compare, label %miss
+value.compare:
+  %equal_key = call i32 @PyObject_RichCompareBool(ptr %key, ptr %known_key, i32 2)
+  %is_equal_key = icmp eq i32 %equal_key, 1
+  br i1 %is_equal_key, label %value.put, label %miss
 value.put:
   %value.object = load ptr, ptr %valuep
   call void @Py_IncRef(ptr %value.object)
@@ -397,69 +397,40 @@ answered:
   %hits = load i64, ptr %hitsp
   %hits.next = add i64 %hits, 1
   store i64 %hits.next, ptr %hitsp
-  %leaf_room = add i64 %result_count, 1
-  %leaves = alloca ptr, i64 %leaf_room
-  %by_python = icmp eq i64 %result_kind, {BY_PYTHON}
-  br i1 %by_python, label %finish.begin, label %leaf
-finish.begin:
-  %outputs = call ptr @jitml_listed(ptr %made, i64 %output_count)
-  %no_outputs = icmp eq ptr %outputs, null
-  br i1 %no_outputs, label %thrown, label %finish.call
-finish.call:
-  store ptr %outputs, ptr %leaves
-  %finish.slots = getelementptr ptr, ptr %leaves, i64 1
-  call void @pick(ptr %finish.slots, ptr %slots, ptr %results, i64 0, i64 %result_count)
-  %finish.made = call ptr @PyObject_Vectorcall(ptr %finish, ptr %leaves, i64 %leaf_room, ptr null)
-  call void @Py_DecRef(ptr %outputs)
+  %stack = alloca ptr, i64 %result_count
+  br label %part
+part:
+  %rp = phi ptr [ %results, %answered ], [ %rp.next, %part.put ]
+  %height = phi i64 [ 0, %answered ], [ %height.next, %part.put ]
+  %part.op = load i64, ptr %rp
+  %is_whole = icmp eq i64 %part.op, {WHOLE}
+  br i1 %is_whole, label %whole, label %part.make
+part.make:
+  %part.countp = getelementptr i64, ptr %rp, i64 1
+  %part.count = load i64, ptr %part.countp
+  %part.xp = getelementptr i64, ptr %rp, i64 2
+  %part.x = load i64, ptr %part.xp
+  %below = sub i64 %height, %part.count
+  %part.place = getelementptr ptr, ptr %stack, i64 %below
+  %part.object = call ptr @part(i64 %part.op, i64 %part.count, i64 %part.x, ptr %part.place, ptr %made, i64 %output_count,
+                                ptr %slots)
+  call void @drop(ptr %part.place, i64 0, i64 %part.count)
+  %no_part = icmp eq ptr %part.object, null
+  br i1 %no_part, label %part.lost, label %part.put
+part.put:
+  store ptr %part.object, ptr %part.place
+  %height.next = add i64 %below, 1
+  %rp.next = getelementptr i64, ptr %rp, i64 3
+  br label %part
+part.lost:
+  call void @drop(ptr %stack, i64 0, i64 %below)
   br label %end
-leaf:
-  %l = phi i64 [ 0, %answered ], [ %l.next, %leaf.put ]
-  %more_leaves = icmp slt i64 %l, %result_count
-  br i1 %more_leaves, label %leaf.make, label %whole
-leaf.make:
-  %leaf.word = shl i64 %l, 1
-  %leaf.kindp = getelementptr i64, ptr %results, i64 %leaf.word
-  %leaf.kind = load i64, ptr %leaf.kindp
-  %leaf.placep = getelementptr i64, ptr %leaf.kindp, i64 1
-  %leaf.place = load i64, ptr %leaf.placep
-  %leaf.object = call ptr @result(i64 %leaf.kind, i64 %leaf.place, ptr %made, ptr %slots)
-  %no_leaf = icmp eq ptr %leaf.object, null
-  br i1 %no_leaf, label %leaf.lost, label %leaf.put
-leaf.put:
-  %leafp = getelementptr ptr, ptr %leaves, i64 %l
-  store ptr %leaf.object, ptr %leafp
-  %l.next = add i64 %l, 1
-  br label %leaf
-leaf.lost:
-  call void @drop(ptr %leaves, i64 0, i64 %l)
-  call void @drop(ptr %made, i64 0, i64 %output_count)
-  br label %thrown
 whole:
-  call void @drop(ptr %made, i64 0, i64 %output_count)
-  %is_one = icmp eq i64 %result_kind, {ONE}
-  br i1 %is_one, label %whole.one, label %whole.several
-whole.one:
-  %one = load ptr, ptr %leaves
+  %whole.object = load ptr, ptr %stack
   br label %end
-whole.several:
-  %several = call ptr @PyTuple_New(i64 %result_count)
-  %no_tuple = icmp eq ptr %several, null
-  br i1 %no_tuple, label %whole.lost, label %fill
-whole.lost:
-  call void @drop(ptr %leaves, i64 0, i64 %result_count)
-  br label %end
-fill:
-  %t = phi i64 [ 0, %whole.several ], [ %t.next, %fill.put ]
-  %more_fields = icmp slt i64 %t, %result_count
-  br i1 %more_fields, label %fill.put, label %end
-fill.put:
-  %fieldp = getelementptr ptr, ptr %leaves, i64 %t
-  %field = load ptr, ptr %fieldp
-  %set = call i32 @PyTuple_SetItem(ptr %several, i64 %t, ptr %field)
-  %t.next = add i64 %t, 1
-  br label %fill
 end:
-  %result = phi ptr [ %finish.made, %finish.call ], [ %one, %whole.one ], [ null, %whole.lost ], [ %several, %fill ]
+  %result = phi ptr [ %whole.object, %whole ], [ null, %part.lost ]
+  call void @drop(ptr %made, i64 0, i64 %output_count)
   call void @drop(ptr %slots, i64 %first_computed, i64 %slot_count)
   ret ptr %result
 thrown:
@@ -477,5 +448,5 @@ def machine(numbers: dict[str, int]) -> str:
     Args:
         numbers: offsets and codes of the native call's.
     """
-    own = {"ARRAY": ARRAY, "SCALAR": SCALAR, "FLOAT": FLOAT, "INT": INT, "BOOL": BOOL, "ONE": ONE, "BY_PYTHON": BY_PYTHON}
-    return (SUPPORT + _TEXT).format(loads=_loads(), switch=_switch(), CHECK=CHECK, **own, **numbers)
+    own = {name: number for name, number in vars(codes).items() if name.isupper()}
+    return (SUPPORT + _TEXT).format(loads=_loads(), switch=_switch(), **{**own, **numbers})

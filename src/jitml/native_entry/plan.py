@@ -6,21 +6,28 @@ calls. So every guard program can be written, and what is common costs no Python
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import optree
 
+from jitml.codegen.llvm.runtime.c_api import class_version
 from jitml.codegen.run.interface import ProgramInterface
-from jitml.dispatch.entry import finishing, telling
+from jitml.dispatch.entry import finishing, see, telling
 from jitml.native_entry import codes
 from jitml.records import dataclass, field
-from jitml.trace.record.array_memory import all_disjoint, disjoint
-from jitml.trace.record.guards import Compute, GuardCheck, HostConst, Slot, extent, unchanged
+from jitml.trace.environment.class_guards import Members
+from jitml.trace.record.array_memory import all_disjoint, disjoint, root, same_view
+from jitml.trace.record.guards import DENSE, WRITEABLE, Compute, GuardCheck, HostConst, Slot, extent, unchanged
+from jitml.trace.record.pytree import DATACLASSES, children, unflatten
 from jitml.trace.results import FixedResult, FromGraph, FromHost, Result
+from jitml.trace.storage.index_maps import Step
 from jitml.trace.trace import Traced
 
 # Steps that are a C function of two objects.
@@ -41,11 +48,13 @@ _OF_STRIDES, _OF_RANK, _OF_VALUE = "{0}.strides == {k}", "{0}.ndim == {k}", "{0}
 # Their `==` says True of an object and itself, and asks nobody else.
 _PLAIN = (int, str)
 _FEW_PAIRS = 64  # of arrays, that are compared one by one
+_MOST_REACH = 1 << 30  # bytes of an array of which a view is taken to see how that lies
+_NEW = {tuple: codes.NEW_TUPLE, list: codes.NEW_LIST, dict: codes.NEW_DICT}
 _NUMBERS = {float: ("float64", codes.FLOAT), int: ("int64", codes.INT), bool: ("bool", codes.BOOL)}
 
 
 class Unplanned(Exception):
-    """A variant has no native entry: it looks at containers themselves, or at such as are neither tuples, lists nor dicts."""
+    """A variant has no native entry: it looks at what holds all arguments."""
 
 
 @dataclass(eq=False)
@@ -57,7 +66,7 @@ class EntryPlan:
         constants: by their ids, in the order of their slots; instructions name others by the order in which they come.
         code: instructions of six words; an object or a function among the words stands for its address.
         inputs: slots of what the program is given.
-        results, result_kind, finish: how the result is made.
+        results: instructions that make the result: what, of how many others, and of what else.
         tell: is told of an exception in the midst of writing.
     """
 
@@ -67,9 +76,7 @@ class EntryPlan:
     computed: int = 0
     code: list[tuple[Any, ...]] = field(default_factory=list)
     inputs: list[SlotPlace] = field(default_factory=list)
-    results: list[tuple[int, SlotPlace | int]] = field(default_factory=list)
-    result_kind: int = codes.BY_PYTHON
-    finish: Callable[..., Any] | None = None
+    results: list[tuple[int, int, Any]] = field(default_factory=list)
     tell: Callable[[BaseException], None] | None = None
     _known: dict[int, int] = field(default_factory=dict)  # constants by their ids
 
@@ -93,6 +100,8 @@ class EntryPlan:
         return SlotPlace("computed", self.computed - count)
 
     def emit(self, op: int, *operands: SlotPlace, d: SlotPlace | None = None, x: Any = 0, y: int = 0) -> None:
+        if any(place in _GROUPS for place in (*operands, *(x if isinstance(x, list) else ()))):
+            raise Unplanned
         a, b, *_ = (*operands, None, None)
         self.code.append((op, a, b, d, x, y))
 
@@ -105,15 +114,27 @@ class SlotPlace:
     index: int
 
 
-# What is known to be of NumPy's own class, and the bytes of its elements, or 0.
-_Arrays = dict[Slot | HostConst, int]
+# What holds all arguments, `(args, kwargs)`, stands behind the leaves of containers; there is no such object here.
+_ALL, _ARGS, _KWARGS = (SlotPlace(name, 0) for name in ("all", "args", "kwargs"))
+_GROUPS = (_ALL, _ARGS, _KWARGS)
 
 
-class _Slots(dict[Slot, SlotPlace]):
-    """Where the slots of a guard program are."""
+def _item(plan: EntryPlan, group: SlotPlace, which: Any) -> SlotPlace:
+    if group == _ALL:
+        return _KWARGS if which else _ARGS
+    return SlotPlace("argument", which if group == _ARGS else plan.positional + plan.names.index(which))
 
-    def __missing__(self, slot: Slot) -> SlotPlace:
-        raise Unplanned  # the arguments themselves, behind the leaves of containers
+
+@dataclass(slots=True)
+class KnownArray:
+    """What is known of an array of NumPy's own class."""
+
+    dtype: np.dtype[Any] | None = None
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+
+
+_Arrays = dict[Slot | HostConst, KnownArray]
 
 
 def planned(key: Hashable, traced: Traced, interface: ProgramInterface, shaped: Callable[..., Any] | None) -> EntryPlan:
@@ -127,7 +148,7 @@ def planned(key: Hashable, traced: Traced, interface: ProgramInterface, shaped: 
     """
     plan, leaves = _arguments(key)
     plan.tell = telling(traced)
-    slots = _Slots((slot, leaves[at]) for slot, at in traced.host.arguments.items() if at < len(leaves))
+    slots = {slot: leaves[at] for slot, at in traced.host.arguments.items()}
     arrays: _Arrays = {}
     for step in traced.host.steps:
         if isinstance(step, Compute):
@@ -135,17 +156,15 @@ def planned(key: Hashable, traced: Traced, interface: ProgramInterface, shaped: 
         else:
             _check(plan, step, slots, arrays)
     plan.inputs = [slots[slot] for slot in traced.entries]
-    results = (
-        None
-        if shaped is not None or traced.numbers or traced.copied or traced.changes
-        else _results(plan, traced, slots, interface)
-    )
-    if results is None:
-        plan.finish, given = finishing(traced, shaped)
-        plan.results = [(codes.SLOT, slots[slot]) for slot in given]
-    else:
-        plan.results = results
-        plan.result_kind = codes.ONE if traced.out_specs[0].is_leaf() else codes.SEVERAL
+    if not (shaped is None and _make_result(plan, traced, slots, arrays, interface)):
+        finish, given = finishing(traced, shaped)
+        plan.results = [
+            (codes.OUTPUTS, 0, 0),
+            *((codes.SLOT, 0, slots[slot]) for slot in given),
+            (codes.CALLED, 1 + len(given), finish),
+        ]
+    if any(x in _GROUPS for _, _, x in plan.results if isinstance(x, SlotPlace)):
+        raise Unplanned
     return plan
 
 
@@ -160,7 +179,7 @@ def _arguments(key: Hashable) -> tuple[EntryPlan, list[SlotPlace]]:
         leaves: list[SlotPlace] = []
         for index, spec in enumerate((*args.children(), *kwargs.children())):
             _take_apart(plan, spec, SlotPlace("argument", index), leaves)
-        return plan, leaves
+        return plan, [*leaves, _ALL]
     positional, *names = key if isinstance(key, tuple) else (key,)
     plan = EntryPlan(positional, tuple(names))
     return plan, [SlotPlace("argument", index) for index in range(plan.arguments)]
@@ -170,20 +189,42 @@ def _take_apart(plan: EntryPlan, spec: optree.PyTreeSpec, place: SlotPlace, leav
     if spec.is_leaf():
         leaves.append(place)
         return
-    kinds = {tuple: codes.TUPLE, list: codes.LIST, dict: codes.DICT}
     if spec.type is type(None):
         plan.emit(codes.IS, place, plan.constant(None), y=1)
         return
-    if spec.type not in kinds:
-        raise Unplanned
-    parts = spec.children()
-    keys = tuple(spec.entries()) if spec.type is dict else ()
-    if any(type(key) is not str for key in keys):  # others are equal without being one object
-        raise Unplanned
+    parts, names = spec.children(), spec.entries()
     first = plan.new(len(parts))
-    plan.emit(kinds[spec.type], place, d=first, x=keys or 0, y=len(parts))
+    if spec.type in DATACLASSES:
+        plan.emit(codes.TYPE, place, x=spec.type)
+        for index, name in enumerate(names):
+            plan.emit(codes.BINARY, place, plan.constant(name), d=SlotPlace("computed", first.index + index), x=_BINARY[getattr])
+    elif spec.type in (tuple, list) or optree.is_namedtuple_class(spec.type):
+        plan.emit(codes.TYPE, place, x=spec.type)
+        plan.emit(codes.LIST if spec.type is list else codes.TUPLE, place, d=first, y=len(parts))
+    elif spec.type is dict and all(type(key) in _PLAIN for key in names):  # of which equal ones are as good as one
+        plan.emit(codes.TYPE, place, x=dict)
+        plan.emit(codes.DICT, place, d=first, x=tuple(names) or 0, y=len(parts))
+    else:
+        apart = plan.new()
+        plan.emit(codes.CALL, plan.constant(partial(_parts_of, _one_level(spec))), d=apart, x=[place], y=1)
+        plan.emit(codes.TUPLE, apart, d=first, y=len(parts))
     for index, part in enumerate(parts):
         _take_apart(plan, part, SlotPlace("computed", first.index + index), leaves)
+
+
+def _one_level(spec: optree.PyTreeSpec) -> optree.PyTreeSpec:
+    """A container without what is in its parts."""
+    found = spec.one_level()
+    assert found is not None
+    return found
+
+
+def _parts_of(known: optree.PyTreeSpec, container: Any) -> tuple[Any, ...]:
+    """What a container of a known structure holds."""
+    parts, spec = children(container)
+    if spec != known:
+        raise LookupError("a container of another structure")
+    return tuple(parts)
 
 
 # ---------------------------------------------------------------------------------------------------------- guards
@@ -193,6 +234,8 @@ def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], a
     places = [plan.constant(o.value) if isinstance(o, HostConst) else slots[o] for o in step.operands]
     if step.function is unchanged:
         return places[0]
+    if step.function is operator.getitem and places[0] in _GROUPS and isinstance(step.operands[1], HostConst):
+        return _item(plan, places[0], step.operands[1].value)
     result = plan.new()
     whose, axis = (*step.operands, None, None)[:2]
     if step.function is extent and whose in arrays and isinstance(axis, HostConst):
@@ -212,10 +255,19 @@ def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], 
         return
     if known is all_disjoint and _check_disjoint(plan, check, slots, arrays):
         return
-    if check.code == _OF_TYPE:
+    if isinstance(known, Members) and places[0].kind == "constant":
+        cls = plan.constants[places[0].index]
+        version = class_version(cls)
+        if version and known.are_in(cls) and class_version(cls) == version:
+            plan.emit(codes.VERSION, places[0], y=version)
+        _ask(plan, check, places)
+    elif known is same_view:
+        plan.emit(codes.ONE, *places)  # Python need not be asked
+        _ask(plan, check, places)
+    elif check.code == _OF_TYPE:
         plan.emit(codes.TYPE, places[0], x=known)
         if known is np.ndarray:
-            arrays[check.slots[0]] = 0
+            arrays[check.slots[0]] = KnownArray()
     elif check.code == "{0} is {k}":
         plan.emit(codes.IS, places[0], plan.constant(known), y=1)
     elif check.code in ("{0} is {1}", "{0} is not {1}"):
@@ -238,10 +290,11 @@ def _check_disjoint(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, Slo
     count = check.code.partition("], [")[0].count("{") - 1  # besides the constant
     written, others = check.slots[:count], check.slots[count:]
     pairs = [*combinations(written, 2), *product(written, others)]
-    if len(pairs) > _FEW_PAIRS or not all(map(arrays.get, check.slots)):
+    sizes = {slot: known.dtype.itemsize for slot in check.slots if (known := arrays.get(slot)) and known.dtype is not None}
+    if len(pairs) > _FEW_PAIRS or len(sizes) < len(check.slots):
         return False
     for one, other in pairs:
-        plan.emit(codes.APART, slots[one], slots[other], x=arrays[one], y=arrays[other])
+        plan.emit(codes.APART, slots[one], slots[other], x=sizes[one], y=sizes[other])
         plan.emit(codes.CHECK, plan.constant(disjoint), x=[slots[one], slots[other]], y=2)
     return True
 
@@ -251,16 +304,23 @@ def _check_array(plan: EntryPlan, check: GuardCheck, place: SlotPlace, arrays: _
     code, known = check.code, check.constant
     if check.slots[0] not in arrays:
         return False
+    array = arrays[check.slots[0]]
     if code == _OF_DTYPE:
         plan.emit(codes.DTYPE, place, x=known)
-        arrays[check.slots[0]] = known.itemsize
+        array.dtype = known
     elif code == _OF_RANK:
         plan.emit(codes.NDIM, place, y=known)
-    elif code in (_OF_SHAPE, _OF_STRIDES):
-        op = codes.SHAPE if code == _OF_SHAPE else codes.STRIDES
-        plan.emit(op, place, x=np.array(known, np.int64), y=len(known))
+    elif code == _OF_SHAPE:
+        plan.emit(codes.SHAPE, place, x=np.array(known, np.int64), y=len(known))
+        array.shape = known
+    elif code == _OF_STRIDES:
+        plan.emit(codes.STRIDES, place, x=np.array(known, np.int64), y=len(known))
+        array.strides = known
     elif code.startswith("{0}.flags.num & "):
-        plan.emit(codes.FLAGS, place, x=int(code.split()[2]), y=known)
+        bits = int(code.split()[2])
+        plan.emit(codes.FLAGS, place, x=bits, y=known)
+        if bits & known & DENSE and array.shape is not None and array.dtype is not None and min(array.shape, default=2) > 1:
+            array.strides = tuple(array.dtype.itemsize * math.prod(array.shape[axis + 1 :]) for axis in range(len(array.shape)))
     else:
         return False
     return True
@@ -269,37 +329,90 @@ def _check_array(plan: EntryPlan, check: GuardCheck, place: SlotPlace, arrays: _
 # --------------------------------------------------------------------------------------------------------- results
 
 
-def _results(
-    plan: EntryPlan, traced: Traced, slots: Mapping[Slot, SlotPlace], interface: ProgramInterface
-) -> list[tuple[int, SlotPlace | int]] | None:
-    """How each returned leaf is made; None if Python makes them."""
-    (spec,) = traced.out_specs if len(traced.out_specs) == 1 else (None,)
-    if spec is None or not (spec.is_leaf() or _is_flat(spec)):
-        return None
-    results = [_result(plan, result, slots, interface) for result in traced.results]
-    return [result for result in results if result is not None] if None not in results else None
+def _make_result(
+    plan: EntryPlan, traced: Traced, slots: Mapping[Slot, SlotPlace], arrays: _Arrays, interface: ProgramInterface
+) -> bool:
+    """Have machine code make the result; whether it can."""
+    uses = Counter(map(id, traced.results))
+    if traced.numbers or traced.copied or traced.changes or len(traced.out_specs) > 1:
+        return False
+    leaves: list[list[tuple[int, int, Any]]] = []
+    for result in traced.results:
+        leaf = _leaf(plan, result, slots, arrays, interface)
+        if not leaf or (uses[id(result)] > 1 and leaf[-1][0] not in (codes.ARRAY, codes.SLOT)):  # one object, in several places
+            return False
+        leaves.append(leaf)
+    _put_together(plan, traced.out_specs[0], iter(leaves))
+    return True
 
 
-def _is_flat(spec: optree.PyTreeSpec) -> bool:
-    return spec.type is tuple and all(child.is_leaf() for child in spec.children())
+def _put_together(plan: EntryPlan, spec: optree.PyTreeSpec, leaves: Iterator[list[tuple[int, int, Any]]]) -> None:
+    """The instructions of a structure, after those of its parts."""
+    if spec.is_leaf():
+        plan.results += next(leaves)
+        return
+    if spec.type is type(None):
+        plan.results.append((codes.SLOT, 0, plan.constant(None)))
+        return
+    parts = spec.children()
+    for part in parts:
+        _put_together(plan, part, leaves)
+    if spec.type in _NEW:
+        plan.results.append((_NEW[spec.type], len(parts), spec.entries() if spec.type is dict else 0))
+    elif optree.is_namedtuple_class(spec.type):
+        plan.results.append((codes.CALLED, len(parts), spec.type))
+    else:
+        one_level = _one_level(spec)
+        plan.results.append((codes.CALLED, len(parts), lambda *made: unflatten(one_level, made)))
 
 
-def _result(
-    plan: EntryPlan, result: Result, slots: Mapping[Slot, SlotPlace], interface: ProgramInterface
-) -> tuple[int, SlotPlace | int] | None:
+def _leaf(
+    plan: EntryPlan, result: Result, slots: Mapping[Slot, SlotPlace], arrays: _Arrays, interface: ProgramInterface
+) -> list[tuple[int, int, Any]]:
+    """The instructions of a leaf; none if Python makes it."""
     match result:
         case FixedResult(value):
-            return codes.SLOT, plan.constant(value)
+            return [(codes.SLOT, 0, plan.constant(value))]
         case FromHost(slot, (), _, True):
-            return codes.SLOT, slots[slot]
+            return [(codes.SLOT, 0, slots[slot])]
         case FromGraph(position, kind, (), True, True) if kind is np.ndarray:
-            return codes.ARRAY, position
+            return [(codes.ARRAY, 0, position)]
         case FromGraph(position, kind, (), _, _) if kind is np.generic:
-            return codes.SCALAR, position
+            return [(codes.SCALAR, 0, position)]
         case FromGraph(position, kind, (), _, _) if kind in _NUMBERS:
             dtype, code = _NUMBERS[kind]
-            return (code, position) if interface.outputs[position].dtype == np.dtype(dtype) else None
-    return None
+            return [(code, 0, position)] if interface.outputs[position].dtype == np.dtype(dtype) else []
+        case FromHost(slot, steps, writeable, _) if slot in arrays:
+            view = _view(arrays[slot], steps, writeable)
+            return [(codes.SLOT, 0, slots[slot]), (codes.VIEW, 1, view)] if view else []
+        case FromGraph(position, kind, steps, writeable, _) if kind is np.ndarray and position not in _open(interface):
+            buffer = interface.outputs[position]
+            made = KnownArray(buffer.dtype, buffer.shape, tuple(s * buffer.dtype.itemsize for s in buffer.element_strides))
+            view = _view(made, steps, writeable)
+            return [(codes.ARRAY, 0, position), (codes.VIEW, 1, view)] if view else []
+    return []
+
+
+def _open(interface: ProgramInterface) -> list[int]:
+    """Outputs of which only the run tells the shape."""
+    return [n for n, buffer in enumerate(interface.outputs) if buffer.name in interface.exact]
+
+
+def _view(known: KnownArray, steps: Sequence[Step], writeable: bool) -> list[int]:
+    """What the instruction of a view has to know; nothing where it depends on more than how an array lies in memory."""
+    if known.dtype is None or known.shape is None or known.strides is None:
+        return []
+    if min(known.strides, default=0) < 0 or not math.prod(known.shape):
+        return []
+    reach = known.dtype.itemsize + sum((n - 1) * s for n, s in zip(known.shape, known.strides))
+    if reach > _MOST_REACH:
+        return []
+    base = np.ndarray(known.shape, known.dtype, np.empty(reach, np.uint8), 0, known.strides)
+    view = see(base, steps, writeable)
+    offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    if type(view) is not np.ndarray or view.dtype != base.dtype or root(view) is not root(base):
+        return []
+    return [view.ndim, offset, WRITEABLE if view.flags.writeable else 0, *view.shape, *view.strides]
 
 
 __all__ = ["C_FUNCTIONS", "EntryPlan", "SlotPlace", "Unplanned", "planned"]

@@ -111,11 +111,14 @@ raise:
   ret i1 false
 }}
 
-; The next result, a new reference; null where that cannot be made.
-define internal ptr @result(i64 %kind, i64 %place, ptr %made, ptr %slots) {{
-  %madep = getelementptr ptr, ptr %made, i64 %place
-  switch i64 %kind, label %slot [ i64 {ARRAY}, label %array i64 {SCALAR}, label %scalar i64 {FLOAT}, label %float
-                                  i64 {INT}, label %int i64 {BOOL}, label %bool ]
+; A part of the result, a new reference; null where that cannot be made. It may be made of others, which it leaves alone.
+define internal ptr @part(i64 %op, i64 %count, i64 %x, ptr %others, ptr %made, i64 %output_count, ptr %slots) {{
+  %xp = inttoptr i64 %x to ptr
+  %madep = getelementptr ptr, ptr %made, i64 %x
+  switch i64 %op, label %called [ i64 {ARRAY}, label %array i64 {SCALAR}, label %scalar i64 {FLOAT}, label %float
+                                  i64 {INT}, label %int i64 {BOOL}, label %bool i64 {SLOT}, label %slot
+                                  i64 {OUTPUTS}, label %outputs i64 {NEW_TUPLE}, label %tuple i64 {NEW_LIST}, label %list
+                                  i64 {NEW_DICT}, label %dict i64 {VIEW}, label %view ]
 array:
   %array.made = load ptr, ptr %madep
   call void @Py_IncRef(ptr %array.made)
@@ -126,32 +129,117 @@ scalar:
   %scalar.object = call ptr @PyArray_Return(ptr %scalar.made)
   ret ptr %scalar.object
 float:
-  %float.made = load ptr, ptr %madep
-  %float.atp = getelementptr i8, ptr %float.made, i64 {DATA}
-  %float.at = load ptr, ptr %float.atp
+  %float.at = call ptr @data_of(ptr %madep)
   %float.value = load double, ptr %float.at
   %float.object = call ptr @PyFloat_FromDouble(double %float.value)
   ret ptr %float.object
 int:
-  %int.made = load ptr, ptr %madep
-  %int.atp = getelementptr i8, ptr %int.made, i64 {DATA}
-  %int.at = load ptr, ptr %int.atp
+  %int.at = call ptr @data_of(ptr %madep)
   %int.value = load i64, ptr %int.at
   %int.object = call ptr @PyLong_FromLongLong(i64 %int.value)
   ret ptr %int.object
 bool:
-  %bool.made = load ptr, ptr %madep
-  %bool.atp = getelementptr i8, ptr %bool.made, i64 {DATA}
-  %bool.at = load ptr, ptr %bool.atp
+  %bool.at = call ptr @data_of(ptr %madep)
   %bool.byte = load i8, ptr %bool.at
   %bool.value = zext i8 %bool.byte to i64
   %bool.object = call ptr @PyBool_FromLong(i64 %bool.value)
   ret ptr %bool.object
 slot:
-  %slotp = getelementptr ptr, ptr %slots, i64 %place
+  %slotp = getelementptr ptr, ptr %slots, i64 %x
   %slot.object = load ptr, ptr %slotp
   call void @Py_IncRef(ptr %slot.object)
   ret ptr %slot.object
+outputs:
+  call void @hold(ptr %made, i64 0, i64 %output_count)
+  %outputs.object = call ptr @jitml_listed(ptr %made, i64 %output_count)
+  ret ptr %outputs.object
+tuple:
+  %tuple.object = call ptr @PyTuple_New(i64 %count)
+  %no_tuple = icmp eq ptr %tuple.object, null
+  br i1 %no_tuple, label %lost, label %tuple.fill
+tuple.fill:
+  call void @hold(ptr %others, i64 0, i64 %count)
+  call void @fill_tuple(ptr %tuple.object, ptr %others, i64 0, i64 %count)
+  ret ptr %tuple.object
+list:
+  call void @hold(ptr %others, i64 0, i64 %count)
+  %list.object = call ptr @jitml_listed(ptr %others, i64 %count)
+  ret ptr %list.object
+dict:
+  %dict.object = call ptr @PyDict_New()
+  %no_dict = icmp eq ptr %dict.object, null
+  br i1 %no_dict, label %lost, label %dict.fill
+dict.fill:
+  call void @fill_dict(ptr %dict.object, ptr %xp, ptr %others, i64 0, i64 %count)
+  %dict.error = call ptr @PyErr_Occurred()
+  %is_filled = icmp eq ptr %dict.error, null
+  br i1 %is_filled, label %dict.done, label %dict.lost
+dict.done:
+  ret ptr %dict.object
+dict.lost:
+  call void @Py_DecRef(ptr %dict.object)
+  br label %lost
+called:
+  %called.object = call ptr @PyObject_Vectorcall(ptr %xp, ptr %others, i64 %count, ptr null)
+  ret ptr %called.object
+view:
+  %base = load ptr, ptr %others
+  %rank = load i64, ptr %xp
+  %rank32 = trunc i64 %rank to i32
+  %offsetp = getelementptr i64, ptr %xp, i64 1
+  %offset = load i64, ptr %offsetp
+  %flagsp = getelementptr i64, ptr %xp, i64 2
+  %flags.may = load i64, ptr %flagsp
+  %shape = getelementptr i64, ptr %xp, i64 3
+  %strides = getelementptr i64, ptr %shape, i64 %rank
+  %base.flagsp = getelementptr i8, ptr %base, i64 {FLAGS}
+  %base.flags = load i32, ptr %base.flagsp
+  %flags.may32 = trunc i64 %flags.may to i32
+  %flags = and i32 %base.flags, %flags.may32
+  %dtypep = getelementptr i8, ptr %base, i64 {DTYPE}
+  %dtype = load ptr, ptr %dtypep
+  %start = call ptr @data_of(ptr %others)
+  %data = getelementptr i8, ptr %start, i64 %offset
+  call void @Py_IncRef(ptr %dtype)  ; which the next call takes over
+  %view.object = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank32, ptr %shape, ptr %strides, ptr %data,
+                                                i32 %flags, ptr null)
+  %no_view = icmp eq ptr %view.object, null
+  br i1 %no_view, label %lost, label %view.base
+view.base:
+  call void @Py_IncRef(ptr %base)
+  %unset = call i32 @PyArray_SetBaseObject(ptr %view.object, ptr %base)
+  %is_set = icmp eq i32 %unset, 0
+  br i1 %is_set, label %view.done, label %view.lost
+view.done:
+  ret ptr %view.object
+view.lost:
+  call void @Py_DecRef(ptr %view.object)
+  br label %lost
+lost:
+  ret ptr null
+}}
+
+; Where the memory of an array begins, which stands at a place.
+define internal ptr @data_of(ptr %place) {{
+  %array = load ptr, ptr %place
+  %datap = getelementptr i8, ptr %array, i64 {DATA}
+  %data = load ptr, ptr %datap
+  ret ptr %data
 }}
 """
-SUPPORT = DROP + HOLD + FETCHED + each("pick", "ptr %picked, ptr %slots, ptr %places", _PICK) + _OWN
+_OBJECT = "  %objectp = getelementptr ptr, ptr %objects, i64 %k\n  %object = load ptr, ptr %objectp\n"
+_FILL_TUPLE = f"{_OBJECT}  %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %k, ptr %object)"
+_FILL_DICT = f"""{_OBJECT}
+  %keyp = getelementptr ptr, ptr %keys, i64 %k
+  %key = load ptr, ptr %keyp
+  %set = call i32 @PyDict_SetItem(ptr %dict, ptr %key, ptr %object)
+"""
+SUPPORT = (
+    DROP
+    + HOLD
+    + FETCHED
+    + each("pick", "ptr %picked, ptr %slots, ptr %places", _PICK)
+    + each("fill_tuple", "ptr %tuple, ptr %objects", _FILL_TUPLE)
+    + each("fill_dict", "ptr %dict, ptr %keys, ptr %objects", _FILL_DICT)
+    + _OWN
+)

@@ -17,11 +17,11 @@ import jitml
 import jitml.codegen.llvm.runtime.executable as executable_module
 from jitml.codegen.llvm.ir.conventions import ModulePart
 from jitml.codegen.llvm.module import Module
+from jitml.codegen.llvm.runtime.c_api import native_calls
 from jitml.codegen.llvm.runtime.compiler import bind_module
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.executable import NativeExecutable
 from jitml.codegen.llvm.runtime.jit import generate, parse
-from jitml.codegen.llvm.runtime.c_api import native_calls
 from jitml.errors import JitmlError, Source
 from jitml.ir.types import BOOL, F64, I64
 from jitml.kernels.ir import Buffer, Check, Const

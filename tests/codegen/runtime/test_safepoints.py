@@ -15,8 +15,8 @@ import pytest
 
 import jitml
 from jitml.codegen.llvm.ir.conventions import LOOK
-from jitml.codegen.llvm.runtime.cpu import usable_cores
 from jitml.codegen.llvm.runtime.c_api import native_calls
+from jitml.codegen.llvm.runtime.cpu import usable_cores
 from support.alarms import Alarm, alarms
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer") or not native_calls(), reason="needs signals and native calls")

@@ -31,7 +31,7 @@ NAMESPACE = "jitml"
 _IN_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
 _IN_ORDER.__enter__()  # and never left: programs see in which order keys are
 _leaf_types: set[type] = set()  # known not to be dataclasses
-_registered: set[type] = set()  # dataclasses
+DATACLASSES: set[type] = set()  # that are known as containers
 _nodes: set[type] = set()  # containers of the users' own kinds
 _structures: dict[int, tuple[optree.PyTreeSpec, _Look]] = {}  # by their hashes
 _MOST_STRUCTURES = 4096
@@ -169,7 +169,7 @@ def places_within(x: Any, known: dict[int, int] | None = None) -> int:
 
 
 def _is_new_dataclass(cls: type) -> bool:
-    return dataclasses.is_dataclass(cls) and cls not in _registered
+    return dataclasses.is_dataclass(cls) and cls not in DATACLASSES
 
 
 def is_own_kind(x: Any) -> bool:
@@ -286,7 +286,7 @@ _REGISTER(
 
 
 def _register_dataclass(cls: type) -> None:
-    _registered.add(cls)
+    DATACLASSES.add(cls)
     names = tuple(f.name for f in dataclasses.fields(cls))
     absent = object()
     defaults = {name: inspect.getattr_static(cls, name, absent) for name in names}

@@ -20,32 +20,35 @@ from jitml.codegen.llvm.runtime.jit import addresses
 
 _NUMPY_2_ABI = 0x2000000
 _ENTRIES = 366
-_FUNCTIONS = {
-    name: (result, arguments)
-    for result, functions in {
-        "void": "Py_IncRef(ptr) Py_DecRef(ptr) PyEval_RestoreThread(ptr) PyGILState_Release(i32) PyErr_Clear() "
-        "PyErr_Fetch(ptr,ptr,ptr) PyErr_NormalizeException(ptr,ptr,ptr) PyErr_SetObject(ptr,ptr)",
-        "i32": "PyList_SetItem(ptr,i64,ptr) PyTuple_SetItem(ptr,i64,ptr) PyTraceMalloc_Track(i32,ptr,i64) PyGILState_Ensure() "
-        "PyDict_Next(ptr,ptr,ptr,ptr) PyContextVar_Get(ptr,ptr,ptr) PyObject_RichCompareBool(ptr,ptr,i32) "
-        "PyErr_ExceptionMatches(ptr) PyObject_IsTrue(ptr) PyException_SetTraceback(ptr,ptr)",
-        "i64": "PyLong_AsLongLong(ptr) PyTuple_Size(ptr) PyList_Size(ptr) PyDict_Size(ptr)",
-        "ptr": "PyList_New(i64) PyTuple_New(i64) PyTuple_GetItem(ptr,i64) PyList_GetItem(ptr,i64) PyErr_Occurred() "
-        "PyErr_NoMemory() Py_BuildValue(ptr,...) PyEval_SaveThread() PyObject_RichCompare(ptr,ptr,i32) PyBool_FromLong(i64) "
-        "PyFloat_FromDouble(double) PyObject_Vectorcall(ptr,ptr,i64,ptr) PyObject_CallFunction(ptr,ptr,...) "
-        "PyLong_FromLongLong(i64) PyArray_NewFromDescr(ptr,ptr,i32,ptr,ptr,ptr,i32,ptr) PyArray_Return(ptr)",
-    }.items()
-    for name, arguments in re.findall(r"(\w+)\((\S*)\)", functions)
+# Of each, what it takes.
+_SIGNATURES = {
+    "void": "Py_IncRef(ptr) Py_DecRef(ptr) PyEval_RestoreThread(ptr) PyErr_Clear() PyErr_Fetch(ptr,ptr,ptr) "
+    "PyErr_NormalizeException(ptr,ptr,ptr) PyErr_SetObject(ptr,ptr)",
+    "i32": "PyArray_SetBaseObject(ptr,ptr) PyContextVar_Get(ptr,ptr,ptr) PyDict_Next(ptr,ptr,ptr,ptr) "
+    "PyDict_SetItem(ptr,ptr,ptr) PyErr_ExceptionMatches(ptr) PyException_SetTraceback(ptr,ptr) PyList_SetItem(ptr,i64,ptr) "
+    "PyObject_IsTrue(ptr) PyObject_RichCompareBool(ptr,ptr,i32) PyTraceMalloc_Track(i32,ptr,i64) PyTuple_SetItem(ptr,i64,ptr)",
+    "i64": "PyLong_AsLongLong(ptr) PyTuple_Size(ptr) PyList_Size(ptr) PyDict_Size(ptr)",
+    "ptr": "PyArray_NewFromDescr(ptr,ptr,i32,ptr,ptr,ptr,i32,ptr) PyArray_Return(ptr) PyBool_FromLong(i64) PyDict_New() "
+    "PyErr_NoMemory() PyErr_Occurred() PyEval_SaveThread() PyFloat_FromDouble(double) PyList_GetItem(ptr,i64) PyList_New(i64) "
+    "PyLong_FromLongLong(i64) PyObject_RichCompare(ptr,ptr,i32) PyObject_Vectorcall(ptr,ptr,i64,ptr) PyTuple_GetItem(ptr,i64) "
+    "PyTuple_New(i64) Py_BuildValue(ptr,...)",
 }
-_NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_Return": 76, "PyDataMem_GetHandler": 305}  # places in the table
+_FUNCTIONS = {
+    name: (result, taken) for result, functions in _SIGNATURES.items() for name, taken in re.findall(r"(\w+)\((\S*)\)", functions)
+}
+# Places in NumPy's table.
+_NUMPY = {
+    "PyArray_NewFromDescr": 94,
+    "PyArray_Return": 76,
+    "PyArray_SetBaseObject": 282,
+    "PyDataMem_GetHandler": 305,
+}
 _OBJECTS = {
     "PyArray_Type": np.ndarray,
     "PyDoubleArrType_Type": np.float64,
     "PyFloat_Type": float,
     "PyLong_Type": int,
     "PyBool_Type": bool,
-    "PyTuple_Type": tuple,
-    "PyList_Type": list,
-    "PyDict_Type": dict,
     "PyExc_Exception": Exception,
     "PyExc_MemoryError": MemoryError,
     "PyExc_ValueError": ValueError,
@@ -55,8 +58,20 @@ _OBJECTS = {
     "Py_Nothing": (),
 }
 
-# Where the type of an object stands, the value of a float, and the parts of an array (`PyArrayObject_fields`): 64-bit CPython.
-OFFSETS = {"TYPE": 8, "FLOAT_VALUE": 16, "DATA": 16, "NDIM": 24, "DIMS": 32, "STRIDES": 40, "DTYPE": 56, "FLAGS": 64, "HANDLER": 88}
+# In 64-bit CPython: where the type of an object stands, the version of a class, the value of a float, the parts of an array
+# (`PyArrayObject_fields`).
+OFFSETS = {
+    "TYPE": 8,
+    "VERSION_TAG": 384,
+    "FLOAT_VALUE": 16,
+    "DATA": 16,
+    "NDIM": 24,
+    "DIMS": 32,
+    "STRIDES": 40,
+    "DTYPE": 56,
+    "FLAGS": 64,
+    "HANDLER": 88,
+}
 CONTIGUOUS, OWNDATA, CARRAY = 0x3, 0x4, 0x501  # flags of arrays: in C's or Fortran's order; its own memory; as new ones are
 
 
@@ -101,10 +116,45 @@ def native_calls() -> bool:
         return False
     shape, strides = ((ctypes.c_ssize_t * 2).from_address(read(x, part) or 0) for part in ("DIMS", "STRIDES"))
     handler = ctypes.PYFUNCTYPE(ctypes.py_object)(table[_NUMPY["PyDataMem_GetHandler"]] or 0)()
-    found = (read(x, "DATA"), tuple(shape), tuple(strides), read(x, "DTYPE"), read(own, "FLAGS", ctypes.c_int), read(own, "HANDLER"))
+    found = (
+        read(x, "DATA"),
+        tuple(shape),
+        tuple(strides),
+        read(x, "DTYPE"),
+        read(own, "FLAGS", ctypes.c_int),
+        read(own, "HANDLER"),
+    )
     wanted = (x.ctypes.data, x.shape, x.strides, id(x.dtype), own.flags.num, id(handler))
     numbers = (read(number, "FLOAT_VALUE", ctypes.c_double), read(scalar, "FLOAT_VALUE", ctypes.c_double))
     return found == wanted and numbers == (number, scalar)
+
+
+def class_version(cls: type) -> int:
+    """The number that Python gives a class anew whenever an attribute of it, or of a base, has been set; 0 if it has none."""
+    return _version(cls) if _has_versions() else 0
+
+
+def _version(cls: type) -> int:
+    type.__getattribute__(cls, "__init__")  # whoever looks for an attribute has the class numbered
+    return ctypes.c_uint.from_address(id(cls) + OFFSETS["VERSION_TAG"]).value
+
+
+@cache
+def _has_versions() -> bool:
+    """Whether these numbers stand in classes where they are looked for."""
+
+    class Base:
+        part = 1
+
+    class Probe(Base):
+        pass
+
+    found = [_version(Probe)]
+    for cls, name in ((Probe, "own"), (Base, "part"), (Base, "more")):
+        setattr(cls, name, 2)
+        now = ctypes.c_uint.from_address(id(Probe) + OFFSETS["VERSION_TAG"]).value
+        found += [_version(Probe)] if now not in found else [0]
+    return native_calls() and 0 not in found and len(set(found)) == len(found) and _version(Probe) == found[-1]
 
 
 def completed(text: str) -> tuple[str, dict[str, int]]:
@@ -128,4 +178,4 @@ def completed(text: str) -> tuple[str, dict[str, int]]:
     return "\n".join([*lines, text]), found
 
 
-__all__ = ["CARRAY", "CONTIGUOUS", "OFFSETS", "OWNDATA", "completed", "native_calls", "numpy_api"]
+__all__ = ["CARRAY", "CONTIGUOUS", "OFFSETS", "OWNDATA", "class_version", "completed", "native_calls", "numpy_api"]

@@ -185,7 +185,7 @@ class NativeExecutable(ProgramCall):
         return code
 
     def failure(self, status: int, *values: Any) -> BaseException:
-        """The exception of a failed check, of scratch for which there is no memory, of floating-point errors, or what was raised."""
+        """What was raised, or stands for a failed check, floating-point errors, or scratch for which there is no memory."""
         if status == NO_MEMORY:
             return MemoryError("no memory for the scratch of a compiled program")
         if status == RAISED:

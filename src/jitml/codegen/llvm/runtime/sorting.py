@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from jitml.codegen.llvm.ir.long_rows import long_argsort_ir, long_sort_ir
-from jitml.codegen.llvm.runtime.jit import Code, load
 from jitml.codegen.llvm.runtime.c_api import numpy_api
+from jitml.codegen.llvm.runtime.jit import Code, load
 from jitml.codegen.llvm.runtime.singletons import once
 from jitml.ir.types import DTYPES, DType
 
