@@ -6,6 +6,7 @@ Importing this takes about a tenth of a second, and `jitted.py` is what decides 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from time import perf_counter
@@ -80,8 +81,8 @@ else:
     callees, splitting = late("jitml.sections.callees"), late("jitml.sections.split")
     entries = late("jitml.native_entry.entries")
 
-# Answers after which a native entry is made: making it takes about as long as they save. Where jitml checks itself, few of them.
-OFTEN = 2 if CONFIG.check else 1000
+# Answers after which a native entry is made: making it takes about as long as they save. The first one of a process takes longer.
+OFTEN, OFTEN_AT_FIRST = (2, 2) if CONFIG.check else (200, 1000)
 FEW_PROGRAMS = 4  # of a function, each for other arguments, that are usual
 SHORT = 1e-3  # seconds of a call in which no part is worth anything
 
@@ -298,8 +299,11 @@ class Engine:
         self._answers += 1
         if self._answers < self._often or self._jitted is None:
             return
-        self._often += 4 * OFTEN  # others may be settled then
-        if not (self.jitted.alone or self._is_special or self._statics):
+        if self._answers < OFTEN_AT_FIRST and "jitml.native_entry.entries" not in sys.modules:
+            self._often = OFTEN_AT_FIRST
+            return
+        self._often = self._answers + 4 * OFTEN_AT_FIRST  # others may be settled then
+        if not (self.jitted.alone or self._is_special):
             self._entries = self._entries or entries.NativeEntries(self._jitted)
             self._entries.take_over(self._variants.items(), self.__call__)
 

@@ -38,6 +38,7 @@ from __future__ import annotations
     IS,  # (a is b) == y
     EQUAL,  # a == b
     BINARY,  # d = x(a, b), a C function
+    UNARY,
     COMPARE,  # d = a <y> b
     EXTENT,  # d = a.shape[x]
     CALL,  # d = a(*slots), whose y numbers are at x
@@ -48,7 +49,7 @@ from __future__ import annotations
     APART,  # past the next one if arrays a and b, of elements of x and y bytes, lie apart
     ONE,  # past the next one if a is b
     VERSION,  # past the next one if class a is in version y
-) = range(20)
+) = range(21)
 
 # Instructions that make the result on a stack, three words each: what, of how many that lie on top, and a word x. One is left.
 (

@@ -111,7 +111,7 @@ def _code(plan: EntryPlan, memory: _Memory) -> tuple[list[int], int]:
             words.append(memory.words([memory.object(key) for key in x]))
         elif op in (codes.SHAPE, codes.STRIDES):
             words.append(memory.words(x))
-        elif op == codes.BINARY:
+        elif op in (codes.BINARY, codes.UNARY):
             words.append(_c_functions()[x])
         else:
             words.append(memory.object(x) if op in (codes.TYPE, codes.DTYPE) else x)

@@ -47,6 +47,7 @@ from jitml.native_entry.codes import (
     TELL,
     TUPLE,
     TYPE,
+    UNARY,
     VERSION,
 )
 from jitml.native_entry.support_text import SUPPORT
@@ -93,7 +94,7 @@ def _switch() -> str:
         IS: "is",
         EQUAL: "equal",
     }
-    steps = {BINARY: "binary", COMPARE: "compare", EXTENT: "extent", CALL: "call", CHECK: "call"}
+    steps = {BINARY: "binary", UNARY: "unary", COMPARE: "compare", EXTENT: "extent", CALL: "call", CHECK: "call"}
     labels = {**checks, **steps, TUPLE: "tuple", LIST: "list", DICT: "dict", APART: "apart", ONE: "one", VERSION: "version"}
     return " ".join(f"i64 {op}, label %{label}" for op, label in labels.items())
 
@@ -252,6 +253,9 @@ judge.truth:
 binary:
   %binary.made = call ptr %xp(ptr %a, ptr %b)
   br label %put
+unary:
+  %unary.made = call ptr %xp(ptr %a)
+  br label %put
 compare:
   %relation = trunc i64 %y to i32
   %compare.made = call ptr @PyObject_RichCompare(ptr %a, ptr %b, i32 %relation)
@@ -276,7 +280,7 @@ check:
   call void @Py_DecRef(ptr %call.made)
   br label %judge.truth
 put:
-  %object = phi ptr [ %binary.made, %binary ], [ %compare.made, %compare ], [ %extent.made, %extent ], [ %call.made, %call.what ]
+  %object = phi ptr [ %binary.made, %binary ], [ %unary.made, %unary ], [ %compare.made, %compare ], [ %extent.made, %extent ], [ %call.made, %call.what ]
   store ptr %object, ptr %dp
   %put.raised = icmp eq ptr %object, null
   br i1 %put.raised, label %failed, label %go

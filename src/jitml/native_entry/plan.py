@@ -21,7 +21,8 @@ from jitml.codegen.llvm.runtime.c_api import class_version
 from jitml.codegen.run.interface import ProgramInterface
 from jitml.dispatch.entry import finishing, see, telling
 from jitml.native_entry import codes
-from jitml.records import dataclass, field
+from jitml.records import dataclass, field, replace
+from jitml.trace.environment.arguments import Static
 from jitml.trace.environment.class_guards import Members
 from jitml.trace.record.array_memory import all_disjoint, disjoint, root, same_view
 from jitml.trace.record.guards import DENSE, WRITEABLE, Compute, GuardCheck, HostConst, Slot, extent, unchanged
@@ -41,7 +42,13 @@ _BINARY: Mapping[Callable[..., Any], str] = {
     operator.getitem: "PyObject_GetItem",
     getattr: "PyObject_GetAttr",
 }
-C_FUNCTIONS = tuple(_BINARY.values())
+_UNARY: Mapping[Callable[..., Any], str] = {
+    operator.neg: "PyNumber_Negative",
+    abs: "PyNumber_Absolute",
+    float: "PyNumber_Float",
+    int: "PyNumber_Long",
+}
+C_FUNCTIONS = (*_BINARY.values(), *_UNARY.values())
 _RELATIONS = {operator.lt: 0, operator.le: 1, operator.eq: 2, operator.ne: 3, operator.gt: 4, operator.ge: 5}
 _OF_TYPE, _OF_DTYPE, _OF_SHAPE = "type({0}) is {k}", "({0}.dtype is {k} or {0}.dtype == {k})", "{0}.shape == {k}"
 _OF_STRIDES, _OF_RANK, _OF_VALUE = "{0}.strides == {k}", "{0}.ndim == {k}", "{0} == {k}"
@@ -78,6 +85,7 @@ class EntryPlan:
     inputs: list[SlotPlace] = field(default_factory=list)
     results: list[tuple[int, int, Any]] = field(default_factory=list)
     tell: Callable[[BaseException], None] | None = None
+    kinds: dict[SlotPlace, type] = field(default_factory=dict)  # that have been looked at
     _known: dict[int, int] = field(default_factory=dict)  # constants by their ids
 
     def number(self, place: SlotPlace) -> int:
@@ -236,12 +244,16 @@ def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], a
         return places[0]
     if step.function is operator.getitem and places[0] in _GROUPS and isinstance(step.operands[1], HostConst):
         return _item(plan, places[0], step.operands[1].value)
+    if step.function is np.generic.item and (kind := _pythons(plan.kinds.get(places[0]))) is not None:
+        step = replace(step, function=kind)
     result = plan.new()
     whose, axis = (*step.operands, None, None)[:2]
     if step.function is extent and whose in arrays and isinstance(axis, HostConst):
         plan.emit(codes.EXTENT, places[0], d=result, x=axis.value)
     elif step.function in _BINARY and len(places) == 2:
         plan.emit(codes.BINARY, *places, d=result, x=_BINARY[step.function])
+    elif step.function in _UNARY and len(places) == 1:
+        plan.emit(codes.UNARY, places[0], d=result, x=_UNARY[step.function])
     elif step.function in _RELATIONS:
         plan.emit(codes.COMPARE, *places, d=result, y=_RELATIONS[step.function])
     else:
@@ -249,8 +261,17 @@ def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], a
     return result
 
 
+def _pythons(kind: type | None) -> type | None:
+    """What of Python's makes of a NumPy scalar what its `item` gives."""
+    if kind is None or not issubclass(kind, np.generic) or kind is np.longdouble or np.dtype(kind).type is not kind:
+        return None
+    return {"f": float, "i": int, "u": int}.get(np.dtype(kind).kind)
+
+
 def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], arrays: _Arrays) -> None:
     places, known = [slots[slot] for slot in check.slots], check.constant
+    if known is Static:
+        return  # the argument itself is there, and is compared with what this holds
     if len(places) == 1 and _check_array(plan, check, places[0], arrays):
         return
     if known is all_disjoint and _check_disjoint(plan, check, slots, arrays):
@@ -264,18 +285,31 @@ def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], 
     elif known is same_view:
         plan.emit(codes.ONE, *places)  # Python need not be asked
         _ask(plan, check, places)
+    elif type(known) is Static and check.code == _OF_VALUE:
+        plan.emit(codes.TYPE, places[0], x=type(known.value))
+        _check_value(plan, check, places, known.value)
     elif check.code == _OF_TYPE:
         plan.emit(codes.TYPE, places[0], x=known)
+        plan.kinds[places[0]] = known
         if known is np.ndarray:
             arrays[check.slots[0]] = KnownArray()
     elif check.code == "{0} is {k}":
         plan.emit(codes.IS, places[0], plan.constant(known), y=1)
     elif check.code in ("{0} is {1}", "{0} is not {1}"):
         plan.emit(codes.IS, *places, y=int(check.code == "{0} is {1}"))
-    elif check.code == _OF_VALUE and type(known) in _PLAIN:
-        plan.emit(codes.EQUAL, places[0], plan.constant(known))
+    elif check.code == _OF_VALUE:
+        _check_value(plan, check, places, known)
     else:
         _ask(plan, check, places)
+
+
+def _check_value(plan: EntryPlan, check: GuardCheck, places: Sequence[SlotPlace], value: Any) -> None:
+    if type(value) in _PLAIN:
+        plan.emit(codes.EQUAL, places[0], plan.constant(value))
+    elif value is None or type(value) is bool:
+        plan.emit(codes.IS, places[0], plan.constant(value), y=1)
+    else:
+        _ask(plan, replace(check, constant=value), places)
 
 
 def _ask(plan: EntryPlan, check: GuardCheck, places: Sequence[SlotPlace]) -> None:
