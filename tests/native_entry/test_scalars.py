@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.native_entry.test_native_entry import entered, hits, same_results
 
 import jitml
 from jitml import engine
 from jitml.codegen.llvm.runtime import c_api
-from tests.native_entry.test_native_entry import entered, hits, same_results
 
 pytestmark = pytest.mark.skipif(not c_api.native_calls(), reason="arrays of this interpreter cannot be read in place")
 X = np.array([1.0, -2.5, 3.0])

@@ -280,7 +280,8 @@ check:
   call void @Py_DecRef(ptr %call.made)
   br label %judge.truth
 put:
-  %object = phi ptr [ %binary.made, %binary ], [ %unary.made, %unary ], [ %compare.made, %compare ], [ %extent.made, %extent ], [ %call.made, %call.what ]
+  %object = phi ptr [ %binary.made, %binary ], [ %unary.made, %unary ], [ %compare.made, %compare ],
+                [ %extent.made, %extent ], [ %call.made, %call.what ]
   store ptr %object, ptr %dp
   %put.raised = icmp eq ptr %object, null
   br i1 %put.raised, label %failed, label %go
