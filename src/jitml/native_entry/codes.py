@@ -66,4 +66,6 @@ from __future__ import annotations
     NEW_DICT,  # whose keys are at x
     CALLED,  # x(*those)
     VIEW,  # a view of an array: at x the rank, how far it begins in it in bytes, flags that it may have, shape, strides
-) = range(13)
+    DO,  # x(*those), and forget what that gives
+    ATTRIBUTE,  # the first gets the second for its attribute x
+) = range(15)

@@ -93,7 +93,7 @@ def _part(part: tuple[int, int, Any], plan: EntryPlan, memory: _Memory) -> tuple
         return op, count, plan.number(x)
     if op == codes.NEW_DICT:
         return op, count, memory.words([memory.object(key) for key in x])
-    if op == codes.CALLED:
+    if op in (codes.CALLED, codes.DO, codes.ATTRIBUTE):
         return op, count, memory.object(x)
     return op, count, memory.words(x) if op == codes.VIEW else x
 

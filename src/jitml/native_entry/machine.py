@@ -424,7 +424,9 @@ part.make:
   br i1 %no_part, label %part.lost, label %part.put
 part.put:
   store ptr %part.object, ptr %part.place
-  %height.next = add i64 %below, 1
+  %stays = icmp ult i64 %part.op, {DO}
+  %higher = zext i1 %stays to i64
+  %height.next = add i64 %below, %higher
   %rp.next = getelementptr i64, ptr %rp, i64 3
   br label %part
 part.lost:

@@ -11,7 +11,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from jitml.codegen.run.interface import ProgramInterface
 from jitml.dispatch.entry import finishing, see, telling
 from jitml.native_entry import codes
 from jitml.records import dataclass, field, replace
+from jitml.trace.effects.write_back import SetAttributes
 from jitml.trace.environment.arguments import Static
 from jitml.trace.environment.class_guards import Members
 from jitml.trace.record.array_memory import all_disjoint, disjoint, root, same_view
@@ -58,6 +59,7 @@ _FEW_PAIRS = 64  # of arrays, that are compared one by one
 _MOST_REACH = 1 << 30  # bytes of an array of which a view is taken to see how that lies
 _NEW = {tuple: codes.NEW_TUPLE, list: codes.NEW_LIST, dict: codes.NEW_DICT}
 _NUMBERS = {float: ("float64", codes.FLOAT), int: ("int64", codes.INT), bool: ("bool", codes.BOOL)}
+Instruction = tuple[int, int, Any]  # of those that make the result
 
 
 class Unplanned(Exception):
@@ -83,7 +85,7 @@ class EntryPlan:
     computed: int = 0
     code: list[tuple[Any, ...]] = field(default_factory=list)
     inputs: list[SlotPlace] = field(default_factory=list)
-    results: list[tuple[int, int, Any]] = field(default_factory=list)
+    results: list[Instruction] = field(default_factory=list)
     tell: Callable[[BaseException], None] | None = None
     kinds: dict[SlotPlace, type] = field(default_factory=dict)  # that have been looked at
     _known: dict[int, int] = field(default_factory=dict)  # constants by their ids
@@ -367,42 +369,49 @@ def _make_result(
     plan: EntryPlan, traced: Traced, slots: Mapping[Slot, SlotPlace], arrays: _Arrays, interface: ProgramInterface
 ) -> bool:
     """Have machine code make the result; whether it can."""
-    uses = Counter(map(id, traced.results))
-    if traced.numbers or traced.copied or traced.changes or len(traced.out_specs) > 1:
+    if traced.numbers or traced.copied or len(traced.out_specs) > 1:
         return False
-    leaves: list[list[tuple[int, int, Any]]] = []
+    uses, leaves = Counter(map(id, traced.results)), []
     for result in traced.results:
         leaf = _leaf(plan, result, slots, arrays, interface)
         if not leaf or (uses[id(result)] > 1 and leaf[-1][0] not in (codes.ARRAY, codes.SLOT)):  # one object, in several places
             return False
         leaves.append(leaf)
-    _put_together(plan, traced.out_specs[0], iter(leaves))
+    rest, (spec,) = iter(leaves), traced.out_specs
+    if not traced.changes:
+        plan.results = _put_together(plan, spec, rest)
+        return True
+    whole, changed = spec.children()
+    plan.results = _put_together(plan, whole, rest)
+    given, puts = [], []  # all is made before anything is changed
+    for change, part in zip(traced.changes, changed.children()):
+        sets = isinstance(change.put, SetAttributes)
+        for values in part.children() if sets else (part,):
+            given.append([(codes.SLOT, 0, slots[change.slot]), *_put_together(plan, values, rest)])
+        puts += [(codes.ATTRIBUTE, 2, name) for name in change.put.names] if sets else [(codes.DO, 2, change.put)]
+    plan.results += [*chain.from_iterable(reversed(given)), *puts]
     return True
 
 
-def _put_together(plan: EntryPlan, spec: optree.PyTreeSpec, leaves: Iterator[list[tuple[int, int, Any]]]) -> None:
+def _put_together(plan: EntryPlan, spec: optree.PyTreeSpec, leaves: Iterator[list[Instruction]]) -> list[Instruction]:
     """The instructions of a structure, after those of its parts."""
     if spec.is_leaf():
-        plan.results += next(leaves)
-        return
+        return next(leaves)
     if spec.type is type(None):
-        plan.results.append((codes.SLOT, 0, plan.constant(None)))
-        return
+        return [(codes.SLOT, 0, plan.constant(None))]
     parts = spec.children()
-    for part in parts:
-        _put_together(plan, part, leaves)
+    made = [instruction for part in parts for instruction in _put_together(plan, part, leaves)]
     if spec.type in _NEW:
-        plan.results.append((_NEW[spec.type], len(parts), spec.entries() if spec.type is dict else 0))
-    elif optree.is_namedtuple_class(spec.type):
-        plan.results.append((codes.CALLED, len(parts), spec.type))
-    else:
-        one_level = _one_level(spec)
-        plan.results.append((codes.CALLED, len(parts), lambda *made: unflatten(one_level, made)))
+        return [*made, (_NEW[spec.type], len(parts), spec.entries() if spec.type is dict else 0)]
+    if optree.is_namedtuple_class(spec.type):
+        return [*made, (codes.CALLED, len(parts), spec.type)]
+    one_level = _one_level(spec)
+    return [*made, (codes.CALLED, len(parts), lambda *given: unflatten(one_level, given))]
 
 
 def _leaf(
     plan: EntryPlan, result: Result, slots: Mapping[Slot, SlotPlace], arrays: _Arrays, interface: ProgramInterface
-) -> list[tuple[int, int, Any]]:
+) -> list[Instruction]:
     """The instructions of a leaf; none if Python makes it."""
     match result:
         case FixedResult(value):

@@ -111,14 +111,16 @@ raise:
   ret i1 false
 }}
 
-; A part of the result, a new reference; null where that cannot be made. It may be made of others, which it leaves alone.
+; A part of the result, a new reference; null where that cannot be made. It may be made of others, which it leaves alone. What is
+; only done gives something that is to be forgotten.
 define internal ptr @part(i64 %op, i64 %count, i64 %x, ptr %others, ptr %made, i64 %output_count, ptr %slots) {{
   %xp = inttoptr i64 %x to ptr
   %madep = getelementptr ptr, ptr %made, i64 %x
   switch i64 %op, label %called [ i64 {ARRAY}, label %array i64 {SCALAR}, label %scalar i64 {FLOAT}, label %float
                                   i64 {INT}, label %int i64 {BOOL}, label %bool i64 {SLOT}, label %slot
                                   i64 {OUTPUTS}, label %outputs i64 {NEW_TUPLE}, label %tuple i64 {NEW_LIST}, label %list
-                                  i64 {NEW_DICT}, label %dict i64 {VIEW}, label %view ]
+                                  i64 {NEW_DICT}, label %dict i64 {VIEW}, label %view
+                                  i64 {DO}, label %do i64 {ATTRIBUTE}, label %attribute ]
 array:
   %array.made = load ptr, ptr %madep
   call void @Py_IncRef(ptr %array.made)
@@ -182,6 +184,20 @@ dict.lost:
 called:
   %called.object = call ptr @PyObject_Vectorcall(ptr %xp, ptr %others, i64 %count, ptr null)
   ret ptr %called.object
+do:
+  %done = call ptr @PyObject_Vectorcall(ptr %xp, ptr %others, i64 %count, ptr null)
+  call void @Py_DecRef(ptr %done)
+  %not_done = icmp eq ptr %done, null
+  br i1 %not_done, label %lost, label %well
+attribute:
+  %target = load ptr, ptr %others
+  %valuep = getelementptr ptr, ptr %others, i64 1
+  %value = load ptr, ptr %valuep
+  %unset = call i32 @PyObject_GenericSetAttr(ptr %target, ptr %xp, ptr %value)
+  %is_set = icmp eq i32 %unset, 0
+  br i1 %is_set, label %well, label %lost
+well:
+  ret ptr @Py_None
 view:
   %base = load ptr, ptr %others
   %rank = load i64, ptr %xp
@@ -207,9 +223,9 @@ view:
   br i1 %no_view, label %lost, label %view.base
 view.base:
   call void @Py_IncRef(ptr %base)
-  %unset = call i32 @PyArray_SetBaseObject(ptr %view.object, ptr %base)
-  %is_set = icmp eq i32 %unset, 0
-  br i1 %is_set, label %view.done, label %view.lost
+  %baseless = call i32 @PyArray_SetBaseObject(ptr %view.object, ptr %base)
+  %has_base = icmp eq i32 %baseless, 0
+  br i1 %has_base, label %view.done, label %view.lost
 view.done:
   ret ptr %view.object
 view.lost:

@@ -177,7 +177,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
         slot = trace.outside.places[owner]
         bound = {f"{trace.host.name(slot)}.{name}" for name in named}
         moving |= bound | {name for name in guarded if name.startswith(tuple(x + mark for x in bound for mark in ".["))}
-        changes.append(Change(slot, _SetAttributes(tuple(named))))
+        changes.append(Change(slot, SetAttributes(tuple(named))))
         values.append([*named.values()])
     if not guarded.isdisjoint(moving):  # what is another one at each call is no reason to compile again
         trace.call[Decisions].moving |= moving
@@ -187,7 +187,7 @@ def changes_of(trace: Trace) -> tuple[list[Change], list[Any]]:
 
 def stack_of_change(trace: Trace, change: Change, n: int) -> tuple[UserFrame, ...]:
     """Where the value was stored that is the one of this number in a change, if it is an attribute's."""
-    names = change.put.names if isinstance(change.put, _SetAttributes) else ()
+    names = change.put.names if isinstance(change.put, SetAttributes) else ()
     found = ((owner, names[n]) for owner, slot in trace.outside.places.items() if slot == change.slot and n < len(names))
     return next((trace.changes.stacks[key] for key in found if key in trace.changes.stacks), ())
 
@@ -219,7 +219,7 @@ def _difference(watched: TrackedContainer) -> tuple[Callable[[Any, Sequence[Any]
         if [key for key, _ in after[: len(before)]] != [key for key, _ in before]:
             message = f"the function deletes an attribute of {watched.name}, a {type(watched.copy).__qualname__}"
             raise UnsupportedError(message, source=user_source(), remedy="Set it to None instead.")
-        return _SetAttributes(tuple(key for key, _ in new)), [item for _, item in new], replaced
+        return SetAttributes(tuple(key for key, _ in new)), [item for _, item in new], replaced
     if isinstance(watched.copy, dict):
         kept = {key for key, _ in after} - {key for key, _ in new}
         order = [key for key, _ in before if key in dict(after)] + [key for key, _ in new if key not in known]
@@ -231,7 +231,7 @@ def _difference(watched: TrackedContainer) -> tuple[Callable[[Any, Sequence[Any]
 
 
 @dataclass(frozen=True)
-class _SetAttributes:
+class SetAttributes:
     """An object gets these attributes; its own `__setattr__` has had its say while the function was traced."""
 
     names: tuple[str, ...]
