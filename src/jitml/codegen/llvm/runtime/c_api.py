@@ -26,7 +26,8 @@ _SIGNATURES = {
     "PyErr_NormalizeException(ptr,ptr,ptr) PyErr_SetObject(ptr,ptr)",
     "i32": "PyArray_SetBaseObject(ptr,ptr) PyContextVar_Get(ptr,ptr,ptr) PyDict_Next(ptr,ptr,ptr,ptr) "
     "PyDict_SetItem(ptr,ptr,ptr) PyErr_ExceptionMatches(ptr) PyException_SetTraceback(ptr,ptr) PyList_SetItem(ptr,i64,ptr) "
-    "PyObject_GenericSetAttr(ptr,ptr,ptr) PyObject_IsTrue(ptr) PyObject_RichCompareBool(ptr,ptr,i32) PyTraceMalloc_Track(i32,ptr,i64) PyTuple_SetItem(ptr,i64,ptr)",
+    "PyObject_GenericSetAttr(ptr,ptr,ptr) PyObject_IsTrue(ptr) PyObject_RichCompareBool(ptr,ptr,i32) "
+    "PyTraceMalloc_Track(i32,ptr,i64) PyTuple_SetItem(ptr,i64,ptr)",
     "i64": "PyLong_AsLongLong(ptr) PyTuple_Size(ptr) PyList_Size(ptr) PyDict_Size(ptr)",
     "ptr": "PyArray_NewFromDescr(ptr,ptr,i32,ptr,ptr,ptr,i32,ptr) PyArray_Return(ptr) PyBool_FromLong(i64) PyDict_New() "
     "PyErr_NoMemory() PyErr_Occurred() PyEval_SaveThread() PyFloat_FromDouble(double) PyList_GetItem(ptr,i64) PyList_New(i64) "
