@@ -383,12 +383,13 @@ def _make_result(
         return True
     whole, changed = spec.children()
     plan.results = _put_together(plan, whole, rest)
-    given, puts = [], []  # all is made before anything is changed
+    given: list[list[Instruction]] = []  # all is made before anything is changed
+    puts: list[Instruction] = []
     for change, part in zip(traced.changes, changed.children()):
-        sets = isinstance(change.put, SetAttributes)
-        for values in part.children() if sets else (part,):
+        put = change.put
+        for values in part.children() if isinstance(put, SetAttributes) else (part,):
             given.append([(codes.SLOT, 0, slots[change.slot]), *_put_together(plan, values, rest)])
-        puts += [(codes.ATTRIBUTE, 2, name) for name in change.put.names] if sets else [(codes.DO, 2, change.put)]
+        puts += [(codes.ATTRIBUTE, 2, name) for name in put.names] if isinstance(put, SetAttributes) else [(codes.DO, 2, put)]
     plan.results += [*chain.from_iterable(reversed(given)), *puts]
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitml.codegen.llvm.ir.native_call import DROP, FETCHED, HOLD, each
+from jitml.codegen.llvm.objects import DROP, FETCHED, HOLD, each
 
 _PICK = """
   %placep = getelementptr i64, ptr %places, i64 %k

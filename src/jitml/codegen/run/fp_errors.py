@@ -110,7 +110,7 @@ may_raise = _Raising()
 
 
 class ErrorWatch:
-    """What a program that looks for errors asks before and after its runs (`llvm/ir/native_call.py`).
+    """What a program that looks for errors asks before and after its runs (`llvm/native_call.py`).
 
     Args:
         written: positions of the inputs that it writes.

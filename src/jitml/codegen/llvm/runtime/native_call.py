@@ -27,7 +27,7 @@ import numpy as np
 
 from jitml.codegen.llvm.ir.conventions import DUE, ENTRY, ERROR_WORDS, HEARD, RAISED, SHAPES, STOPPED
 from jitml.codegen.llvm.ir.flags import flags_ir
-from jitml.codegen.llvm.ir.native_call import CALL, CLEAN, FAILED, SLOW, STARVED, THREW, TRACE_DOMAIN
+from jitml.codegen.llvm.native_call import CALL, CLEAN, FAILED, SLOW, STARVED, THREW, TRACE_DOMAIN
 from jitml.codegen.llvm.runtime.arena import arenas
 from jitml.codegen.llvm.runtime.c_api import CARRAY, CONTIGUOUS, OFFSETS, OWNDATA, completed
 from jitml.codegen.llvm.runtime.cpu import host_cpu
