@@ -55,6 +55,9 @@ class NullDriver:
     def cuDevicePrimaryCtxRetain(self, device: Any) -> tuple[Any, int]:
         return *_DONE, _CONTEXT
 
+    def cuDriverGetVersion(self) -> tuple[Any, int]:
+        return *_DONE, 12000  # which has no conditions of graphs
+
     def cuGraphGetNodes(self, graph: Any) -> tuple[Any, list[Any], int]:
         return *_DONE, [], 0
 

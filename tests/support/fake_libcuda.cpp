@@ -22,7 +22,9 @@ enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_CONTEXT = 201, NO_HANDLE = 400, NO
 
 struct Function { std::string name; int shared = 48 << 10; };
 struct Node { std::function<void()> work; Function *function = nullptr; };  // of a launch, its function
-struct Graph { std::vector<Node *> nodes; };
+struct Condition;
+struct Graph { std::vector<Node *> nodes; Graph *whole = this; std::set<Condition *> conditions; std::set<Graph *> bodies; };
+struct Condition { Graph *graph; bool is_taken = false, is_set = false; unsigned value = 0; };
 struct Executable { Graph *graph; std::vector<std::function<void()>> work; };
 struct Launch { Function *function; unsigned gx, gy, gz, bx, by, bz, shared; void **parameters, **extra; void *kernel, *context; };
 
@@ -30,7 +32,8 @@ static thread_local std::vector<Handle> contexts;
 static const Handle CONTEXT = (Handle)0x1000, POOL = (Handle)0x2000;
 static std::map<Address, size_t> memory, pinned;
 static std::set<Handle> streams, events, modules, graphs, executables;
-static Graph *recorded = nullptr;
+static std::set<Condition *> conditions;
+static Graph *recorded = nullptr, *running = nullptr;
 static int sticky = OK, retained = 0;
 static size_t limit = 1 << 26, used = 0;
 static Handle next = (Handle)0x10000;
@@ -132,7 +135,7 @@ API cuModuleLoadData(Handle *module, const void *image) { if (memcmp(image, "\17
 API cuModuleUnload(Handle module) { return forget(modules, module); }
 API cuModuleGetFunction(Function **function, Handle module, const char *name) {
   if (!modules.count(module)) return NO_HANDLE;
-  if (strcmp(name, "add_one") && strcmp(name, "fault")) return NOT_FOUND;
+  if (strcmp(name, "add_one") && strcmp(name, "fault") && strcmp(name, "count_down")) return NOT_FOUND;
   *function = new Function{name};
   return ready();
 }
@@ -143,6 +146,18 @@ static int work_of(const Launch &l, std::function<void()> &work) {
   long long n = *(long long *)l.parameters[1];
   if (!holds(memory, (Address)x, 8 * n)) return INVALID;
   work = [=] { for (long long i = 0; i < n; i++) x[i] += 1; };
+  if (l.function->name == "count_down") {  // x[0] -= n, and two conditions are whether something is left, and whether nothing is
+    Condition *left[] = {*(Condition **)l.parameters[2], *(Condition **)l.parameters[3]};
+    if (!conditions.count(left[0]) || !conditions.count(left[1])) return INVALID;
+    work = [=] {
+      x[0] -= n;
+      for (Condition *each : {left[0], left[1]}) {
+        if (each->graph != running) sticky = ILLEGAL;
+        each->is_set = true;
+        each->value = (each == left[0]) == (x[0] > 0);
+      }
+    };
+  }
   return OK;
 }
 API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
@@ -160,8 +175,11 @@ API cuStreamBeginCapture_v2(Handle stream, int mode) {
 }
 API cuStreamEndCapture(Handle, Graph **graph) { *graph = recorded; graphs.insert(recorded); recorded = nullptr; return ready(); }
 // Nodes are done in the order in which they were added, and so each has to depend on the one before it.
+static bool is_graph(Graph *graph) {
+  return graphs.count(graph) || std::any_of(graphs.begin(), graphs.end(), [=](Handle h) { return ((Graph *)h)->bodies.count(graph); });
+}
 static int add(Graph *graph, Node **after, size_t count, Node node, Node **added) {
-  if (!graphs.count(graph)) return NO_HANDLE;
+  if (!is_graph(graph)) return NO_HANDLE;
   if (count != !graph->nodes.empty() || (count && *after != graph->nodes.back())) return INVALID;
   graph->nodes.push_back(*added = new Node(node));
   return ready();
@@ -182,7 +200,34 @@ API cuGraphAddChildGraphNode(Node **added, Graph *graph, Node **after, size_t co
   for (Node *node : child->nodes) nodes.push_back(*node);
   return add(graph, after, count, Node{[=] { for (auto &node : nodes) node.work(); }}, added);
 }
+API cuGraphConditionalHandleCreate(Condition **condition, Graph *graph, Handle context, unsigned, unsigned flags) {
+  if (!graphs.count(graph) || context != CONTEXT || flags) return INVALID;
+  conditions.insert(*condition = new Condition{graph});
+  graph->conditions.insert(*condition);
+  return ready();
+}
+struct NodeParameters { int type, reserved[3]; Condition *condition; int kind; unsigned size; Graph **bodies; Handle context; };
+API cuGraphAddNode_v2(Node **added, Graph *graph, Node **after, const void *data, size_t count, NodeParameters *given) {
+  Condition *condition = given->condition;
+  const bool repeats = given->kind == 1;
+  if (data || given->type != 13 || given->kind > 1 || given->size != 1 || given->context != CONTEXT) return INVALID;
+  if (!is_graph(graph) || !conditions.count(condition) || condition->is_taken || condition->graph != graph->whole) return INVALID;
+  condition->is_taken = true;
+  Graph *body = new Graph;
+  body->whole = graph->whole;
+  graph->whole->bodies.insert(body);
+  given->bodies = new Graph *[1]{body};
+  auto work = [=] {
+    do {
+      if (!condition->is_set) sticky = ILLEGAL;
+      if (sticky || !condition->value) return;
+      for (Node *node : body->nodes) node->work();
+    } while (repeats);
+  };
+  return add(graph, after, count, Node{work}, added);
+}
 API cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned long long flags) {
+  for (Condition *each : graph->conditions) if (!each->is_taken) return INVALID;
   *executable = new Executable{graph, {}};
   for (Node *node : graph->nodes) (*executable)->work.push_back(node->work);
   executables.insert(*executable);
@@ -198,7 +243,10 @@ API cuGraphExecKernelNodeSetParams_v2(Executable *executable, Node *node, const 
 API cuGraphDestroy(Handle graph) { return forget(graphs, graph); }
 API cuGraphLaunch(Executable *executable, Handle stream) {
   if (!executables.count(executable)) return NO_HANDLE;
+  running = executable->graph;
+  for (Condition *each : running->conditions) each->is_set = false;
   for (auto &work : executable->work) if (int status = ask(stream, work)) return status;
+  running = nullptr;
   return OK;
 }
 API cuGraphExecDestroy(Handle executable) { return forget(executables, executable); }

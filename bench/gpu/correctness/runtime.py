@@ -26,6 +26,7 @@ def cases(setting: Setting) -> Cases:
         launches,
         shared_memory,
         graphs,
+        loops_of_the_device,
         threads,
         too_much_memory,
         memory_is_reused,
@@ -137,6 +138,32 @@ def graphs() -> Outcome:
     figures = {"20 nodes, host us": microseconds_of(graph.replay, device().synchronize, 300)}
     figures["one of them changed, host us"] = microseconds_of(lambda: graph.replay(changed), device().synchronize, 300)
     return {"figures": figures}
+
+
+def loops_of_the_device() -> Outcome:
+    """A program that ends its loop itself, changes places of what it carries, and branches in it."""
+    import jitml
+
+    def halved(x: Array, y: Array, most: int) -> tuple[Array, Array, int]:
+        rounds = 0
+        while np.abs(x).max() > 1e-3 and rounds < most:
+            x, y = np.cumsum(y)[::-1] / 2000, x
+            if x[0] > 1:
+                x = np.cumsum(x) / 3000
+            rounds += 1
+        return x, y, rounds
+
+    jitted, rng, most = jitml.jit(halved, verify="never"), np.random.default_rng(0), 50
+    for scale in (1e-6, 1.0, 1e3, 1e9):
+        x, y = scale * rng.uniform(1, 2, (2, 1000))
+        there = [jitml.asarray(a, device="cuda") for a in (x, y)]
+        got, wanted = jitted(*there, most), halved(x, y, most)
+        require_same([np.asarray(a) for a in got[:2]], list(wanted[:2]), 10_000)
+        if got[2] != wanted[2]:
+            raise Mismatch(f"{got[2]} rounds, not {wanted[2]}")
+    if not device().has_conditions:
+        raise Mismatch("the driver has no conditions of graphs")
+    return {"figures": {"a call, host us": microseconds_of(lambda: jitted(*there, most), device().synchronize, 30)}}
 
 
 def threads() -> None:

@@ -166,6 +166,90 @@ assert not left().keys() & {"modules", "graphs"}, left()
     run(driver, _DEVICE + code)
 
 
+CONDITIONS = """
+a = device.allocate(x.nbytes)
+device.copy_in(a, x)
+code = device.load("")
+add, down = code["add_one"], code["count_down"]
+far = a + 8000
+
+def values(*places):
+    found = [np.zeros(1) for _ in places]
+    device.copy_out(*((y, a + 8 * n) for y, n in zip(found, places)))
+    return [float(y[0]) for y in found]
+"""
+
+
+def test_graphs_have_loops_and_branches(driver: dict[str, str]) -> None:
+    code = """
+def work():
+    goes_on, left, ends, spare = (device.new_condition() for _ in range(4))
+    device.launch(add, 1, 1, 0, [far, 1])
+    device.launch(down, 1, 1, 0, [a, 1, goes_on, spare])
+    device.conditional("if", spare, lambda: None)
+
+    def body():
+        device.launch(add, 1, 1, 0, [far + 8, 1])
+        device.copy(far + 16, far + 8, 8)
+        device.launch(down, 1, 1, 0, [far + 24, 2, left, ends])
+        device.conditional("if", left, lambda: device.launch(add, 1, 1, 0, [far + 32, 1]))
+        device.conditional("if", ends, lambda: device.launch(add, 1, 1, 0, [far + 40, 1]))
+        device.launch(down, 1, 1, 0, [a, 1, goes_on, ends])
+
+    device.conditional("while", goes_on, body)
+    device.launch(add, 1, 1, 0, [far + 48, 1])
+
+assert device.has_conditions
+graph = device.record(work)
+for trips in (0, 1, 3):
+    device.copy_in(a, np.array([trips + 1.0]))
+    device.copy_in(far, np.array([0.0, 0, 0, 3, 0, 0, 0]))  # of the inner one something is left the first time
+    graph.replay()
+    assert values(0, *range(1000, 1007)) == [0, 1, trips, trips, 3 - 2 * trips, trips > 0, max(0, trips - 1), 1]
+graph.replay([(0, [far + 56, 1])])  # the other launches of the graph itself
+graph.replay([(2, [far + 64, 1])])
+assert values(1000, 1006, 1007, 1008) == [1, 2, 1009, 1009], values(1000, 1006, 1007, 1008)
+del graph, work
+gc.collect()
+device.synchronize()
+assert "graphs" not in left(), left()
+"""
+    run(driver, _DEVICE + CONDITIONS + code)
+
+
+def test_conditions_are_set_before_they_are_asked_for(driver: dict[str, str]) -> None:
+    """And have one node each, of their own graph: else the driver of the tests says that something is wrong."""
+    code = """
+def nobody_asks():
+    device.new_condition()
+
+def asked_twice():
+    condition = device.new_condition()
+    device.conditional("if", condition, lambda: None)
+    device.conditional("if", condition, lambda: None)
+
+def another_graphs():
+    device.conditional("if", kept[0], lambda: None)
+
+def broken():
+    device.conditional("while", device.new_condition(), lambda: 1 / 0)
+
+kept = []
+first = device.record(lambda: (kept.append(device.new_condition()), device.conditional("while", kept[0], lambda: None)))
+for work in (nobody_asks, asked_twice, another_graphs):
+    raised(CompilerError, device.record, work)
+raised(ZeroDivisionError, device.record, broken)
+device.launch(add, 1, 1, 0, [far, 1])
+assert values(1000) == [1001]
+raised(DeviceFault, lambda: (first.replay(), device.synchronize()))
+"""
+    run(driver, _DEVICE + CONDITIONS + code)
+
+
+def test_an_old_driver_has_no_conditions(driver: dict[str, str]) -> None:
+    run(driver, _DEVICE + "assert not device.has_conditions", FAKE_CUDA_VERSION="12030")
+
+
 def test_what_is_freed_is_used_again_in_the_same_place(driver: dict[str, str]) -> None:
     code = """
 a, b = device.allocate(1000), device.allocate(1024)

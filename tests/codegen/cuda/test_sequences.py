@@ -65,6 +65,25 @@ def test_graphs_serve_arrays_at_other_addresses(program: Callable[..., Any], dev
     kept.clear()
 
 
+def test_a_loop_that_the_device_ends_is_a_graph_from_the_first_call_on(device: EmulatedDevice) -> None:
+    def halved(x: Any) -> Any:
+        rounds = 0
+        while np.abs(x).max() > 1e-3:
+            x = np.cumsum(x)[::-1] / 1000
+            rounds += 1
+        return x, rounds
+
+    jitted = jitml.jit(halved, verify="never")
+    for scale in (1.0, 1e-9, 1e6, 30.0):
+        copied = device.copied_out
+        x = jitml.asarray(np.full(SIZE, scale), device="cuda")
+        got, expected = jitted(x), halved(np.full(SIZE, scale))
+        assert device.copied_out - copied < 100  # the number of rounds, and nothing in between
+        np.testing.assert_allclose(np.asarray(got[0]), expected[0], rtol=1e-12)
+        assert got[1] == expected[1]
+    assert sum(graph.replays for graph in device.graphs) == 4 and not jitted.variants[0].replays
+
+
 def test_a_run_that_fails_between_leaves_a_graph_to_be_changed_as_a_whole(
     device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +147,53 @@ def test_a_failed_check_is_forgotten_by_the_next_call(device: EmulatedDevice) ->
             jitted(x, bad)
     (variant,) = jitted.variants
     assert sum(variant.replays.values()) == 2
+
+
+def _cumulated(x: Any, places: Any) -> None:
+    for k in range(4):
+        x[:] = np.cumsum(x) / 10 + places[places[k]]
+
+
+def _exchanged(x: Any, places: Any) -> None:
+    y = x * 2
+    z = y[places]
+    for _ in range(3):  # behind the check
+        x[...], y = y, x.copy()
+    x += z.sum()
+
+
+def _sorted(x: Any, places: Any) -> None:
+    y = np.sort(x[places])
+    x[:4] = np.sort(y)
+    x.sort()
+
+
+def _multiplied(x: Any, places: Any) -> None:
+    m = np.outer(x, x)
+    x += m[places].sum(axis=0)
+    x[...] = m @ x
+
+
+def _inverted(x: Any, places: Any) -> None:
+    x[...] = np.linalg.inv(np.outer(x, x))[0]  # which is singular
+    x[places] = 0
+
+
+@pytest.mark.parametrize("program", [_cumulated, _exchanged, _sorted, _multiplied, _inverted])
+def test_what_a_program_changes_is_as_it_was_when_a_check_fails(program: Callable[..., Any], device: EmulatedDevice) -> None:
+    """Copies and other calls behind a failed check had written to the caller's arrays, which the plain function then read."""
+    jitted = jitml.jit(program, verify="never")
+    for places in ([0, 1, 2, 3], [0, 1, 9, 3], [1, 1, 1, 9], [0, 0, 0, 3]):
+        mine, theirs, places = np.arange(1.0, 9.0), np.arange(1.0, 9.0), np.array(places)
+        there, raised = jitml.asarray(mine, device="cuda"), []
+        for function, x, p in ((jitted, there, jitml.asarray(places, device="cuda")), (program, theirs, places)):
+            try:
+                function(x, p)
+                raised.append("")
+            except (IndexError, np.linalg.LinAlgError) as error:
+                raised.append(str(error))
+        np.testing.assert_allclose(np.asarray(there), theirs, rtol=1e-12)
+        assert raised[0] == raised[1]
 
 
 def test_a_call_without_any_memory(device: EmulatedDevice) -> None:

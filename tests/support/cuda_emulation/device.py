@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from threading import RLock
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 from weakref import WeakSet
 
 import numpy as np
@@ -18,6 +18,9 @@ from jitml.errors import CompilerError, DeviceFault, DeviceMemoryError
 from support.cuda_emulation import BuildError, EmulatedModule, GuardedMemory, KernelFault, build
 
 Array = np.ndarray[Any, Any]
+
+_ENDLESS = 10_000
+_UNSET = 0xFFFFFFFF  # what a condition is before a kernel has set it
 
 
 class EmulatedFunction:
@@ -39,8 +42,13 @@ class EmulatedCode:
 
 
 class EmulatedGraph:
-    def __init__(self, work: Sequence[Callable[[], None]]) -> None:
-        self._work = [*work]
+    """
+    Args:
+        conditions: those of the graph; a handle is the address of one.
+    """
+
+    def __init__(self, work: Sequence[Callable[[], None]], conditions: Sequence[ctypes.c_uint]) -> None:
+        self._work, self._conditions = [*work], conditions
         self._launches = [n for n, function in enumerate(work) if isinstance(function, partial)]
         self.replays = self.changes = 0
 
@@ -50,6 +58,8 @@ class EmulatedGraph:
         for n, addresses in changes:
             launch: Any = self._work[self._launches[n]]
             self._work[self._launches[n]] = partial(launch.func, *launch.args[:-1], tuple(addresses))
+        for condition in self._conditions:
+            condition.value = _UNSET
         for function in self._work:
             function()
 
@@ -59,6 +69,7 @@ class EmulatedDevice:
     Args:
         order: in which threads and blocks run.
         capacity: bytes of memory.
+        has_conditions: whether graphs may have them.
 
     Attributes:
         copied_in, copied_out: bytes, so far.
@@ -74,14 +85,16 @@ class EmulatedDevice:
     has_libraries = False
     turn = nullcontext()
 
-    def __init__(self, order: int = 0, capacity: int = 1 << 28) -> None:
-        self.order, self.capacity = order, capacity
+    def __init__(self, order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True) -> None:
+        self.order, self.capacity, self.has_conditions = order, capacity, has_conditions
         self.lock = RLock()
         self.memories: dict[int, GuardedMemory] = {}
         self.copied_in = self.copied_out = self.launches = 0
         self.graphs: list[EmulatedGraph] = []
         self._waiting: list[EmulatedCode] = []
         self._recorded: list[Callable[[], None]] | None = None
+        self._conditions: dict[int, ctypes.c_uint] = {}  # of the graph that is recorded, and which of them are taken
+        self._taken: set[int] = set()
         self._fault: str | None = None
         self.keepers: WeakSet[Keeper] = WeakSet()
         self.orders: list[tuple[str, int]] = []  # what other streams have been ordered with
@@ -146,12 +159,41 @@ class EmulatedDevice:
     def record(self, work: Callable[[], None]) -> DeviceGraph:
         self._look()
         self._recorded = recorded = []
+        self._conditions, self._taken = {}, set()
         try:
             work()
         finally:
             self._recorded = None
-        self.graphs.append(EmulatedGraph(recorded))
+        assert self._taken == self._conditions.keys(), "a condition without a node of its own"
+        self.graphs.append(EmulatedGraph(recorded, [*self._conditions.values()]))
         return self.graphs[-1]
+
+    def new_condition(self) -> int:
+        assert self.has_conditions and self._recorded is not None
+        condition = ctypes.c_uint(_UNSET)
+        self._conditions[ctypes.addressof(condition)] = condition
+        return ctypes.addressof(condition)
+
+    def conditional(self, kind: Literal["if", "while"], condition: int, work: Callable[[], None]) -> None:
+        assert self._recorded is not None and condition in self._conditions and condition not in self._taken
+        self._taken.add(condition)
+        state, around = self._conditions[condition], self._recorded
+        self._recorded = inside = []
+        try:
+            work()
+        finally:
+            self._recorded = around
+
+        def run() -> None:
+            assert state.value in (0, 1), "a condition that no kernel has set"
+            times = 0
+            while state.value and times < (1 if kind == "if" else _ENDLESS):
+                for function in inside:
+                    function()
+                times += 1
+            assert times < _ENDLESS, "a loop that does not end"
+
+        self._do(run)
 
     def memory(self) -> tuple[int, int]:
         return self.capacity - self.used, self.capacity
@@ -211,8 +253,8 @@ class EmulatedDevice:
 
 
 @contextmanager
-def emulated(order: int = 0, capacity: int = 1 << 28) -> Iterator[EmulatedDevice]:
+def emulated(order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True) -> Iterator[EmulatedDevice]:
     """Programs of the CUDA back end run on an emulated device meanwhile, which has all its memory back at the end."""
-    device = EmulatedDevice(order, capacity)
+    device = EmulatedDevice(order, capacity, has_conditions=has_conditions)
     with replaced(device):
         yield device

@@ -39,6 +39,21 @@ def test_kernels_keep_the_limits_of_every_architecture(name: str) -> None:
         assert not {kernel: report.excess for kernel, report in found.items() if report.excess}, arch
 
 
+def test_loops_that_the_device_ends_compile_for_every_architecture() -> None:
+    def halved(x: Array, m: Array) -> tuple[Array, int]:
+        rounds = 0
+        while np.abs(x).max() > 1e-3:
+            x = np.cumsum(m @ x)
+            rounds += 1
+        return x, rounds
+
+    source = cuda_text(halved, np.ones(64), np.eye(64) / 999)
+    for arch in ARCHS:
+        found = reports(source, arch)
+        assert {"ji_set_index", "ji_move", "ji_decide", "ji_count"} <= found.keys()
+        assert not {kernel: report.excess for kernel, report in found.items() if report.excess}, arch
+
+
 def test_spills_are_told_apart_from_arrays_of_a_thread() -> None:
     array = "volatile float a[64]; for (int i = 0; i < 64; i++) a[i] = x[i]; x[which] = a[(which + threadIdx.x) % 64];"
     sums = "".join(f"float s{n} = x[{n}];" for n in range(90))

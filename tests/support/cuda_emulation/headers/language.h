@@ -3,6 +3,9 @@
 #include "machine.h"
 
 #define JITML_EMULATION 1
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define __cudart_builtin__
 #define __global__ static
 #define __device__
 #define __host__
@@ -44,3 +47,5 @@ VECTOR_TYPES(double, double, 16, 16)
 #define blockDim (::emulation::here.block_size)
 #define gridDim (::emulation::here.grid_size)
 static constexpr int warpSize = 32;
+
+typedef unsigned long long cudaGraphConditionalHandle;

@@ -469,3 +469,6 @@ extern "C" size_t emulation_fault(char* path, size_t size) {
 }
 extern "C" void emulation_look_for_races(int looks) { emulation::looks_for_races = looks; }
 extern "C" void emulation_counts(uint64_t* counts) { std::memcpy(counts, &emulation::machine.counts, sizeof(emulation::Counts)); }
+
+// A condition of a graph is a number of the emulated device's, and its handle the number's address.
+extern "C" void cudaGraphSetConditional(unsigned long long handle, unsigned value) { *(unsigned*)handle = value; }

@@ -6,7 +6,8 @@ A library may do it instead, by a function that takes device pointers and a stre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.errors import Source
 from jitml.kernels.ir import Buffer, Check
-from jitml.records import dataclass, field
+from jitml.records import dataclass, field, replace
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +34,7 @@ class LibraryCall(Protocol):
 
     @property
     def buffers(self) -> tuple[str, ...]:
-        """Whose addresses it takes, in order."""
+        """Whose addresses it takes, in order; the first one is what it writes."""
 
     @property
     def workspace(self) -> int:
@@ -108,6 +109,29 @@ class CallPlan:
     def numbered(self, name: str, first: int) -> str:
         """The source, where `first` is the number of the first check, counted from 1."""
         return f"constexpr long long {name}_check = {first};\n{self.source}" if self.checks else self.source
+
+    def guarded(self, callers: Collection[str]) -> CallPlan:
+        """The plan in a program with checks: once one has failed, its functions do nothing.
+
+        A library's would write all the same, which none may do to what is in memory of the caller's.
+
+        Args:
+            callers: buffers that are.
+        """
+        source, work = self.source, list[Work]()
+        for each in self.work:
+            if isinstance(each, Launch) and not each.has_error:
+                source, each = _looking(source, each.entry), replace(each, has_error=True)
+            work.append(each)
+        library = None if self.library is not None and self.library.buffers[0] in callers else self.library
+        return replace(self, source=source, work=tuple(work), library=library)
+
+
+def _looking(source: str, entry: str) -> str:
+    """A source one of whose functions looks for a check that has failed."""
+    head, body = re.split(rf"(?<= {entry})\((?=[^()]*\) {{\n)", source, maxsplit=1)
+    parameters, body = body.split(") {\n", 1)
+    return f"{head}({parameters}, const long long* error) {{\n  if (*error) return;\n{body}"
 
 
 def blocks_for(count: int, each: int = THREADS, most: int = MOST_BLOCKS) -> int:

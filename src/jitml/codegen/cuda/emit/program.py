@@ -26,14 +26,21 @@ def prelude() -> str:
     return Path(__file__).with_name("prelude.cuh").read_text()
 
 
-def emit_program(program: Program, *, functions: ScalarFunctions | None = None, has_barriers: bool = True) -> CudaModule:
+def emit_program(
+    program: Program,
+    *,
+    functions: ScalarFunctions | None = None,
+    failing: frozenset[int] = frozenset(),
+    has_barriers: bool = True,
+) -> CudaModule:
     """The kernels of a program, but for those that the host runs; its calls are written by `codegen/cuda/calls`.
 
     Args:
         functions: takes those that the text defines.
+        failing: the `id` of each call that checks something.
         has_barriers: False leaves them out, to show that this is noticed.
     """
-    writer = _ProgramWriter(functions or ScalarFunctions(), has_barriers)
+    writer = _ProgramWriter(functions or ScalarFunctions(), has_barriers, failing)
     writer.steps(program, "", is_body=False)
     return CudaModule(assembled(writer.module, writer.functions), writer.launches, tuple(writer.module.checks))
 
@@ -49,18 +56,18 @@ def draws(kernel: Kernel) -> bool:
 
 
 class _ProgramWriter:
-    def __init__(self, functions: ScalarFunctions, has_barriers: bool) -> None:
+    def __init__(self, functions: ScalarFunctions, has_barriers: bool, failing: frozenset[int]) -> None:
         self.module = ModuleText(functions)
         self.functions: list[str] = []
         self.launches: dict[int, tuple[Launch, ...]] = {}
-        self.has_barriers = has_barriers
+        self.has_barriers, self.failing = has_barriers, failing
         self.may_have_failed = False
         self.known: dict[Hashable, Kernel] = {}
 
     def steps(self, program: Program, path: str, *, is_body: bool) -> None:
         """The steps of a program; `path` leads to it from outside."""
         if is_body:  # what has failed in an iteration, the next ones must not go on from
-            self.may_have_failed |= _has_check(program)
+            self.may_have_failed |= self._has_check(program)
         for step in program.kernels.steps:
             if isinstance(step, Kernel) and draws(step):
                 continue
@@ -69,6 +76,7 @@ class _ProgramWriter:
             elif isinstance(step, Region):
                 for body in program.bodies[step.name]:
                     self.steps(body, f"{path}{step.name}_", is_body=True)
+            self.may_have_failed |= id(step) in self.failing
 
     def kernel(self, kernel: Kernel, program: Program, path: str) -> None:
         """The functions of a kernel, unless another one has the same."""
@@ -92,13 +100,14 @@ class _ProgramWriter:
         self.functions += functions
         self.may_have_failed |= has_checks
 
+    def _has_check(self, program: Program) -> bool:
+        steps = program.kernels.steps
+        own = any(isinstance(step, Kernel) and any(isinstance(s, Check) for s in walk(step.body)) for step in steps)
+        own |= any(id(step) in self.failing for step in steps)
+        return own or any(self._has_check(body) for bodies in program.bodies.values() for body in bodies)
+
 
 def _is_aligned(program: Program, name: str) -> bool:
     """Whether a buffer begins where the widest access may: in the arena; the caller's arrays may begin anywhere."""
     place = program.places[name]
     return place.space == "arena" and place.offset % _WIDEST == 0
-
-
-def _has_check(program: Program) -> bool:
-    own = any(isinstance(s, Check) for step in program.kernels.steps if isinstance(step, Kernel) for s in walk(step.body))
-    return own or any(_has_check(body) for bodies in program.bodies.values() for body in bodies)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -124,6 +124,10 @@ class Device(DeviceMemory, Protocol):
     def has_libraries(self) -> bool:
         """Whether NVIDIA's libraries can work on its stream."""
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether graphs may have conditions."""
+
     def workspace(self, nbytes: int) -> int:
         """Memory for those libraries, one piece for all programs: their work is done in the order of the stream."""
 
@@ -146,7 +150,16 @@ class Device(DeviceMemory, Protocol):
         """
 
     def record(self, work: Callable[[], None]) -> DeviceGraph:
-        """What `work` asks for, not done but recorded. It may launch, copy on the device and fill, and nothing else."""
+        """What `work` asks for, not done but recorded. It may launch, copy on the device and fill, and nothing else.
+
+        What it asks for inside of `conditional` depends on a condition, and cannot be changed; it is not counted as launches.
+        """
+
+    def new_condition(self) -> int:
+        """A condition of the graph that is being recorded. Kernels of it set it, before it is asked for; a run begins without."""
+
+    def conditional(self, kind: Literal["if", "while"], condition: int, work: Callable[[], None]) -> None:
+        """Record what is to be done if a condition holds, or as long as it does."""
 
     def memory(self) -> tuple[int, int]:
         """Bytes that are free, and bytes that there are."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from threading import get_ident
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakSet
 
 import numpy as np
@@ -34,6 +34,7 @@ from jitml.forks import lock
 Array = np.ndarray[Any, Any]
 
 _OLDEST = 80  # of compute capabilities
+_CONDITIONS = 12040  # drivers have conditions of graphs from CUDA 12.4 on
 _STATIC_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
 _KEPT = 4  # the pool keeps a part of the memory: one in so many bytes
 _LISTED, _PART = 64 << 20, 256  # bytes of one size in the free lists, or a part of the memory, if that is less
@@ -153,7 +154,10 @@ class Gpu:
         self.multiprocessors = self._attribute("MULTIPROCESSOR_COUNT")
         self._most_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self.lock = lock()
-        self.turn = _Turn(calls, calls(driver.cuDevicePrimaryCtxRetain, self._device))
+        self.context = calls(driver.cuDevicePrimaryCtxRetain, self._device)
+        self.turn = _Turn(calls, self.context)
+        has_functions = hasattr(driver, "cuGraphConditionalHandleCreate")
+        self.has_conditions = has_functions and calls(driver.cuDriverGetVersion) >= _CONDITIONS
         # What objects that nobody holds any more leave behind; `__del__` may come in the midst of anything.
         self._left: deque[tuple[Callable[..., Any], Any]] = deque()
         self._launch = driver.cuLaunchKernel
@@ -299,6 +303,14 @@ class Gpu:
                 return recording.end()
             finally:
                 self._clear()
+
+    def new_condition(self) -> int:
+        assert self._recording is not None
+        return self._recording.new_condition()
+
+    def conditional(self, kind: Literal["if", "while"], condition: int, work: Callable[[], None]) -> None:
+        assert self._recording is not None
+        self._recording.conditional(kind, condition, work)
 
     def wait_for(self, stream: int) -> None:
         self._order(self.driver.CUstream(stream), self.handle)

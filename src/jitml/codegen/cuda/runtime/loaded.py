@@ -12,8 +12,9 @@ import numpy as np
 from jitml.codegen.cuda.runtime.call_memory import CallMemory
 from jitml.codegen.cuda.runtime.device import Device
 from jitml.codegen.cuda.runtime.layout import ALIGNMENT, CallLayout
+from jitml.codegen.cuda.runtime.run import Run, RunStopped
 from jitml.codegen.cuda.runtime.sequence import LaunchSequence
-from jitml.codegen.cuda.runtime.steps import BoundProgram, Run, RunStopped
+from jitml.codegen.cuda.runtime.steps import BoundProgram
 from jitml.codegen.cuda.runtime.text import CudaText
 from jitml.forks import lock
 from jitml.memory.arena import aligned
@@ -31,7 +32,8 @@ class LoadedProgram:
     def __init__(self, program: Program, text: CudaText, device: Device) -> None:
         self.program, self.text, self.device = program, text, device
         with device.lock, device.turn:
-            self.bound = BoundProgram(program, text, device.load(text.source), has_libraries=device.has_libraries)
+            offers = {"has_libraries": device.has_libraries, "has_conditions": device.has_conditions}
+            self.bound = BoundProgram(program, text, device.load(text.source), **offers)
         self.words = text.error_words
         self.constants, constants = _upload(device, list(program.kernels.constants.values()))
         kernels = program.kernels
@@ -41,7 +43,8 @@ class LoadedProgram:
         self._kept: list[CallMemory] = []
         self._lock = lock()  # of that list
         count = 3 + len(self._parts) + len(self.constants)  # the arena and scratch before these, the error record behind them
-        self._sequence = LaunchSequence(device, self.bound, count) if self.bound.can_record else None
+        has_error = self.words > 0
+        self._sequence = LaunchSequence(device, self.bound, count, has_error=has_error) if self.bound.can_record else None
         device.keepers.add(self)
         weakref.finalize(self, _release, device, constants, self._kept)
 

@@ -10,15 +10,49 @@ from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork, Means
 from jitml.codegen.cuda.emit.functions import ScalarFunctions
 from jitml.codegen.cuda.emit.program import draws, emit_program
 from jitml.codegen.cuda.module import CudaModule, Launch
+from jitml.codegen.cuda.runtime.run import NO_CONDITION
 from jitml.kernels.interpret import compile_kernel
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
 from jitml.memory.program import Program
 from jitml.records import dataclass
 
-SET_INDEX = "ji_set_index"
-_SET_INDEX = f"""// The runtime's: the number of a loop's iteration.
+SET_INDEX, MOVE, DECIDE, COUNT = "ji_set_index", "ji_move", "ji_decide", "ji_count"
+_REGIONS = f"""// The runtime's: the number of a loop's iteration.
 extern "C" __global__ void {SET_INDEX}(long long* index, long long value) {{ *index = value; }}
+
+// The runtime's: what a loop has carried to its own memory. Nothing moves once a check has failed.
+extern "C" __global__ void __launch_bounds__(256, 1) {MOVE}(u8* y, const u8* x, i64 size, const i64* error) {{
+  if (error && *error) return;
+  const i64 first = (i64)blockIdx.x * 256 + threadIdx.x, step = (i64)gridDim.x * 256;
+  const i64 words = ((u64)y | (u64)x) % 16 ? 0 : size / 16;
+  for (i64 n = first; n < words; n += step) ((uint4*)y)[n] = ((const uint4*)x)[n];
+  for (i64 n = 16 * words + first; n < size; n += step) y[n] = x[n];
+}}
+
+#if __CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4
+// The runtime's: how a graph goes on. Once a check has failed, nothing does.
+extern "C" __device__ __cudart_builtin__ void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned);
+__device__ void ji_set(u64 condition, bool value) {{
+  if (condition != {NO_CONDITION}ULL) cudaGraphSetConditional(condition, value);
+}}
+__device__ void ji_set_all(bool value, const i64* error, u64 yes, u64 also, u64 no) {{
+  const bool is_good = !error || !*error;
+  ji_set(yes, is_good && value);
+  ji_set(also, is_good && value);
+  ji_set(no, is_good && !value);
+}}
+extern "C" __global__ void {DECIDE}(const bool* value, const i64* error, u64 yes, u64 also, u64 no) {{
+  ji_set_all(*value, error, yes, also, no);
+}}
+extern "C" __global__ void {COUNT}(i64* count, i64* index, const i64* trips, i64 known, const i64* error, u64 yes, u64 also,
+                                   u64 no) {{
+  const i64 k = *count;
+  *index = k;
+  *count = k + 1;
+  ji_set_all(k < (trips ? *trips : known), error, yes, also, no);
+}}
+#endif
 """
 
 
@@ -54,35 +88,57 @@ def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> Cuda
         fastmath: flags that mean something to products: "tf32", and those of `calls/epilogues.py`.
     """
     means = Means(ScalarFunctions(), fastmath)
-    module = emit_program(program, functions=means.functions)
-    written = len(means.functions.definitions)
+    plans = {id(step): (_plan(step, around, name, means), name, callers) for name, step, around, callers in _calls_in(program)}
+    failing = frozenset(step for step, (plan, *_) in plans.items() if plan.checks)
+    module = emit_program(program, functions=means.functions, failing=failing)
+    may_fail = bool(failing) or any(launch.has_error for launches in module.launches.values() for launch in launches)
     calls: dict[int, CallPlan] = {}
     sources: list[str] = []
     checks = [*module.checks]
-    for name, step, around in _steps_in(program, "call"):
-        if isinstance(step, Call):
-            plan = plan_call(step, around.kernels, name, means)
-        else:
-            plan = CallPlan(work=(_on_host(step),))
-        calls[id(step)] = plan
+    for step, (plan, name, callers) in plans.items():
+        calls[step] = plan = plan.guarded(callers) if may_fail else plan
         sources.append(plan.numbered(name, len(checks) + 1))
         checks += plan.checks
     templates = dict.fromkeys(text for plan in calls.values() for text in plan.templates)
-    parts = [module.source, *means.functions.definitions[written:], *templates, *sources]
-    if _has_index(program):
-        parts.append(_SET_INDEX)
+    parts = [module.source, *templates, *sources]
+    if any(isinstance(step, Region) for step in program.kernels.steps):
+        parts.append(_REGIONS)
     source = "\n".join(part for part in parts if part)
     return CudaText(source, CudaModule(source, module.launches, tuple(checks)), calls, tuple(_in_order(program)))
 
 
-def _steps_in(program: Program, path: str) -> Iterator[tuple[str, Call | Kernel, Program]]:
-    """What is no launch of a kernel, in a program and its regions: a name for each, the step, and the program around it."""
+def _plan(step: Call | Kernel, around: Program, name: str, means: Means) -> CallPlan:
+    return plan_call(step, around.kernels, name, means) if isinstance(step, Call) else CallPlan(work=(_on_host(step),))
+
+
+def _calls_in(program: Program) -> Iterator[tuple[str, Call | Kernel, Program, frozenset[str]]]:
+    callers = frozenset(name for name, place in program.places.items() if place.space == "input")
+    return _steps_in(program, "call", callers)
+
+
+def _steps_in(
+    program: Program, path: str, callers: frozenset[str]
+) -> Iterator[tuple[str, Call | Kernel, Program, frozenset[str]]]:
+    """What is no launch of a kernel, in a program and its regions.
+
+    A name for each, the step, the program around it, and the buffers of that which are in memory of the caller's.
+    """
     for n, step in enumerate(program.kernels.steps):
         if isinstance(step, Region):
             for k, body in enumerate(program.bodies[step.name]):
-                yield from _steps_in(body, f"{path}_{n}_{k}")
+                yield from _steps_in(body, f"{path}_{n}_{k}", _handed_on(step, k, body, callers))
         elif isinstance(step, Call) or draws(step):
-            yield f"{path}_{n}_{step.name}", step, program
+            yield f"{path}_{n}_{step.name}", step, program, callers
+
+
+def _handed_on(region: Region, k: int, body: Program, callers: frozenset[str]) -> frozenset[str]:
+    """Buffers of a body that are in memory of the caller's, at any time: some change places."""
+    moved = {*region.moves, *region.moves.values()}
+    outside = callers | (moved if moved & callers else set())
+    given = {"input": region.arguments[k], "output": region.results[k]}
+    return frozenset(
+        name for name, place in body.places.items() if place.space in given and given[place.space][place.index] in outside
+    )
 
 
 def _in_order(program: Program) -> Iterator[int]:
@@ -108,8 +164,3 @@ def _on_host(kernel: Kernel) -> HostWork:
     params = {b.name: b for b in kernel.params}
     source = kernel.sources[0] if kernel.sources else None
     return HostWork(kernel.name, kernel.params, tuple(params[name] for name in names), run, source)
-
-
-def _has_index(program: Program) -> bool:
-    regions = [step for step in program.kernels.steps if isinstance(step, Region)]
-    return any(r.index is not None or any(map(_has_index, program.bodies[r.name])) for r in regions)
