@@ -1,10 +1,11 @@
 """Do thousands of drawn programs agree with NumPy?  Counts, and a small runnable file for each way in which one does not.
 
     python tests/programs/fuzz.py [--programs N] [--seed S] [--shape mixed|numeric|people|breaks] [--processes P]
-        [--seconds LIMIT] [--layer machine|graph|program] [--backend llvm|cuda] [--until SECONDS] [--log FILE] [--no-shrink]
+        [--seconds LIMIT] [--layer machine|graph|program] [--backend llvm|cuda|emulation] [--until SECONDS] [--log FILE] [--no-shrink]
 
 Program n of a seed is the same one everywhere; `--only n` judges it alone and prints it. Programs run in worker processes: one
-that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other.
+that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other. The backend
+"emulation" is CUDA's on the emulated GPU, whose threads run in another order for each program.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -34,7 +36,10 @@ from programs.drawn.choices import Choices
 from programs.drawn.outcomes import LAYERS, Verdict, judge
 from programs.drawn.program import SHAPES, Drawn, write_program
 from programs.drawn.shrinking import shrink
+from support.cuda_emulation import ORDERS
+from support.cuda_emulation.device import EmulatedDevice, emulated
 
+_EMULATED = "FUZZ_EMULATED"  # whether there is an emulated GPU
 _RENEW_AFTER = 250  # programs: compiled code is never given back
 _parsing = threading.Lock()  # Python 3.11 loses count of its own recursion where two threads parse
 _LAST_WORDS = 4000  # bytes of what a crashed process told
@@ -119,13 +124,15 @@ class Worker:
             self.process = None
 
 
-def serve() -> None:
+def serve(device: EmulatedDevice | None) -> None:
     """A worker's life: programs on standard input, verdicts on standard output."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what programs print is no answer
     print("ready", file=answers, flush=True)
-    for line in sys.stdin:
+    for number, line in enumerate(sys.stdin):
         request = json.loads(line)
+        if device is not None:
+            device.order = ORDERS[number % len(ORDERS)]
         try:
             verdict = judge(request["text"], request["exact"], request["layer"])
         except Exception as error:
@@ -255,7 +262,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=30.0, help="limit for one program")
     parser.add_argument("--layer", choices=LAYERS, default="machine", help="what runs: machine code, or an interpreter")
-    parser.add_argument("--backend", help="of the machine code, in place of the one that JITML_BACKEND names")
+    parser.add_argument("--backend", help="of the machine code, in place of the one that JITML_BACKEND names; or the emulation")
     parser.add_argument("--until", type=float, default=float("inf"), help="seconds after which no program is begun")
     parser.add_argument("--directory", type=Path, default=Path("out/fuzz"), help="for reproducers")
     parser.add_argument("--log", type=Path, help="file that gets a line of JSON for each program that is not equal")
@@ -263,15 +270,18 @@ def main() -> None:
     parser.add_argument("--only", type=int, help="judge this program alone, in this process")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.backend and options.backend != os.environ.get("JITML_BACKEND"):
+    settings = {"JITML_BACKEND": "cuda", _EMULATED: "1"} if options.backend == "emulation" else {"JITML_BACKEND": options.backend}
+    if options.backend and not settings.items() <= os.environ.items():
         # jitml has read the environment when it was imported: once more, from the start.
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"JITML_BACKEND": options.backend})
-    if options.worker:
-        serve()
-    elif options.only is not None:
-        program: Any = drawn(options.seed, options.only, options.shape)
-        print(program.text)
-        print(judge(program.text, program.exact, options.layer))
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | settings)
+    if options.worker or options.only is not None:
+        with emulated() if os.environ.get(_EMULATED) else nullcontext() as device:
+            if options.worker:
+                serve(device)
+                return
+            program: Any = drawn(options.seed, options.only, options.shape)
+            print(program.text)
+            print(judge(program.text, program.exact, options.layer))
     else:
         tally = campaign(options)
         print(tally.report())
