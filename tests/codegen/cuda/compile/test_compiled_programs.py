@@ -5,6 +5,7 @@ A sample; `make gpu-compile` goes through all programs.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,20 @@ def test_loops_that_the_device_ends_compile_for_every_architecture() -> None:
         found = reports(source, arch)
         assert {"ji_set_index", "ji_move", "ji_decide", "ji_count"} <= found.keys()
         assert not {kernel: report.excess for kernel, report in found.items() if report.excess}, arch
+
+
+def test_all_calls_behind_a_check_look_whether_it_has_failed() -> None:
+    def called(x: Array, places: Array, counts: Array) -> tuple[Array, ...]:
+        y = x[places]
+        np.add.at(counts, places, y[:, 0])
+        products = y @ y.T, np.stack([y, y]) @ x
+        return np.fft.fft(y).real, np.fft.rfft(y, axis=0).imag, np.cumsum(y, axis=0), np.sort(y), y.argsort(), *products
+
+    source = cuda_text(called, np.ones((64, 64)), np.zeros(64, np.int64), np.zeros(64))
+    functions = re.findall(r"__global__ .*? (call_\w+)\(([^)]*)\)", source)
+    assert len(functions) > 9
+    assert [name for name, parameters in functions if parameters.count(" error") != 1] == []
+    assert reports(source, "sm_90")
 
 
 def test_spills_are_told_apart_from_arrays_of_a_thread() -> None:

@@ -118,13 +118,12 @@ class CallPlan:
         Args:
             callers: buffers that are.
         """
-        source, work = self.source, list[Work]()
-        for each in self.work:
-            if isinstance(each, Launch) and not each.has_error:
-                source, each = _looking(source, each.entry), replace(each, has_error=True)
-            work.append(each)
+        source = self.source
+        for entry in dict.fromkeys(each.entry for each in self.work if isinstance(each, Launch) and not each.has_error):
+            source = _looking(source, entry)
+        work = tuple(replace(each, has_error=True) if isinstance(each, Launch) else each for each in self.work)
         library = None if self.library is not None and self.library.buffers[0] in callers else self.library
-        return replace(self, source=source, work=tuple(work), library=library)
+        return replace(self, source=source, work=work, library=library)
 
 
 def _looking(source: str, entry: str) -> str:
