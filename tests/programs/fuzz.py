@@ -1,7 +1,8 @@
 """Do thousands of drawn programs agree with NumPy?  Counts, and a small runnable file for each way in which one does not.
 
     python tests/programs/fuzz.py [--programs N] [--seed S] [--shape mixed|numeric|people|breaks] [--processes P]
-        [--seconds LIMIT] [--layer machine|graph|program] [--backend llvm|cuda|emulation] [--until SECONDS] [--log FILE] [--no-shrink]
+        [--seconds LIMIT] [--layer machine|graph|program] [--backend llvm|cuda|emulation] [--until SECONDS] [--log FILE]
+        [--no-shrink]
 
 Program n of a seed is the same one everywhere; `--only n` judges it alone and prints it. Programs run in worker processes: one
 that crashes or does not come back within the limit is a failure like any other, and is made smaller like any other. The backend

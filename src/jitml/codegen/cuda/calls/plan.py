@@ -119,11 +119,13 @@ class CallPlan:
             callers: buffers that are.
         """
         source = self.source
-        for entry in dict.fromkeys(each.entry for each in self.work if isinstance(each, Launch) and not each.has_error):
+        launches = [each for each in (*self.work, *self.after) if isinstance(each, Launch)]
+        for entry in dict.fromkeys(launch.entry for launch in launches if not launch.has_error):
             source = _looking(source, entry)
         work = tuple(replace(each, has_error=True) if isinstance(each, Launch) else each for each in self.work)
+        after = tuple(replace(each, has_error=True) for each in self.after)
         library = None if self.library is not None and self.library.buffers[0] in callers else self.library
-        return replace(self, source=source, work=work, library=library)
+        return replace(self, source=source, work=work, after=after, library=library)
 
 
 def _looking(source: str, entry: str) -> str:
