@@ -70,7 +70,7 @@ class RegionWork:
         """
         on_device = run.decides and not self.is_unrolled
         drives = _DECIDED if on_device else _DRIVEN
-        drives[self.region.kind](_Region(self, bases, run))
+        drives[self.region.kind](_RegionRun(self, bases, run))
 
 
 def rounds_of(region: Region) -> int:
@@ -83,7 +83,7 @@ def rounds_of(region: Region) -> int:
     return 1
 
 
-class _Region:
+class _RegionRun:
     """A region on its way: where its buffers are now."""
 
     def __init__(self, work: RegionWork, bases: Sequence[int], run: Run) -> None:
@@ -183,7 +183,7 @@ class _Region:
 # ------------------------------------------------------------------------------------------------------- by the host
 
 
-def _drive_loop(region: _Region) -> None:
+def _drive_loop(region: _RegionRun) -> None:
     known = region.region.control
     for k in range(known if isinstance(known, int) else region.control(np.int64)):
         region.count(k)
@@ -192,7 +192,7 @@ def _drive_loop(region: _Region) -> None:
     region.bring_home()
 
 
-def _drive_while(region: _Region) -> None:
+def _drive_while(region: _RegionRun) -> None:
     region.body(0)
     while region.control(np.bool_):
         region.body(1)
@@ -201,19 +201,19 @@ def _drive_while(region: _Region) -> None:
     region.bring_home()
 
 
-def _drive_cond(region: _Region) -> None:
+def _drive_cond(region: _RegionRun) -> None:
     region.body(0 if region.control(np.bool_) else 1)
 
 
 # ----------------------------------------------------------------------------------------------------- by the device
 
 
-def _decide_loop(region: _Region) -> None:
+def _decide_loop(region: _RegionRun) -> None:
     region.begin_count()
     _repeat(region, 0, region.count_on)
 
 
-def _decide_while(region: _Region) -> None:
+def _decide_while(region: _RegionRun) -> None:
     def ask(*conditions: int) -> None:
         region.body(0)
         region.decide(*conditions)
@@ -221,7 +221,7 @@ def _decide_while(region: _Region) -> None:
     _repeat(region, 1, ask)
 
 
-def _decide_cond(region: _Region) -> None:
+def _decide_cond(region: _RegionRun) -> None:
     run = region.run
     then, otherwise = run.condition(), run.condition()
     region.decide(then, no=otherwise)
@@ -229,7 +229,7 @@ def _decide_cond(region: _Region) -> None:
     run.conditional("if", otherwise, lambda: region.body(1))
 
 
-def _repeat(region: _Region, body: int, ask: Callable[..., None]) -> None:
+def _repeat(region: _RegionRun, body: int, ask: Callable[..., None]) -> None:
     """Run a body as long as `ask`, which sets conditions, says so."""
     run, goes_on = region.run, region.run.condition()
 
