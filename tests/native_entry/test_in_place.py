@@ -166,6 +166,16 @@ def test_other_arrays_are_changed_as_by_numpy(name: str) -> None:
         np.testing.assert_array_equal(x, z)
 
 
+@pytest.mark.parametrize("distance", [-64, -7, -1, 1, 7, 64])
+def test_long_arrays_that_overlap_are_changed_as_by_numpy(distance: int) -> None:
+    f = entered(mixed, lambda: (np.arange(200.0), np.arange(200.0)))
+    for _ in range(4):
+        ours, numpys = np.arange(400.0), np.arange(400.0)
+        for function, m in ((f, ours), (mixed, numpys)):
+            function(m[100:300], m[100 + distance : 300 + distance])
+        np.testing.assert_array_equal(ours, numpys)
+
+
 def test_arrays_of_one_owner_that_lie_apart_need_no_python() -> None:
     m = np.zeros((4, 3))
     f = entered(mixed, lambda: (m[0], m[1]))

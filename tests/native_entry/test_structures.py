@@ -206,6 +206,26 @@ def test_what_a_class_is_made_of_is_seen_in_each_call() -> None:
     same_results(one.apply(Y), 3 * Y * Y)
 
 
+def test_special_methods_that_a_class_gets_are_asked() -> None:
+    class Base:
+        pass
+
+    class Switch(Base):
+        pass
+
+    f, one = jitml.jit(lambda s, x: x * 2 if s else x), Switch()
+    for _ in range(8):
+        same_results(f(one, X), 2 * X)
+    assert hits(f)
+    Base.__bool__ = lambda self: False
+    same_results(f(one, X), X)
+    Switch.__bool__ = lambda self: True
+    for _ in range(8):
+        same_results(f(one, X), 2 * X)
+    del Switch.__bool__
+    same_results(f(one, X), X)
+
+
 def test_a_class_has_another_number_once_it_has_changed() -> None:
     assert c_api._has_versions()
 
