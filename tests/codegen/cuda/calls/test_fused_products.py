@@ -88,6 +88,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] 
     "comparison": (lambda x, w, b: x @ w > b, (X, W, B), {}),
     "integers": (lambda x, w, k: (x @ w).astype(np.int32) + k, (X, W, np.arange(90, dtype=np.int32)), {}),
     "doubles": (lambda x, w, b: 1 / (1 + np.exp(x @ w - b)), (X.astype("f8"), W.astype("f8"), B.astype("f8")), {}),
+    "a bias of doubles": (lambda x, w, b: x @ w + b, (X.astype("f8"), W.astype("f8"), B.astype("f8")), {}),
+    "arguments with strides": (
+        lambda x, w, b, m: np.where(m, x @ w + b, 1),
+        (numbers(90, 140).T[::2], numbers(180, 90)[::-2].T, numbers(180)[::2], (numbers(90, 70) > 0).T),
+        {},
+    ),
+    "a number": (lambda x, w, s, t: s * (x @ w) + t, (X, W, np.float32(3), np.array(2, "f4")), {}),
     "by columns": (lambda x, w, b: (x.T @ w.T) * b, (numbers(70, 100), numbers(90, 70), B), {}),
     "strided": (lambda x, w, b: np.tanh(x[::2, 5:60:2] @ w[5:60:2, ::3] + b[::3]), (X, W, B), {}),
     "big-endian": (lambda x, w: np.sqrt(abs(x @ w)), (X.astype(">f4"), W), {}),
@@ -116,7 +123,7 @@ PLAIN = ("tf32 by columns", "tf32, a long sum")
 
 def tolerance(arguments: tuple[Any, ...], options: dict[str, Any], dtype: Any) -> float:
     """Of a result, relative to its largest element."""
-    depth = max(max(a.shape) for a in arguments)
+    depth = max(n for a in arguments for n in a.shape)
     if np.float16 in [a.dtype for a in arguments]:
         return 2e-3
     if dtype == np.float64:
@@ -217,6 +224,7 @@ def test_the_cpu_has_no_such_step() -> None:
         ("halves", False, 1, 1),
         ("halves", True, 6, 0),
         ("doubles", False, 1, 1),
+        ("a bias of doubles", True, 1, 1),
     ],
 )
 def test_the_library_does_what_its_epilogues_are(

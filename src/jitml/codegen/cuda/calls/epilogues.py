@@ -2,7 +2,7 @@
 
 A bias is added to the sums as they are: with f32 that is NumPy's own rounding. The library does not say what its relu makes of
 nan, nor how near its gelu is. So these are for those who allow as much: `nnan`, and for gelu `afn` as well. Of halves the sums
-are rounded once and not twice (`contract`).
+are rounded once and not twice (`contract`). With f64 it is not known to have any.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def library_epilogue(graph: Graph, sums: Value, fastmath: frozenset[str]) -> Lib
         activation = _activation(graph, value, out, fastmath)
         if not activation:
             return None
-    if (bias is not None or activation) and sums.dtype == F16 and "contract" not in fastmath:
+    if (bias is not None or activation) and (sums.dtype == F64 or (sums.dtype == F16 and "contract" not in fastmath)):
         return None
     return LibraryEpilogue(bias, activation)
 
