@@ -186,6 +186,12 @@ def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is
     if isinstance(leaf, np.generic):
         if not _is_number(leaf):
             refuse_dtype(leaf, name)
+        if leaf.dtype.type is not kind:
+            raise UnsupportedError(
+                f"argument {name} is a {kind.__qualname__}, a class of numbers with methods of its own",
+                source=user_source(),
+                remedy=f"Pass a number of NumPy's: np.{leaf.dtype.type.__name__}({name}).",
+            )
         host.require_type(slot, kind)
         number = host.compute(np.generic.item, (slot,), name)
         return scalar(recording.number_input(number, leaf.item(), leaf.dtype))

@@ -201,8 +201,9 @@ def is_method_of_opaque(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a number may stand for any other of its type."""
-    return type(value) in (int, float) or (isinstance(value, np.number) and is_supported(value.dtype))
+    """Whether a number may stand for any other of its type, which is none of the user's."""
+    kind = type(value)
+    return kind in (int, float) or (isinstance(value, np.number) and is_supported(value.dtype) and value.dtype.type is kind)
 
 
 def number_stand_in(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
