@@ -43,8 +43,8 @@ demo: $(VENV)/.demo  ## train a network, filter a photograph, price options: Num
 # Parts of the suite are handed from a process that is late to one that is done; -n 0 runs it in one process.
 PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
 # Which rows of wide tables run is drawn by the commit (tests/support/effort.py).
-JITML_TEST_TURN ?= $(shell git rev-parse --short=8 HEAD 2>/dev/null || echo 0)
-test test-quick test-interpreter: export JITML_TEST_TURN := $(JITML_TEST_TURN)
+TEST_TURN ?= $(shell git rev-parse --short=8 HEAD 2>/dev/null || echo 0)
+test test-quick test-interpreter: export TEST_TURN := $(TEST_TURN)
 
 test: $(VENV)/.dev  ## the tests, in as many processes as there are cores; PYTEST_ARGS="-n 1 -x" and the like
 	$(PYTEST) $(PYTEST_ARGS)
@@ -53,7 +53,7 @@ test-quick: $(VENV)/.dev  ## in a minute: something of every layer (tests/quick.
 	$(PYTEST) $$(grep -v '^#' tests/quick.txt) $(PYTEST_ARGS)
 
 test-full: $(VENV)/.dev  ## the tests, with tables gone through in full and more drawn
-	JITML_TEST_FULL=1 $(PYTEST) $(PYTEST_ARGS)
+	TEST_FULL=1 $(PYTEST) $(PYTEST_ARGS)
 
 $(VENV)/.people: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet -e '.[people]'

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header() -> str | None:
     if effort.TURN is None or effort.FULL:
         return None
-    return f"rows of wide tables take turns (JITML_TEST_TURN={effort.TURN}; make test-full has all)"
+    return f"rows of wide tables take turns (TEST_TURN={effort.TURN}; make test-full has all)"
 
 
 def pytest_configure(config: pytest.Config) -> None:

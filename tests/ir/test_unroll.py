@@ -162,7 +162,9 @@ def test_errors_leave_what_numpy_leaves(function: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "is_loop"), [(bands, False), (from_the_end, False), (rows, False), (differ_in_the_third, True)], ids=str
+    ("function", "is_loop"),
+    [(bands, False), (from_the_end, False), (rows, False), (differ_in_the_third, True)],
+    ids=lambda x: getattr(x, "__name__", str(x)),
 )
 def test_which_are_written_out(function: Callable[..., Any], is_loop: bool) -> None:
     graph = jitml.jit(function).lower(*_arguments("f8")).graph

@@ -16,9 +16,9 @@ import pytest
 
 R, C = TypeVar("R"), TypeVar("C")
 
-FULL = os.environ.get("JITML_TEST_FULL") == "1"
+FULL = os.environ.get("TEST_FULL") == "1"
 # Whose turn it is, in hexadecimal: `make test` gives the commit's. Without one all rows run, as when a file is tested by hand.
-TURN = os.environ.get("JITML_TEST_TURN")
+TURN = os.environ.get("TEST_TURN")
 
 
 def drawn(few: int, many: int) -> int:
