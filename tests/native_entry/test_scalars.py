@@ -59,6 +59,7 @@ class Whole(np.int64):
         return 7
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(("usual", "other"), [(np.float64(2.0), Number(2.0)), (np.int64(2), Whole(2))])
 def test_numbers_of_a_class_of_the_users_are_not_taken_for_numpys(usual: Any, other: Any) -> None:
     f = entered(scaled, X, usual)

@@ -30,7 +30,7 @@ WITHOUT_SLOPE = words(
     "np.may_share_memory np.result_type np.shares_memory np.fft.fftfreq np.fft.rfftfreq all any bool in is int len math.isfinite "
     "math.isinf math.isnan math.ceil math.floor math.trunc "
     "cmath.isfinite cmath.isinf cmath.isnan "
-    "math.comb math.factorial math.gcd math.isclose math.isqrt math.lcm math.perm collections.deque"
+    "math.comb math.factorial math.gcd math.isclose math.isqrt math.lcm math.perm collections.deque itertools.product"
 )
 # Of which another row shows as much.
 LIKE_OTHERS = {

@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UnknownSizeError
+from jitml.imports.late import late
 from jitml.ir.analysis.fp_errors import CATEGORIES
 from jitml.records import dataclass, field
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import require_module
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
-from jitml.trace.rewrite.syntax import inside, kinds_in, parts
 
 if TYPE_CHECKING:
+    from jitml.trace.rewrite import syntax
     from jitml.trace.rewrite.source import FunctionNode
+else:
+    syntax = late("jitml.trace.rewrite.syntax")
 
 _NO_FLOATING = {
     *("LinAlgError", "ValueError", "TypeError", "IndexError", "KeyError", "LookupError", "ZeroDivisionError", "OverflowError"),
@@ -58,7 +61,7 @@ class Handlers(CallPart):
 
 def handlers_in(node: FunctionNode) -> tuple[tuple[int, str, bool], ...]:
     """Those of a function, and of functions inside it: the line, the function, and whether it hears of floating-point errors."""
-    if kinds_in([node]).isdisjoint((ast.Try, ast.TryStar, ast.With)):
+    if syntax.kinds_in([node]).isdisjoint((ast.Try, ast.TryStar, ast.With)):
         return ()
     return tuple(_handlers(node, getattr(node, "name", "<lambda>")))
 
@@ -71,12 +74,12 @@ def handlers_of(code: CodeType) -> tuple[Handler, ...]:
 
 
 def _handlers(node: ast.AST, function: str) -> Iterator[tuple[int, str, bool]]:
-    for child in parts(node):
+    for child in syntax.parts(node):
         hears: bool | None = None
         if isinstance(child, (ast.Try, ast.TryStar)):
             if child.handlers:
                 hears = any(map(_hears_floating, child.handlers))
-            elif any(isinstance(part, _LEAVING) for statement in child.finalbody for part in inside([statement])):
+            elif any(isinstance(part, _LEAVING) for statement in child.finalbody for part in syntax.inside([statement])):
                 hears = True
         elif isinstance(child, ast.With):
             called = [item.context_expr.func for item in child.items if isinstance(item.context_expr, ast.Call)]
