@@ -12,7 +12,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from itertools import repeat
+from itertools import chain, repeat
 from operator import methodcaller
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,21 @@ class _TypeSpec(ctypes.Structure):
     )
 
 
-_DESCR_GET, _BASETYPE = 54, 1 << 10  # of the stable ABI: Py_tp_descr_get, Py_TPFLAGS_BASETYPE
+class _TypeMember(ctypes.Structure):
+    _fields_ = (
+        *(("name", ctypes.c_char_p), ("type", ctypes.c_int), ("offset", ctypes.c_ssize_t)),
+        *(("flags", ctypes.c_int), ("doc", ctypes.c_char_p)),
+    )
+
+
+# Of the stable ABI: Py_tp_descr_get, Py_tp_members, Py_TPFLAGS_BASETYPE, T_LONGLONG, T_PYSSIZET, READONLY.
+_DESCR_GET, _MEMBERS, _BASETYPE, _INTEGER, _SIZE, _READONLY = 54, 72, 1 << 10, 17, 19, 1
+
+
+def _type_in_c(name: bytes, size: int, *slots: tuple[int, int | None]) -> type:
+    from_spec = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_TypeSpec))(("PyType_FromSpec", ctypes.pythonapi))
+    found = (_TypeSlot * (len(slots) + 1))(*(_TypeSlot(*slot) for slot in slots))
+    return from_spec(_TypeSpec(name, size, 0, _BASETYPE, found))
 
 
 def _bound_in_c() -> type:
@@ -50,13 +64,48 @@ def _bound_in_c() -> type:
     Only what is in C can be in the slot of a type, and no type that has it may be derived from.
     """
     get_slot = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(("PyType_GetSlot", ctypes.pythonapi))
-    from_spec = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_TypeSpec))(("PyType_FromSpec", ctypes.pythonapi))
-    slots = (_TypeSlot * 2)(_TypeSlot(_DESCR_GET, get_slot(FunctionType, _DESCR_GET)))
-    return from_spec(_TypeSpec(b"jitml.functions.Bound", 0, 0, _BASETYPE, slots))
+    return _type_in_c(b"jitml.functions.Bound", 0, (_DESCR_GET, get_slot(FunctionType, _DESCR_GET)))
+
+
+class _CallWords:
+    """Two numbers of an object."""
+
+    __slots__ = ("_forward", "_left")
+
+
+def _call_words_in_c() -> type:
+    """The same, in C: the first one stands where Python looks for what is called (a *vectorcall*)."""
+    at, size = object.__basicsize__, ctypes.sizeof(ctypes.c_longlong)
+    members = (_TypeMember * 4)(  # the names are this function's constants, which stay
+        _TypeMember(b"__vectorcalloffset__", _SIZE, at, _READONLY),
+        _TypeMember(b"_forward", _INTEGER, at),
+        _TypeMember(b"_left", _INTEGER, at + size),
+    )
+    return _type_in_c(b"jitml.functions.CallWords", at + 2 * size, (_MEMBERS, ctypes.addressof(members)))
 
 
 if not TYPE_CHECKING and sys.implementation.name == "cpython":
-    _Bound = _bound_in_c()
+    _Bound, _CallWords = _bound_in_c(), _call_words_in_c()
+
+
+class Forwarding(_CallWords):
+    """An object of which machine code may forward calls.
+
+    Attributes:
+        _forward: the address of what forwards them; 0: the usual `__call__` answers.
+        _left: so many more are forwarded.
+        _target: what they are forwarded to.
+    """
+
+    __slots__ = ("_target",)
+
+    _forward: int
+    _left: int
+    _target: Callable[..., Any] | None
+
+
+_PLACES = ((_CallWords, "_forward"), (_CallWords, "_left"), (Forwarding, "_target"))
+_set_forward, _set_left, _set_target = (vars(cls)[name].__set__ for cls, name in _PLACES)
 
 
 class FunctionLike(_Bound):
@@ -109,25 +158,50 @@ class _DirectCall(property):
         return called(*args, **kwargs)
 
 
-class Switch(FunctionAttributes):
-    """Calls what its `_next` gives."""
+ALWAYS = sys.maxsize  # calls
+
+
+class Switch(FunctionAttributes, Forwarding):
+    """Calls what its `_next` gives, as long as its calls are not forwarded.
+
+    Attributes:
+        forwarder: the address of what can forward calls; 0 as long as there is no machine code.
+    """
 
     __call__ = _DirectCall(methodcaller("_next"))
+    forwarder = 0
     _next: Callable[[], Callable[..., Any]]
     _turns: Iterator[Callable[..., Any]] | None = None  # what answers as long as nobody has to see calls
 
+    def __init_subclass__(cls) -> None:
+        cls.forwarder = 0  # each has flags of its own
+
     def answer_by(self, function: Callable[..., Any]) -> None:
         """Have a function of ours answer, which sees all calls."""
+        self._forward_to(None)
         self._next, self._turns = repeat(function).__next__, None
         if self.__dict__.get("_is_unseen"):
             self._is_seen()
         if _DISABLED:
             self.be_plain()
 
-    def answer_in_turn(self, functions: Iterator[Callable[..., Any]]) -> None:
-        """Have each call answered by the next of these, as long as nobody has to see calls."""
+    def answer_in_turn(
+        self, functions: Iterator[Callable[..., Any]], first: Callable[..., Any] | None = None, times: int = ALWAYS
+    ) -> None:
+        """Have each call answered by the next of these, as long as nobody has to see calls.
+
+        Args:
+            first, times: answers so many calls before them.
+        """
+        if first is not None and not self.forwarder:
+            functions, first = chain(repeat(first, times), functions), None
+        self._forward_to(first, times)
+        self.__dict__["_turns"] = functions
+        self._answer_in_turn(functions)
+
+    def _answer_in_turn(self, functions: Iterator[Callable[..., Any]]) -> None:
         own = self.__dict__
-        own["_next"], own["_turns"] = functions.__next__, functions
+        own["_next"] = functions.__next__
         if not own.get("_is_unseen"):
             own["_is_unseen"] = True
             _UNSEEN[id(self)] = self
@@ -135,6 +209,14 @@ class Switch(FunctionAttributes):
             self._be_seen()
         elif _DISABLED:
             own["_next"] = repeat(self.function).__next__
+        elif self._left:
+            _set_forward(self, self.forwarder)
+
+    def _forward_to(self, target: Callable[..., Any] | None, times: int = 0) -> None:
+        """Prepare for machine code to forward calls; they are not forwarded yet."""
+        _set_forward(self, 0)  # first: it is read before the others
+        _set_left(self, times if target is not None else 0)
+        _set_target(self, target)
 
     def be_plain(self) -> None:
         """Have the function as it was written answer, without a frame of ours, as long as jitml is disabled."""
@@ -150,6 +232,7 @@ class Switch(FunctionAttributes):
 
     def _be_seen(self) -> None:
         self._is_seen()
+        _set_forward(self, 0)
         self._next = repeat(self._seen).__next__
 
     @property
@@ -163,8 +246,8 @@ class Switch(FunctionAttributes):
             try:
                 if _SEEING or switch._turns is None:
                     return switch._answer_seen(args, kwargs)
-                switch.answer_in_turn(switch._turns)  # nobody looks any more: as before
-                return switch._next()(*args, **kwargs)
+                switch._answer_in_turn(switch._turns)  # nobody looks any more: as before
+                return switch(*args, **kwargs)
             except BaseException as error:
                 shorten(error)
                 raise
@@ -279,6 +362,7 @@ def is_disabled() -> bool:
 
 
 __all__ = [
+    "ALWAYS",
     "Disabled",
     "FunctionAttributes",
     "FunctionLike",

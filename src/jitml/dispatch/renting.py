@@ -11,15 +11,15 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, repeat
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from time import perf_counter, process_time
 from types import FrameType
 from typing import Any
 from weakref import ref
 
 from jitml.diagnostics.tracebacks import shorten
-from jitml.functions import Switch, unseen
+from jitml.functions import ALWAYS, Switch, unseen
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
@@ -361,7 +361,7 @@ class LeftAlone:
         self._sampling = Sampling(paid)
 
     def begin(self) -> None:
-        self._answer(repeat(self.timed))
+        self._answer(self.timed)
 
     def timed(self, *args: Any, **kwargs: Any) -> Any:
         switch = self._switch()
@@ -372,7 +372,7 @@ class LeftAlone:
         except BaseException as error:
             shorten(error)
             raise
-        self._answer(repeat(self._function))
+        self._answer(self._function)
         turn = TimedTurn()
         try:
             return self._run(*args, **kwargs)
@@ -387,12 +387,13 @@ class LeftAlone:
         if switch.alone is self and is_over:
             switch.go_on()
         else:
-            self._answer(chain(repeat(self._function, self._sampling.untimed), repeat(self.timed)))
+            self._answer(self._function, self._sampling.untimed)
 
-    def _answer(self, functions: Iterator[Callable[..., Any]]) -> None:
+    def _answer(self, function: Callable[..., Any], times: int = ALWAYS) -> None:
+        """Have the next calls answered by this, and timed after that."""
         switch = self._switch()
         if switch is not None and switch.alone is self:
-            switch.answer_in_turn(functions)
+            switch.answer_in_turn(repeat(self.timed), function, times)
 
 
 __all__ = [

@@ -15,6 +15,7 @@ import numpy as np
 
 from jitml.codegen.llvm.runtime.executable import NativeExecutable
 from jitml.dispatch.specialize import Variant
+from jitml.native_entry.direct_calls import call_directly
 from jitml.native_entry.link import linked
 from jitml.native_entry.plan import EntryPlan, Unplanned, planned
 
@@ -47,7 +48,8 @@ class NativeEntries:
         entry, jitted = _chained(variants, following, self._hits), self._jitted()
         if entry is not following and jitted is not None:
             self._is_used = True
-            jitted.answer_in_turn(repeat(entry))
+            call_directly(type(jitted))
+            jitted.answer_in_turn(repeat(entry), entry)
 
     def leave(self) -> bool:
         """Have Python answer again; whether it did not."""
