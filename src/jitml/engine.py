@@ -120,9 +120,8 @@ class Engine:
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
         self._limits = NO_LIMITS if options.strict else LIMITS
-        self._specializer = Specializer(
-            function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls, is_part=jitted is None
-        )
+        makes = partial(Specializer, function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
+        self._specializer = makes(is_taken=options.takes_memory, is_part=jitted is None)
         self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
         self.splits = Splits(function, partial(_section, options), partial(_callees, options), is_whole=not is_resumed(function))

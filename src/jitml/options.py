@@ -38,6 +38,11 @@ class Options:
         """Whether somebody asks for what only compiled code has."""
         return bool(self.strict or self.schedules or self.verify > 0 or self.device not in (None, CPU))
 
+    @property
+    def takes_memory(self) -> bool:
+        """Whether programs run where memory that is reserved is taken, wherever their arrays are: on a device."""
+        return self.device not in (None, CPU) or CONFIG.backend == "cuda"
+
     def of_part(self) -> Options:
         """Those of what a function consists of: sections, and functions that it calls."""
         return replace(self, static_argnums=(), static_argnames=(), schedules=())

@@ -14,6 +14,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from jitml.config import CONFIG
+from jitml.device.convert import is_on_device
 from jitml.diagnostics import log
 from jitml.diagnostics.recompiles import Compilations
 from jitml.dispatch.entry import bind
@@ -101,6 +102,7 @@ class Specializer:
         variants: those that it has.
         made: is told of each new one, with the structure of its arguments.
         dynamic, host_calls: as in `jit`.
+        is_taken: whether programs run where memory that is reserved is taken, wherever their arrays are.
         is_part: whether the function is a section of the user's.
         limits: of one program; what is beyond them is refused.
     """
@@ -113,12 +115,13 @@ class Specializer:
         *,
         dynamic: bool | None,
         host_calls: bool,
+        is_taken: bool = False,
         is_part: bool = False,
         limits: TraceLimits = NO_LIMITS,
     ) -> None:
         self._function, self._variants, self._made = function, variants, made
         self._dynamic, self._host_calls, self.limits = dynamic, host_calls, limits
-        self._is_part, self.compilations = is_part, Compilations()
+        self._is_taken, self._is_part, self.compilations = is_taken, is_part, Compilations()
         self._closed: dict[Hashable, Closed] = {}
         self._exchanged: dict[Hashable, set[str]] = {}  # numbers and objects from outside that are others in each call
         self._fixed: dict[Hashable, set[str]] = {}  # those of them that have to be known
@@ -150,13 +153,14 @@ class Specializer:
         for known in earlier:
             self._exchanged.setdefault(call.key, set()).update(known.host.exchanged(call.leaves))
         is_patient = not self._dynamic and sum(comparable(t.key.seen, now) for t in earlier) < CONFIG.max_paths
+        is_taken = self._is_taken or any(known.device is not None for known in earlier) or any(map(is_on_device, call.leaves))
         last = thread_time() + (math.inf if self.limits.tracing is None else self.limits.tracing)
         for path in paths:
             refused: set[Place] = set()
-            for opened in choices(earlier, now, closed.places(is_patient), self._dynamic):
+            for opened in choices(earlier, now, closed.places(is_patient), self._dynamic, is_taken=is_taken):
                 try:
                     traced = self._trace_for(call, VariantKey(path, opened, now))
-                    if opened and is_excessive(traced.graph):
+                    if opened and is_excessive(traced.graph, opened, now, is_taken=is_taken):
                         continue
                     if opened and is_patient:
                         traced = with_fewest_calls(traced, partial(self._traced_or_none, call, path, now))

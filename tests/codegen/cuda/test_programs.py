@@ -28,7 +28,8 @@ needs_compiler = pytest.mark.skipif(not has_compiler(), reason="kernels are emul
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDevice]:
     """What programs run on; all its memory has come back when the test's functions are gone."""
-    monkeypatch.setattr("jitml.codegen.backend.CONFIG", replace(CONFIG, backend="cuda"))
+    for module in ("codegen.backend", "options"):
+        monkeypatch.setattr(f"jitml.{module}.CONFIG", replace(CONFIG, backend="cuda"))
     with emulated() as device:
         yield device
         gc.collect()
@@ -53,6 +54,28 @@ def test_programs_agree_with_numpy(name: str, device: EmulatedDevice) -> None:
         assert difference(mine, eager, within(1e-9), "arguments") is None
     (variant,) = jitted.variants
     assert not variant.replays and device.launches
+
+
+OPEN: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
+    "two axes": (lambda x: (np.exp(x) @ x.T, x.cumsum(axis=0)), [(4, 5), (6, 7), (30, 3), (2, 200)]),
+    "three axes": (lambda x: np.sort(x + x.max(axis=1, keepdims=True), axis=1), [(4, 5, 6), (5, 7, 6), (8, 8, 8), (1, 9, 12)]),
+    "what is positive": (lambda x: (x[x > 0] * 2, np.nonzero(x < 0)), [(40, 3), (50, 4), (0, 3), (200, 1), (3, 3)]),
+    "all pairs": (lambda x: (x[:, None] * x[None, :]).T * x, [(40,), (50,), (90,), (7,)]),
+    "distinct": (lambda x: np.unique(np.round(x * 3)), [(4, 40), (50, 6), (70, 10), (0, 3)]),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", OPEN)
+def test_open_sizes_take_little_memory(name: str, device: EmulatedDevice) -> None:
+    """On a device, what is set aside for the largest sizes is taken: on the CPU it may be gigabytes."""
+    function, shapes = OPEN[name]
+    device.capacity = 1 << 26
+    jitted, rng = jitml.jit(function, verify="never", host_calls="error"), np.random.default_rng(0)
+    for shape in shapes:
+        x = rng.normal(size=shape)
+        assert difference(jitted(x), function(x), within(1e-12)) is None
+    assert len(jitted.variants) <= 3
 
 
 @needs_compiler

@@ -18,7 +18,7 @@ from support.cuda_emulation.launch import EmulatedModule, load_machine
 
 HEADERS = Path(__file__).with_name("headers")
 _OPTIONS = (
-    *("-std=c++20", "-O1", "-fPIC", "-w", "-fno-strict-aliasing", "-fno-exceptions", "-U_FORTIFY_SOURCE"),
+    *("-std=c++20", "-fPIC", "-w", "-fno-strict-aliasing", "-fno-exceptions", "-U_FORTIFY_SOURCE"),
     # As the device computes: products and sums are rounded apart, and integers wrap.
     *("-ffp-contract=off", "-fwrapv"),
     # Every access calls a function of races.cpp; of the sanitizer's library nothing is taken.
@@ -41,10 +41,13 @@ def has_compiler() -> bool:
     return shutil.which(_compiler()) is not None
 
 
-def build(sources: Sequence[str]) -> list[EmulatedModule]:
+def build(sources: Sequence[str], level: int = 1) -> list[EmulatedModule]:
     """The kernels of each source, all compiled in one go.
 
     Each source has a namespace of its own, so that names may come again.
+
+    Args:
+        level: of optimization. Kernels that run once on little are done sooner with 0, which takes half as long to compile.
 
     Raises:
         BuildError: a source cannot be compiled.
@@ -55,7 +58,8 @@ def build(sources: Sequence[str]) -> list[EmulatedModule]:
         texts.append(_translated(number, source, names))
         kernels.append({name: f"launch_{number}_{name}" for name in names})
     load_machine(_built("machine", '#include "machine.cpp"\n#include "races.cpp"\n#include "traffic.cpp"\n', ("-O2",)))
-    library = _built("kernels", "".join(texts), _OPTIONS, ("-include", str(_precompiled())))
+    options = (*_OPTIONS, f"-O{level}")
+    library = _built("kernels", "".join(texts), options, ("-include", str(_precompiled(options))))
     return [EmulatedModule(library, names) for names in kernels]
 
 
@@ -84,13 +88,13 @@ def _kept(name: str, suffix: str, *content: str) -> Path:
     return folder / f"{name}-{key}{suffix}"
 
 
-def _precompiled() -> Path:
+def _precompiled(options: Sequence[str]) -> Path:
     """The header that all kernels include, compiled ahead: g++ takes the `.gch` beside it."""
-    header = _kept("kernel", ".h", *_OPTIONS)
+    header = _kept("kernel", ".h", *options)
     if not header.with_suffix(".h.gch").exists():
         include = f'#include "{HEADERS / "kernel.h"}"\n'
         _replace(header, include)
-        _compile(header.with_suffix(".h.gch"), (*_OPTIONS, "-x", "c++-header", str(header)))
+        _compile(header.with_suffix(".h.gch"), (*options, "-x", "c++-header", str(header)))
     return header
 
 
@@ -99,10 +103,9 @@ def _built(name: str, text: str, options: Sequence[str], includes: Sequence[str]
     if not library.exists():
         source = library.with_suffix(".cpp")
         _replace(source, text)
-        made = library.with_name(f"{library.stem}.{os.getpid()}.o")
-        _compile(made, ("-std=c++20", "-fPIC", *options, f"-I{HEADERS}", *includes, "-c", "-x", "c++", str(source)))
-        _compile(library, ("-shared", str(made)))  # without the options, which would bring the sanitizer's library
-        made.unlink()
+        # The libraries by their names: the options would bring the sanitizer's as well.
+        linked = ("-shared", "-nostdlib", "-x", "c++", str(source), "-x", "none", "-lstdc++", "-lm", "-lc", "-lgcc")
+        _compile(library, ("-std=c++20", "-fPIC", *options, f"-I{HEADERS}", *includes, *linked))
     return library
 
 

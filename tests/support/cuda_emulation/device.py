@@ -70,6 +70,7 @@ class EmulatedDevice:
         order: in which threads and blocks run.
         capacity: bytes of memory.
         has_conditions: whether graphs may have them.
+        level: of the host compiler's optimization, as in `build`.
 
     Attributes:
         copied_in, copied_out: bytes, so far.
@@ -85,8 +86,8 @@ class EmulatedDevice:
     has_libraries = False
     turn = nullcontext()
 
-    def __init__(self, order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True) -> None:
-        self.order, self.capacity, self.has_conditions = order, capacity, has_conditions
+    def __init__(self, order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: int = 1) -> None:
+        self.order, self.capacity, self.has_conditions, self.level = order, capacity, has_conditions, level
         self.lock = RLock()
         self.memories: dict[int, GuardedMemory] = {}
         self.copied_in = self.copied_out = self.launches = 0
@@ -227,7 +228,7 @@ class EmulatedDevice:
     def _build(self) -> None:
         waiting, self._waiting = self._waiting, []
         try:
-            modules = build([code.source for code in waiting])
+            modules = build([code.source for code in waiting], self.level)
         except BuildError as error:
             raise CompilerError(f"g++: {error}") from error
         for code, module in zip(waiting, modules):
@@ -253,8 +254,8 @@ class EmulatedDevice:
 
 
 @contextmanager
-def emulated(order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True) -> Iterator[EmulatedDevice]:
+def emulated(order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: int = 1) -> Iterator[EmulatedDevice]:
     """Programs of the CUDA back end run on an emulated device meanwhile, which has all its memory back at the end."""
-    device = EmulatedDevice(order, capacity, has_conditions=has_conditions)
+    device = EmulatedDevice(order, capacity, has_conditions=has_conditions, level=level)
     with replaced(device):
         yield device

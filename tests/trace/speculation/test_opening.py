@@ -13,7 +13,15 @@ import jitml
 import jitml.dispatch.specialize
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError
-from jitml.trace.speculation.dynamic_shapes import MOST_BYTES, VariantKey, choices, count_host_calls, open_places, seen
+from jitml.trace.speculation.dynamic_shapes import (
+    MOST_BYTES,
+    VariantKey,
+    choices,
+    count_host_calls,
+    is_excessive,
+    open_places,
+    seen,
+)
 from jitml.trace.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -191,6 +199,20 @@ def test_limits_of_several_axes_fit_into_memory() -> None:
     opened = open_places({}, before, now, ())
     assert opened[0, 0].high * opened[0, 1].high * 8 <= MOST_BYTES
     assert min(size.high for size in opened.values()) >= 2000
+
+
+def test_where_memory_is_taken_limits_are_tight_unless_all_is_small() -> None:
+    def pairs(x: Array) -> Any:
+        return x[:, None] * x
+
+    for n, most in ((3000, 4096), (4096, 4096), (20, 1448)):
+        before, now = np.zeros(10), np.zeros(n)
+        earlier = trace(pairs, (before,), {}, VariantKey(seen=seen([before])))
+        for opened in choices([earlier], seen([now]), (), None, is_taken=True):
+            graph = trace(pairs, (now,), {}, VariantKey(opened=opened, seen=seen([now]))).graph
+            if not is_excessive(graph, opened, seen([now]), is_taken=True):
+                break
+        assert n <= opened[0, 0].high <= most
 
 
 def test_a_place_may_be_open_though_the_one_it_is_like_is_closed() -> None:

@@ -27,6 +27,8 @@ _MOST_LEFT_OUT = 4  # sizes of which each is tried as the one that cannot be lef
 GROWTH = 16  # a limit is so many times what has been seen
 _HIGHEST = int(np.iinfo(np.int64).max)  # a size is handed in as such an integer
 MOST_BYTES = 1 << 30  # of an array of the largest shape: such memory is reserved, and touched only as far as it is used
+MOST_TAKEN = 1 << 24  # the same on a device, where what is reserved is taken; above, limits are as tight as they can be
+_TIGHTEST = _HIGHEST  # by what limits are divided for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,12 @@ _Traced = TypeVar("_Traced", bound=Earlier)
 
 
 def choices(
-    earlier: Sequence[Earlier], now: Sequence[SeenArgument], closed: Collection[Place], dynamic: bool | None
+    earlier: Sequence[Earlier],
+    now: Sequence[SeenArgument],
+    closed: Collection[Place],
+    dynamic: bool | None,
+    *,
+    is_taken: bool = False,
 ) -> Iterator[Opened]:
     """What to leave open in a new variant, the best choice first; the last one opens nothing.
 
@@ -146,6 +153,8 @@ def choices(
         earlier: the variants so far, most recent first.
         closed: what could not be left open.
         dynamic: as in `jit`.
+        is_taken: whether memory that is reserved is taken. Then the tightest limits are among the choices: less than twice
+            what this call has.
     """
     like = next((variant for variant in earlier if comparable(variant.key.seen, now)), None)
     opened: dict[Place, Open] = {}
@@ -158,7 +167,8 @@ def choices(
     for choice in (opened, lengths) if opened != lengths else (opened,):
         if choice:
             yield choice
-            yield from (_tighter(choice, now, factor) for factor in (GROWTH, GROWTH**2))
+            factors = (GROWTH, GROWTH**2, _TIGHTEST) if is_taken else (GROWTH, GROWTH**2)
+            yield from (_tighter(choice, now, factor) for factor in factors)
     groups = _groups(opened)
     if 1 < len(groups) <= _MOST_LEFT_OUT:
         yield from ({place: opened[place] for place in opened if place not in group} for group in groups)
@@ -194,18 +204,22 @@ def _tighter(opened: Opened, now: Sequence[SeenArgument], factor: int) -> dict[P
     """Lower limits, for a program that makes arrays of their squares."""
     most = {size.like: _size(now, place) for place, size in sorted(opened.items(), key=lambda item: _size(now, item[0]))}
     widest = {size.like: size.high for size in sorted(opened.values(), key=lambda size: size.high)}
-    highs = {like: max(1 << (2 * n).bit_length(), widest[like] // factor) for like, n in most.items()}
+    least = {like: _least_limit(n) if factor == _TIGHTEST else 1 << (2 * n).bit_length() for like, n in most.items()}
+    highs = {like: max(n, widest[like] // factor) for like, n in least.items()}
     return {place: Open(size.low, min(size.high, highs[size.like]), size.like) for place, size in opened.items()}
 
 
-def is_excessive(graph: Graph) -> bool:
+def is_excessive(graph: Graph, opened: Opened, now: Sequence[SeenArgument], *, is_taken: bool = False) -> bool:
     """Whether the largest shape of some value is beyond what can be reserved.
 
-    What is only reserved, as what loops save for their derivatives, may be as large as JITML_SAVED_BYTES.
+    What is only reserved, as what loops save for their derivatives, may be as large as JITML_SAVED_BYTES. Where it is taken,
+    limits have to be the tightest, unless all of it is small.
     """
     nodes = list(graph.walk())
-    reserved = {node.output.aval for node in nodes if node.op is ops.empty}
     avals = {v.aval for node in nodes for v in node.outputs}
+    if is_taken and opened != _tighter(opened, now, _TIGHTEST):
+        return any(aval.nbytes > MOST_TAKEN for aval in avals)
+    reserved = {node.output.aval for node in nodes if node.op is ops.empty}
     return any(aval.nbytes > (max(MOST_BYTES, CONFIG.saved_bytes) if aval in reserved else MOST_BYTES) for aval in avals)
 
 
@@ -253,6 +267,14 @@ def _limit(size: int) -> int:
     (65536, 131072)
     """
     return max(LEAST_LIMIT, 1 << (GROWTH * size - 1).bit_length())
+
+
+def _least_limit(size: int) -> int:
+    """
+    >>> _least_limit(0), _least_limit(5), _least_limit(8)
+    (1, 8, 8)
+    """
+    return 1 << max(0, size - 1).bit_length()
 
 
 def _within_memory(
