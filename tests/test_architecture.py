@@ -94,6 +94,7 @@ ROOMS = {
             "cost",
             "lower",
             "lower/sort",
+            "lower/linalg",
             "prepare",
             "complex",
             "grouping",

@@ -232,9 +232,11 @@ class _Fusion:
         sources: tuple[Source, ...] = (),
         ns: float = 0.0,
         ignored: int = 0,
+        *,
+        optimize: bool = False,
     ) -> None:
         """Add a kernel that is called after what it does, and takes so long in order."""
-        kernel = self.add_kernel(self.step_name(what), body, params, updates, sources, ignored)
+        kernel = replace(self.add_kernel(self.step_name(what), body, params, updates, sources, ignored), optimize=optimize)
         self.steps[-1] = self.scheduled(kernel, lambda: self.scheduler.op(kernel, self.target, ns))
 
     def scheduled(self, kernel: Kernel, choose: Callable[[], tuple[Primitive, ...]]) -> Kernel:

@@ -9,11 +9,11 @@ from jitml.fusion.lower import (  # noqa: F401
     host,
     index_maps,
     indexed,
-    linalg,
     pointwise,
     random,
     scans,
 )
+from jitml.fusion.lower.linalg import factorizations  # noqa: F401
 from jitml.fusion.lower.points import Point, lowering
 from jitml.fusion.lower.sort import sorting  # noqa: F401
 

@@ -44,6 +44,8 @@ class Emit(Protocol):
         updates: Mapping[str, str] | None = None,
         sources: tuple[Source, ...] = (),
         ns: float = 0.0,
+        *,
+        optimize: bool = False,
     ) -> None: ...
 
 
@@ -93,11 +95,17 @@ class NestSite:
         self.steps.append(Call(name, (read.name,), (written.name,), params, self.sources))
 
     def emit(
-        self, body: tuple[Stmt, ...], *buffers: Buffer, updates: dict[str, str] | None = None, ns: float | None = None
+        self,
+        body: tuple[Stmt, ...],
+        *buffers: Buffer,
+        updates: dict[str, str] | None = None,
+        ns: float | None = None,
+        optimize: bool = False,
     ) -> None:
         """End a kernel. That it takes time for each element of the first operand is a guess, where `ns` says nothing else."""
         time = self.reads[0].size * SERIAL_NS if ns is None else ns
-        self.add_kernel(self.node.op.name, body, tuple({b.name: b for b in buffers}.values()), updates, self.sources, time)
+        params = tuple({b.name: b for b in buffers}.values())
+        self.add_kernel(self.node.op.name, body, params, updates, self.sources, time, optimize=optimize)
 
 
 def nested(extents: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

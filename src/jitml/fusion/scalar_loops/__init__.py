@@ -15,6 +15,7 @@ import numpy as np
 
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.lower.statement_writer import StatementWriter
 from jitml.fusion.scalar_loops import (
     arrays,  # noqa: F401
     random,  # noqa: F401
@@ -29,7 +30,6 @@ from jitml.fusion.scalar_loops.hoist_checks import with_checks_outside
 from jitml.fusion.scalar_loops.order import NotRolled, continued, is_single
 from jitml.fusion.scalar_loops.unroll_loops import with_short_loops_unrolled
 from jitml.fusion.scalar_loops.windows import assign
-from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Stmt, Store, add, mul, walk, walk_expressions
@@ -58,7 +58,7 @@ def roll(
         NotRolled: what stands in the way.
         UnknownSizeError: which size decides what a loop does, also of one that is written long after its rule has run.
     """
-    writer = ScalarLoopWriter(b.name for b in (*reads, *writes))
+    writer = StatementWriter(b.name for b in (*reads, *writes))
     seen = _seen(reads)
     memories = Memories((*seen.values(), *writes), new_constant)
     body = GraphBody(writer, memories, {}, frozenset(b.name for b in writes), target)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TypeAlias
 
+from jitml.fusion.lower.linalg.factorizations import SMALL, is_small, write_small
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS, Reduction
 from jitml.fusion.lower.scalars import Scalar
@@ -104,6 +105,25 @@ def roll_position(body: GraphBody, node: Node, operands: list[Held]) -> None:
         return body.w.let(body.b.index(Apply("minimum", (Apply("maximum", (Var(where), Const(0))), sub(n, 1)))))
 
     _define_each(body, out, found)
+
+
+@rolled.rule(*SMALL)
+def roll_small_matrices(body: GraphBody, node: Node, operands: list[Held]) -> None:
+    if not is_small(node, body.target):
+        raise NotRolled(f"{node.op} of matrices that are left to a library")
+    memories = [body.in_memory(v, held).memory for v, held in zip(node.inputs, operands, strict=True)]
+    results = [body.scratch(v) for v in node.outputs]
+
+    def read(operand: int, index: Index) -> Scalar:
+        return body.b.load(memories[operand], index, node.inputs[operand].dtype)
+
+    def write(result: int, index: Index, value: Scalar) -> None:
+        body.w.store(results[result].memory, index, body.w.expr(value))
+
+    body.over(node.inputs[0].shape[:-2], lambda at: write_small(body.w, node, at, read, write))
+    for out, result in zip(node.outputs, results, strict=True):
+        zeros = (Const(0),) * out.ndim
+        body.define(out, body.b.load(result.memory, zeros, out.dtype) if is_single(out) else result)
 
 
 def _define_each(body: GraphBody, out: Value, element: Callable[[Index], Scalar]) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 
 from jitml.fusion.lower.points import Index, Point, Ranges, lowering
 from jitml.fusion.lower.scalars import Scalar
+from jitml.fusion.lower.statement_writer import StatementWriter
 from jitml.fusion.scalar_loops.order import NotRolled, in_order, is_single
-from jitml.fusion.scalar_loops.writer import ScalarLoopWriter
 from jitml.ir import ops
 from jitml.ir.dims import Dim, Size, Sym
 from jitml.ir.graph import Graph, Node, Value
@@ -111,7 +111,7 @@ class GraphBody:
     """
 
     def __init__(
-        self, writer: ScalarLoopWriter, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str], target: Target
+        self, writer: StatementWriter, memories: Memories, sizes: Mapping[Sym, Expr], owned: frozenset[str], target: Target
     ) -> None:
         self.w, self.memories, self.sizes, self.owned, self.target = writer, memories, SymExtents(sizes), set(owned), target
         self.b = writer.b
@@ -245,6 +245,12 @@ class GraphBody:
 
         self.over(value.shape, write)
         return array
+
+    def in_memory(self, value: Value, held: Held) -> WholeMemory:
+        """Where the value lies as it is now, or in scratch."""
+        if isinstance(held, WholeMemory) and self.memories.is_current(held.memory, held.version):
+            return held
+        return self.stored(value, held)
 
     def about_to_change(self, memory: str) -> None:
         """Compute what is still wanted of a memory's contents."""

@@ -39,7 +39,7 @@ DEEPEST = 6  # levels of one written expression
 _FOLDED = {"add": add, "sub": sub, "mul": mul}  # what simplifies as it is written
 
 
-class ScalarLoopWriter:
+class StatementWriter:
     """Writes one kernel from its first statement to its last; nothing moves.
 
     Args:
