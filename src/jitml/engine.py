@@ -5,10 +5,9 @@ Importing this takes about a tenth of a second, and `jitted.py` is what decides 
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
     from optree import PyTreeSpec
 
     from jitml.native_entry import entries
-    from jitml.native_entry.entries import NativeEntries
+    from jitml.native_entry.entries import NativeEntries, SectionEntries
     from jitml.outline import Explanation
     from jitml.pipeline import Lowered
     from jitml.sections import callees
@@ -326,7 +325,6 @@ class Engine:
                 self._misses.in_a_row = 0
                 self._answered()
                 return result
-
         if self._is_renting:
             if len([*self._variants.of(key)]) >= MOST_VARIANTS:
                 claim, source = self._why_not(leaves, key)
@@ -414,9 +412,12 @@ class Engine:
         result = self._variants.call(len(args), args)
         if result is MISS and any(isinstance(x, tuple) for x in args):
             leaves, spec = flatten((args, {}))
-            leaves.append((args, {}))
-            result = self._variants.call(spec, leaves)
+            result = self._variants.call(spec, [*leaves, (args, {})])
         return result
+
+    def entries(self, following: Callable[..., Any], names: tuple[str, ...], held: tuple[int, ...]) -> SectionEntries:
+        """The native entries of a section."""
+        return entries.SectionEntries(self._variants.items(), following, names, held)
 
     def why_not_known(self, args: tuple[Any, ...]) -> tuple[str, Source | None]:
         """What a variant that there is takes for granted, and is not so for these arguments, and where that was claimed."""
@@ -488,7 +489,7 @@ def _callee(options: Options, function: FunctionType, rent: Rent) -> Jit:
     return Jit(function, options.of_part(), rent=rent)
 
 
-@functools.cache
+@cache
 def _callees(options: Options) -> HotCallees:
     return callees.HotCallees(partial(_callee, options))
 

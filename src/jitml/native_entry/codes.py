@@ -20,7 +20,7 @@ from __future__ import annotations
     RESULTS,  # instructions
     RESULT_COUNT,
     NEXT,
-    HITS,  # where calls are counted
+    HITS,  # where calls are counted; behind it the number of calls after which all go elsewhere
     PASS_ON,  # what raises exceptions that are not the guards'
     TELL,  # what is told of an exception in the midst of writing
     WORDS,

@@ -1,12 +1,15 @@
-"""When does a jitted function get native entries, and lose them?
+"""When does a jitted function get native entries, and lose them?  And a section?
 
 A function that its variants have answered often, from Python, is worth it: its recent variants' entries ask one after the other,
 and the last one goes on to Python. What Python has to know of calls it finds out there: as soon as one comes that compiled code
 could not answer, or another variant is made, Python answers again, until they are built anew.
+
+A section is no longer than a few statements, so its entry is what is compared with them.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -14,15 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitml.codegen.llvm.runtime.executable import NativeExecutable
+from jitml.dispatch.entry import MISS
 from jitml.dispatch.specialize import Variant
 from jitml.native_entry.direct_calls import call_directly
 from jitml.native_entry.link import linked
-from jitml.native_entry.plan import EntryPlan, Unplanned, planned
+from jitml.native_entry.plan import planned
+from jitml.native_entry.plan_data import EntryPlan, SectionArguments, Unplanned
+from jitml.sections.watchers import UNWATCHED
 
 if TYPE_CHECKING:
     from jitml.jitted import Jit
 
 _MOST = 8  # entries that may have to ask before the one that answers
+_Found = list[tuple[EntryPlan, NativeExecutable]]
 
 
 class NativeEntries:
@@ -34,7 +41,7 @@ class NativeEntries:
 
     def __init__(self, jitted: Callable[[], Jit | None]) -> None:
         self._jitted = jitted
-        self._hits = np.zeros(1, np.int64)
+        self._hits = _counts()
         self._known_hits = 0
         self._is_used = False
 
@@ -45,7 +52,7 @@ class NativeEntries:
             variants: with the structures of their arguments, most recent first.
             following: answers all other calls.
         """
-        entry, jitted = _chained(variants, following, self._hits), self._jitted()
+        entry, jitted = _chained(_planned(variants), following, self._hits), self._jitted()
         if entry is not following and jitted is not None:
             self._is_used = True
             call_directly(type(jitted))
@@ -65,22 +72,66 @@ class NativeEntries:
         return self._known_hits != before
 
 
-def _chained(
-    variants: Iterable[tuple[Hashable, Variant]], following: Callable[..., Any], hits: np.ndarray[Any, Any]
-) -> Callable[..., Any]:
-    """What asks one entry after the other."""
-    found: list[tuple[EntryPlan, NativeExecutable]] = []
+class SectionEntries:
+    """Those of one section, of the variants that it has.
+
+    Args:
+        following: answers all other calls.
+        names, held: see `SectionArguments`.
+
+    Attributes:
+        called: what its frame calls; `None` if no variant has an entry.
+        tried: the same, but that it says `MISS` in place of what follows.
+    """
+
+    def __init__(
+        self,
+        variants: Iterable[tuple[Hashable, Variant]],
+        following: Callable[..., Any],
+        names: tuple[str, ...],
+        held: tuple[int, ...],
+    ) -> None:
+        found, self._hits = _planned(variants, SectionArguments(names, held, UNWATCHED)), _counts()
+        self.called = _chained(found, following, self._hits) if found else None
+        self.tried = _chained(found, _missed, _counts())
+
+    @property
+    def hits(self) -> int:
+        """Calls that have been answered."""
+        return int(self._hits[0])
+
+    def answer(self, calls: int) -> None:
+        """Let so many more be answered."""
+        self._hits[1] = self._hits[0] + calls
+
+
+def _missed(*_: Any) -> Any:
+    return MISS
+
+
+def _counts() -> np.ndarray[Any, Any]:
+    """How many calls there were, and may be."""
+    return np.array([0, sys.maxsize], np.int64)
+
+
+def _planned(variants: Iterable[tuple[Hashable, Variant]], section: SectionArguments | None = None) -> _Found:
+    found: _Found = []
     for key, variant in variants:
         executable = getattr(variant.enter, "execute", None)  # none as long as answers are checked, or timed
         if len(found) < _MOST and type(executable) is NativeExecutable and executable.is_plain and variant.traced.device is None:
             shaped = executable.shaped if executable.interface.measured is not None else None
             try:
-                found.append((planned(key, variant.traced, executable.interface, shaped), executable))
+                found.append((planned(key, variant.traced, executable.interface, shaped, section), executable))
             except Unplanned:
                 continue
+    return found
+
+
+def _chained(found: _Found, following: Callable[..., Any], hits: np.ndarray[Any, Any]) -> Callable[..., Any]:
+    """What asks one entry after the other."""
     for plan, executable in reversed(found):
         following = linked(plan, executable, following, hits)
     return following
 
 
-__all__ = ["NativeEntries"]
+__all__ = ["NativeEntries", "SectionEntries"]

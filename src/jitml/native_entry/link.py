@@ -17,7 +17,8 @@ from jitml.interrupts import pass_on
 from jitml.ir.execute.debug_nans import AS_PYTHON
 from jitml.native_entry import codes
 from jitml.native_entry.machine import machine
-from jitml.native_entry.plan import C_FUNCTIONS, EntryPlan
+from jitml.native_entry.plan import C_FUNCTIONS
+from jitml.native_entry.plan_data import EntryPlan
 
 _FASTCALL, _KEYWORDS = 0x80, 0x2
 
@@ -58,7 +59,7 @@ def linked(
 
     Args:
         following: is called where the variant is not for the call, or cannot answer it.
-        hits: where its calls are counted.
+        hits: where its calls are counted, and how many there may be.
     """
     memory = _Memory()
     record = [0] * codes.WORDS

@@ -144,7 +144,13 @@ python.known:
   %truth = load ptr, ptr %truthp
   call void @Py_DecRef(ptr %truth)
   %is_compiled = icmp eq ptr %truth, @Py_False
-  br i1 %is_compiled, label %prepare, label %elsewhere
+  br i1 %is_compiled, label %budget, label %elsewhere
+budget:
+  %before = load i64, ptr %hitsp
+  %mostp = getelementptr i64, ptr %hitsp, i64 1
+  %most = load i64, ptr %mostp
+  %is_left = icmp slt i64 %before, %most
+  br i1 %is_left, label %prepare, label %elsewhere
 prepare:
   %slots = alloca ptr, i64 %slot_count
   %operands = alloca ptr, i64 %most_operands

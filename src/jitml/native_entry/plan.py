@@ -10,7 +10,6 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, combinations, product
 from typing import Any
 
@@ -21,13 +20,26 @@ from jitml.codegen.llvm.runtime.c_api import class_version
 from jitml.codegen.run.interface import ProgramInterface
 from jitml.dispatch.entry import finishing, see, telling
 from jitml.native_entry import codes
-from jitml.records import dataclass, field, replace
+from jitml.native_entry.plan_data import (
+    GROUPS,
+    HOLDER,
+    PLAIN,
+    EntryPlan,
+    Instruction,
+    SectionArguments,
+    SlotPlace,
+    Unplanned,
+    argument_plan,
+    item_of,
+    one_level_of,
+)
+from jitml.records import dataclass, replace
 from jitml.trace.effects.write_back import SetAttributes
 from jitml.trace.environment.arguments import Static
 from jitml.trace.environment.class_guards import Members
 from jitml.trace.record.array_memory import all_disjoint, disjoint, root, same_view
 from jitml.trace.record.guards import DENSE, WRITEABLE, Compute, GuardCheck, HostConst, Slot, extent, unchanged
-from jitml.trace.record.pytree import DATACLASSES, children, unflatten
+from jitml.trace.record.pytree import unflatten
 from jitml.trace.results import FixedResult, FromGraph, FromHost, Result
 from jitml.trace.storage.index_maps import Step
 from jitml.trace.trace import Traced
@@ -53,86 +65,10 @@ C_FUNCTIONS = (*_BINARY.values(), *_UNARY.values())
 _RELATIONS = {operator.lt: 0, operator.le: 1, operator.eq: 2, operator.ne: 3, operator.gt: 4, operator.ge: 5}
 _OF_TYPE, _OF_DTYPE, _OF_SHAPE = "type({0}) is {k}", "({0}.dtype is {k} or {0}.dtype == {k})", "{0}.shape == {k}"
 _OF_STRIDES, _OF_RANK, _OF_VALUE = "{0}.strides == {k}", "{0}.ndim == {k}", "{0} == {k}"
-# Their `==` says True of an object and itself, and asks nobody else.
-_PLAIN = (int, str)
 _FEW_PAIRS = 64  # of arrays, that are compared one by one
 _MOST_REACH = 1 << 30  # bytes of an array of which a view is taken to see how that lies
 _NEW = {tuple: codes.NEW_TUPLE, list: codes.NEW_LIST, dict: codes.NEW_DICT}
 _NUMBERS = {float: ("float64", codes.FLOAT), int: ("int64", codes.INT), bool: ("bool", codes.BOOL)}
-Instruction = tuple[int, int, Any]  # of those that make the result
-
-
-class Unplanned(Exception):
-    """A variant has no native entry: it looks at what holds all arguments."""
-
-
-@dataclass(eq=False)
-class EntryPlan:
-    """What an entry does, over numbered slots: constants, then arguments, then what is computed.
-
-    Args:
-        positional, names: the arguments that it takes.
-        constants: by their ids, in the order of their slots; instructions name others by the order in which they come.
-        code: instructions of six words; an object or a function among the words stands for its address.
-        inputs: slots of what the program is given.
-        results: instructions that make the result: what, of how many others, and of what else.
-        tell: is told of an exception in the midst of writing.
-    """
-
-    positional: int
-    names: tuple[str, ...]
-    constants: list[Any] = field(default_factory=list)
-    computed: int = 0
-    code: list[tuple[Any, ...]] = field(default_factory=list)
-    inputs: list[SlotPlace] = field(default_factory=list)
-    results: list[Instruction] = field(default_factory=list)
-    tell: Callable[[BaseException], None] | None = None
-    kinds: dict[SlotPlace, type] = field(default_factory=dict)  # that have been looked at
-    _known: dict[int, int] = field(default_factory=dict)  # constants by their ids
-
-    def number(self, place: SlotPlace) -> int:
-        """The number of a slot, now that it is known how many constants there are."""
-        before = {"constant": 0, "argument": len(self.constants), "computed": len(self.constants) + self.arguments}
-        return before[place.kind] + place.index
-
-    @property
-    def arguments(self) -> int:
-        return self.positional + len(self.names)
-
-    def constant(self, value: Any) -> SlotPlace:
-        index = self._known.setdefault(id(value), len(self.constants))
-        if index == len(self.constants):
-            self.constants.append(value)
-        return SlotPlace("constant", index)
-
-    def new(self, count: int = 1) -> SlotPlace:
-        self.computed += count
-        return SlotPlace("computed", self.computed - count)
-
-    def emit(self, op: int, *operands: SlotPlace, d: SlotPlace | None = None, x: Any = 0, y: int = 0) -> None:
-        if any(place in _GROUPS for place in (*operands, *(x if isinstance(x, list) else ()))):
-            raise Unplanned
-        a, b, *_ = (*operands, None, None)
-        self.code.append((op, a, b, d, x, y))
-
-
-@dataclass(frozen=True, slots=True)
-class SlotPlace:
-    """A slot before all are known."""
-
-    kind: str
-    index: int
-
-
-# What holds all arguments, `(args, kwargs)`, stands behind the leaves of containers; there is no such object here.
-_ALL, _ARGS, _KWARGS = (SlotPlace(name, 0) for name in ("all", "args", "kwargs"))
-_GROUPS = (_ALL, _ARGS, _KWARGS)
-
-
-def _item(plan: EntryPlan, group: SlotPlace, which: Any) -> SlotPlace:
-    if group == _ALL:
-        return _KWARGS if which else _ARGS
-    return SlotPlace("argument", which if group == _ARGS else plan.positional + plan.names.index(which))
 
 
 @dataclass(slots=True)
@@ -147,16 +83,23 @@ class KnownArray:
 _Arrays = dict[Slot | HostConst, KnownArray]
 
 
-def planned(key: Hashable, traced: Traced, interface: ProgramInterface, shaped: Callable[..., Any] | None) -> EntryPlan:
+def planned(
+    key: Hashable,
+    traced: Traced,
+    interface: ProgramInterface,
+    shaped: Callable[..., Any] | None,
+    section: SectionArguments | None = None,
+) -> EntryPlan:
     """
     Args:
         key: the structure of the arguments.
         shaped: gives outputs their true shapes, where only the run tells them.
+        section: what a section is called with, if this is the program of one.
 
     Raises:
         Unplanned: see there.
     """
-    plan, leaves = _arguments(key)
+    plan, leaves = argument_plan(key, section)
     plan.tell = telling(traced)
     slots = {slot: leaves[at] for slot, at in traced.host.arguments.items()}
     arrays: _Arrays = {}
@@ -166,6 +109,8 @@ def planned(key: Hashable, traced: Traced, interface: ProgramInterface, shaped: 
         else:
             _check(plan, step, slots, arrays)
     plan.inputs = [slots[slot] for slot in traced.entries]
+    if any(place in GROUPS for place in plan.inputs):
+        raise Unplanned
     if not (shaped is None and _make_result(plan, traced, slots, arrays, interface)):
         finish, given = finishing(traced, shaped)
         plan.results = [
@@ -173,68 +118,9 @@ def planned(key: Hashable, traced: Traced, interface: ProgramInterface, shaped: 
             *((codes.SLOT, 0, slots[slot]) for slot in given),
             (codes.CALLED, 1 + len(given), finish),
         ]
-    if any(x in _GROUPS for _, _, x in plan.results if isinstance(x, SlotPlace)):
+    if any(x in GROUPS for _, _, x in plan.results if isinstance(x, SlotPlace)):
         raise Unplanned
     return plan
-
-
-# ------------------------------------------------------------------------------------------------------- arguments
-
-
-def _arguments(key: Hashable) -> tuple[EntryPlan, list[SlotPlace]]:
-    """A plan for arguments of this structure, and where it finds the leaves."""
-    if isinstance(key, optree.PyTreeSpec):
-        args, kwargs = key.children()
-        plan = EntryPlan(args.num_children, tuple(kwargs.entries()))
-        leaves: list[SlotPlace] = []
-        for index, spec in enumerate((*args.children(), *kwargs.children())):
-            _take_apart(plan, spec, SlotPlace("argument", index), leaves)
-        return plan, [*leaves, _ALL]
-    positional, *names = key if isinstance(key, tuple) else (key,)
-    plan = EntryPlan(positional, tuple(names))
-    return plan, [SlotPlace("argument", index) for index in range(plan.arguments)]
-
-
-def _take_apart(plan: EntryPlan, spec: optree.PyTreeSpec, place: SlotPlace, leaves: list[SlotPlace]) -> None:
-    if spec.is_leaf():
-        leaves.append(place)
-        return
-    if spec.type is type(None):
-        plan.emit(codes.IS, place, plan.constant(None), y=1)
-        return
-    parts, names = spec.children(), spec.entries()
-    first = plan.new(len(parts))
-    if spec.type in DATACLASSES:
-        plan.emit(codes.TYPE, place, x=spec.type)
-        for index, name in enumerate(names):
-            plan.emit(codes.BINARY, place, plan.constant(name), d=SlotPlace("computed", first.index + index), x=_BINARY[getattr])
-    elif spec.type in (tuple, list) or optree.is_namedtuple_class(spec.type):
-        plan.emit(codes.TYPE, place, x=spec.type)
-        plan.emit(codes.LIST if spec.type is list else codes.TUPLE, place, d=first, y=len(parts))
-    elif spec.type is dict and all(type(key) in _PLAIN for key in names):  # of which equal ones are as good as one
-        plan.emit(codes.TYPE, place, x=dict)
-        plan.emit(codes.DICT, place, d=first, x=tuple(names) or 0, y=len(parts))
-    else:
-        apart = plan.new()
-        plan.emit(codes.CALL, plan.constant(partial(_parts_of, _one_level(spec))), d=apart, x=[place], y=1)
-        plan.emit(codes.TUPLE, apart, d=first, y=len(parts))
-    for index, part in enumerate(parts):
-        _take_apart(plan, part, SlotPlace("computed", first.index + index), leaves)
-
-
-def _one_level(spec: optree.PyTreeSpec) -> optree.PyTreeSpec:
-    """A container without what is in its parts."""
-    found = spec.one_level()
-    assert found is not None
-    return found
-
-
-def _parts_of(known: optree.PyTreeSpec, container: Any) -> tuple[Any, ...]:
-    """What a container of a known structure holds."""
-    parts, spec = children(container)
-    if spec != known:
-        raise LookupError("a container of another structure")
-    return tuple(parts)
 
 
 # ---------------------------------------------------------------------------------------------------------- guards
@@ -244,8 +130,10 @@ def _computed(plan: EntryPlan, step: Compute, slots: Mapping[Slot, SlotPlace], a
     places = [plan.constant(o.value) if isinstance(o, HostConst) else slots[o] for o in step.operands]
     if step.function is unchanged:
         return places[0]
-    if step.function is operator.getitem and places[0] in _GROUPS and isinstance(step.operands[1], HostConst):
-        return _item(plan, places[0], step.operands[1].value)
+    if step.function is operator.getitem and places[0] in GROUPS and isinstance(step.operands[1], HostConst):
+        return item_of(plan, places[0], step.operands[1].value)
+    if step.function is getattr and places[0] == HOLDER and isinstance(step.operands[1], HostConst):
+        return plan.held[step.operands[1].value]
     if step.function is np.generic.item and (kind := _pythons(plan.kinds.get(places[0]))) is not None:
         step = replace(step, function=kind)
     result = plan.new()
@@ -274,6 +162,8 @@ def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], 
     places, known = [slots[slot] for slot in check.slots], check.constant
     if known is Static:
         return  # the argument itself is there, and is compared with what this holds
+    if check.code == _OF_TYPE and places[0] == HOLDER:
+        return  # it would be made so
     if len(places) == 1 and _check_array(plan, check, places[0], arrays):
         return
     if known is all_disjoint and _check_disjoint(plan, check, slots, arrays):
@@ -306,7 +196,7 @@ def _check(plan: EntryPlan, check: GuardCheck, slots: Mapping[Slot, SlotPlace], 
 
 
 def _check_value(plan: EntryPlan, check: GuardCheck, places: Sequence[SlotPlace], value: Any) -> None:
-    if type(value) in _PLAIN:
+    if type(value) in PLAIN:
         plan.emit(codes.EQUAL, places[0], plan.constant(value))
     elif value is None or type(value) is bool:
         plan.emit(codes.IS, places[0], plan.constant(value), y=1)
@@ -406,7 +296,7 @@ def _put_together(plan: EntryPlan, spec: optree.PyTreeSpec, leaves: Iterator[lis
         return [*made, (_NEW[spec.type], len(parts), spec.entries() if spec.type is dict else 0)]
     if optree.is_namedtuple_class(spec.type):
         return [*made, (codes.CALLED, len(parts), spec.type)]
-    one_level = _one_level(spec)
+    one_level = one_level_of(spec)
     return [*made, (codes.CALLED, len(parts), lambda *given: unflatten(one_level, given))]
 
 
@@ -459,4 +349,4 @@ def _view(known: KnownArray, steps: Sequence[Step], writeable: bool) -> list[int
     return [view.ndim, offset, WRITEABLE if view.flags.writeable else 0, *view.shape, *view.strides]
 
 
-__all__ = ["C_FUNCTIONS", "EntryPlan", "SlotPlace", "Unplanned", "planned"]
+__all__ = ["C_FUNCTIONS", "planned"]

@@ -30,7 +30,21 @@ from jitml.trace.record.recording import current_trace
 if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
+OFTEN = 2 if CONFIG.check else 200  # answers from Python after which machine code answers: making it takes about as long
+SHORT = 5e-5  # seconds of plain Python of which the way through Python is a large part
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
+
+
+class Entries(Protocol):
+    """Machine code that answers calls of a section."""
+
+    called: Callable[..., Any] | None
+    tried: Callable[..., Any]
+
+    @property
+    def hits(self) -> int: ...
+
+    def answer(self, calls: int) -> None: ...
 
 
 class Compiled(Protocol):
@@ -38,6 +52,16 @@ class Compiled(Protocol):
 
     @property
     def variants(self) -> tuple[Variant, ...]: ...
+
+    def entries(self, following: Callable[..., Any], names: tuple[str, ...], held: tuple[int, ...]) -> Entries:
+        """Machine code that answers calls, of the variants that there are.
+
+        Args:
+            following: answers other calls.
+            names: of the arguments.
+            held: which of them are attributes of one object.
+        """
+        ...
 
     def known_answer(self, args: tuple[Any, ...]) -> Any:
         """What code that there is gives, or `MISS`.
@@ -95,7 +119,10 @@ class Section:
         self.rent = Rent()
         self._misses = Misses(self.rent)
         self._sampling = Sampling(self._misses.paid)
-        self.calls = 0
+        self._calls = 0  # that were answered, or not, in Python
+        self._entries: Entries | None = None
+        self._entered: list[Callable[..., Any]] = []  # what they stand for
+        self._answers, self._known_hits, self._often = 0, 0, OFTEN
         self._next_look = FIRST_LOOK
         self._lock = lock()
         self.cell = CellType(self._run_for_rent if CONFIG.trial else self._compile_first)
@@ -111,6 +138,11 @@ class Section:
         return self.compiled is not None and bool(self.compiled.variants)
 
     @property
+    def calls(self) -> int:
+        """Since compiled code has won."""
+        return self._calls + (0 if self._entries is None else self._entries.hits)
+
+    @property
     def seconds(self) -> float:
         """That compiled code has taken, about, and its compilation."""
         return self.rent.compiling + self.calls * self.contest.seconds
@@ -118,7 +150,8 @@ class Section:
     @property
     def is_plain(self) -> bool:
         """Whether nothing else than the statements themselves runs here, or a frame of them with sections of its own."""
-        return self.cell.cell_contents not in (self._compile_first, self._try, self._run_compiled)
+        known = (self._compile_first, self._try, self._run_compiled)
+        return self.cell.cell_contents not in known and not self._is_entered
 
     def paid(self, share: float) -> bool:
         """The function around has run as it was written, for this share of its time so far; whether this is due."""
@@ -191,6 +224,40 @@ class Section:
         refusal = None
         return None if instead is None else instead(*args)
 
+    @property
+    def _is_entered(self) -> bool:
+        """Whether its frame calls machine code."""
+        return self._entries is not None and self.cell.cell_contents is self._entries.called is not None
+
+    def _entry(self) -> Entries:
+        """Machine code for the variants that there are now."""
+        found = self._compiled()
+        enters = [variant.enter for variant in found.variants]
+        if self._entries is None or self._entered != enters:
+            self._calls, self._known_hits = self.calls, 0
+            self._entries, self._entered = found.entries(self._run_compiled, self.run.takes, self._held), enters
+        return self._entries
+
+    def _answer_compiled(self, is_often: bool = False) -> None:
+        """Have compiled code answer, without Python in between if that matters."""
+        entry: Callable[..., Any] | None = None
+        if is_often or 0 < self.contest.plain_seconds < SHORT:
+            entries = self._entry()
+            entries.answer(self._next_look - self.calls)
+            entry = entries.called
+        self._set_entry(entry or self._run_compiled)
+
+    def _count(self) -> None:
+        """Note a call that comes to Python, and what machine code has answered before."""
+        self._calls += 1
+        if self._entries is not None and self._known_hits != self._entries.hits:
+            self._known_hits = self._entries.hits
+            self._note_answer()
+
+    def _note_answer(self) -> None:
+        self._misses.in_a_row = 0
+        self.contest.compiled_answered()
+
     def _known(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that there is; None if it cannot answer."""
         try:
@@ -200,6 +267,8 @@ class Section:
             self.contest.compiled_failed()
             if CONFIG.trial and self.contest.is_won is False:
                 self._decide()
+            elif self._is_entered:
+                self._set_entry(self._run_compiled)
             return None
 
     def _try(self, *args: Any) -> Any:
@@ -208,8 +277,11 @@ class Section:
             return None
         if self.contest.is_plains_turn:
             return PlainTurn(self._score_plain_turn)
+        enter = self._entry().tried if 0 < self.contest.plain_seconds < SHORT else None
         turn = TimedTurn()
-        answer = self._known(args)
+        answer = MISS if enter is None else enter(*args)
+        if answer is MISS:
+            answer = self._known(args)
         if answer is MISS:
             return self._answer_other_kind(args)
         if answer is not None:
@@ -223,15 +295,18 @@ class Section:
         """Compiled code, which has won."""
         if is_watched():
             return None
-        self.calls += 1
+        self._count()
         if self.calls >= self._next_look:
             return self._look(args)
         answer = self._known(args)
         if answer is MISS:
             return self._answer_other_kind(args)
         if answer is not None:
-            self._misses.in_a_row = 0
-            self.contest.compiled_answered()
+            self._note_answer()
+            self._answers += 1
+            if self._answers >= self._often:
+                self._answers, self._often = 0, 4 * self._often
+                self._answer_compiled(is_often=True)
         return answer
 
     def _look(self, args: Sequence[Any]) -> Any:
@@ -264,7 +339,10 @@ class Section:
     def _pay_rent(self, seconds: float) -> None:
         """Count what plain Python took towards the price of a compilation."""
         if self._sampling.took(seconds) and self.has_variants and self.cell.cell_contents == self._run_for_rent:
-            self._set_entry(self._run_compiled if self.contest.is_won else self._try)
+            if self.contest.is_won:
+                self._answer_compiled()
+            else:
+                self._set_entry(self._try)
         self.contest.plain_took(seconds)
         if self.rent.is_small:
             self._turn_off(f"too small: {in_us(self.rent.spent / self.rent.turns)}")
@@ -283,7 +361,7 @@ class Section:
         if self.contest.is_won:
             if self.contest.is_in_doubt:
                 self._next_look = self.calls + FEW
-            self._set_entry(self._run_compiled)
+            self._answer_compiled()
         else:
             self._turn_off(f"not compiled: {self.contest}")
             self._dropped(self)

@@ -6,7 +6,8 @@ A section runs no lines. So while somebody watches, none answers.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 _traced: Callable[[], object] = sys.gettrace
 
@@ -24,6 +25,16 @@ def _is_monitored() -> bool:
     return bool(monitoring.get_tool(profiler) and monitoring.get_events(profiler) & monitoring.events.LINE)
 
 
-is_watched: Callable[[], bool] = _is_monitored if hasattr(sys, "monitoring") else _is_traced
+def _asked() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    yield _traced, ()
+    if hasattr(sys, "monitoring"):
+        monitoring = sys.monitoring
+        for tool in (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID, monitoring.PROFILER_ID):
+            yield monitoring.get_tool, (tool,)
 
-__all__ = ["is_watched"]
+
+is_watched: Callable[[], bool] = _is_monitored if hasattr(sys, "monitoring") else _is_traced
+# What machine code asks. Each says None as long as nobody watches, or else somebody may do so.
+UNWATCHED = tuple(_asked())
+
+__all__ = ["UNWATCHED", "is_watched"]
