@@ -276,7 +276,7 @@ def main() -> None:
         # jitml has read the environment when it was imported: once more, from the start.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | settings)
     if options.worker or options.only is not None:
-        with emulated(level=0) if os.environ.get(_EMULATED) else nullcontext() as device:
+        with emulated(level="0") if os.environ.get(_EMULATED) else nullcontext() as device:
             if options.worker:
                 serve(device)
                 return

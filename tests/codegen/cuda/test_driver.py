@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
+from support.cuda_emulation.host_library import has_compiler, shared_library
+
 pytest.importorskip("cuda.bindings.driver")
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the fake driver is built by g++")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="the fake driver is built by g++")
 
 _SOURCE = Path(__file__).parents[2] / "support" / "fake_libcuda.cpp"
 _BEFORE = """
@@ -51,15 +50,8 @@ x = np.arange(3_000_000.0)
 @pytest.fixture(scope="module")
 def driver() -> dict[str, str]:
     """The environment of a process that finds the fake driver."""
-    key = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"fake-libcuda-{os.getuid()}-{key}"
-    library = folder / "libcuda.so.1"
-    if not library.exists():
-        folder.mkdir(mode=0o700, exist_ok=True)
-        made = folder / f"{os.getpid()}.so"
-        subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", "-w", "-o", str(made), str(_SOURCE)], check=True)
-        made.replace(library)
-    return {**os.environ, "LD_LIBRARY_PATH": str(folder), "FAKE_CUDA_LIBRARY": str(library)}
+    library = shared_library(_SOURCE, "-std=c++20", "-w", name="libcuda.so.1")
+    return {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "FAKE_CUDA_LIBRARY": str(library)}
 
 
 def run(driver: dict[str, str], code: str, **settings: str) -> str:

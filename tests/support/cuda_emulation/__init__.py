@@ -12,7 +12,8 @@ conflicts too. What is not modelled: time, registers, blocks that wait for each 
 which therefore has to compile each kernel, too.
 """
 
-from support.cuda_emulation.build import BuildError, build, has_compiler
+from support.cuda_emulation.build import build
+from support.cuda_emulation.host_library import BuildError, has_compiler
 from support.cuda_emulation.launch import ORDERS, EmulatedModule, KernelFault
 from support.cuda_emulation.memory import GuardedMemory, guarded
 from support.cuda_emulation.traffic import Traffic, counted

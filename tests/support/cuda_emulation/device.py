@@ -86,7 +86,7 @@ class EmulatedDevice:
     has_libraries = False
     turn = nullcontext()
 
-    def __init__(self, order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: int = 1) -> None:
+    def __init__(self, order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: str = "g") -> None:
         self.order, self.capacity, self.has_conditions, self.level = order, capacity, has_conditions, level
         self.lock = RLock()
         self.memories: dict[int, GuardedMemory] = {}
@@ -254,7 +254,7 @@ class EmulatedDevice:
 
 
 @contextmanager
-def emulated(order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: int = 1) -> Iterator[EmulatedDevice]:
+def emulated(order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: str = "g") -> Iterator[EmulatedDevice]:
     """Programs of the CUDA back end run on an emulated device meanwhile, which has all its memory back at the end."""
     device = EmulatedDevice(order, capacity, has_conditions=has_conditions, level=level)
     with replaced(device):

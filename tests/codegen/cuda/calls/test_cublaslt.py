@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,24 +16,15 @@ from jitml.codegen.cuda.runtime.backend import BACKEND
 from jitml.codegen.product import Matrix, Product
 from jitml.kernels.ir import Buffer
 from jitml.pipeline import lower
-from support.cuda_emulation import has_compiler
+from support.cuda_emulation.host_library import shared_library
 
 SOURCE = Path(__file__).parents[3] / "support" / "fake_cublaslt.cpp"
 WORK = cublaslt.LEAST_WORK
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    if not has_compiler():
-        pytest.skip("the stand-in is built by g++")
-    library = tmp_path_factory.mktemp("fake") / "libcublasLt.so"
-    subprocess.run(["g++", "-O2", "-fPIC", "-shared", "-o", str(library), str(SOURCE)], check=True)
-    return str(library)
-
-
 @pytest.fixture
-def library(path: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CublasLt]:
-    found = CublasLt(path)
+def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[CublasLt]:
+    found = CublasLt(str(shared_library(SOURCE, "-O2")))
     found.open()
     monkeypatch.setattr(cublaslt, "cublaslt", lambda: found)
     yield found

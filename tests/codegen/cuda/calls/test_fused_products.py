@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from jitml.kernels.text.program_parser import parse_program
 from jitml.pipeline import Lowered, lower
 from support.cuda_emulation import ORDERS, KernelFault, build, has_compiler
 from support.cuda_emulation.device import EmulatedDevice, emulated
+from support.cuda_emulation.host_library import shared_library
 from support.effort import FULL
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="kernels are emulated by g++")
@@ -52,11 +52,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDevice]:
 
 
 @pytest.fixture
-def library(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[int]]:
+def library(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """A stand-in for cuBLASLt; the epilogues that it has been asked for."""
     source = Path(__file__).parents[3] / "support" / "fake_cublaslt.cpp"
-    subprocess.run(["g++", "-O2", "-fPIC", "-shared", "-o", str(tmp_path / "lib.so"), str(source)], check=True)
-    found, asked = CublasLt(str(tmp_path / "lib.so")), list[int]()
+    found, asked = CublasLt(str(shared_library(source, "-O2"))), list[int]()
     found.open()
     monkeypatch.setattr(cublaslt, "cublaslt", lambda: found)
     space = np.zeros(256, np.uint8)
