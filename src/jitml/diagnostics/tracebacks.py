@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any, TypeVar
 
+from jitml.diagnostics.code_owners import is_jitmls
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_USERS = os.path.join(_OURS, "demo", "")  # its programs stand for a user's
 _BETWEEN = {contextlib.__file__, functools.__file__}  # run our code, and are run by it
 SHIM = ("function", "args", "kwargs")  # parameters of what calls a function as from the user's line
 _is_tracing: Callable[[], object] = type(None)
@@ -107,7 +106,7 @@ def _of_users(found: TracebackType | None) -> TracebackType | None:
         if file in _BETWEEN or is_shim(code):
             is_hidden = is_ours
         else:
-            is_ours = is_hidden = file.startswith(_OURS) and not file.startswith(_USERS)
+            is_ours = is_hidden = is_jitmls(file)
         if not is_hidden:
             kept.append(found)
         found = found.tb_next

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.dispatch.renting import PURSE, USUAL
 
 _NUMERIC = (np.ndarray, np.generic, int, float, complex)
@@ -23,7 +23,6 @@ _DEPTH = 3  # of objects in objects, and of calls, that are looked into
 _MOST = 16  # items and attributes of each
 _MUCH = 300_000  # elements that are computed: NumPy takes about a nanosecond for each, and a millisecond is worth a compilation
 _RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_LIBRARIES = (f"{os.path.dirname(os.__file__)}{os.sep}", "site-packages", "dist-packages")
 _OPERATIONS = ("BINARY_OP", "CALL", "COMPARE_OP", "UNARY_NEGATIVE")
 
 
@@ -93,15 +92,14 @@ def _cost(function: Callable[..., Any], owner: type, depth: int) -> tuple[bool, 
         called = _plain(names[name] if name in names else getattr(owner, name, None))
         if called is function and "super" in code.co_names:
             called = _overridden(owner, name, function)
-        if type(called) is FunctionType and called is not function and (called.__globals__ is names or _is_users(called)):
+        if (
+            type(called) is FunctionType
+            and called is not function
+            and (called.__globals__ is names or is_users(called.__code__.co_filename))
+        ):
             more = _cost(called, owner, depth - 1)
             loops, operations = loops or more[0], operations + more[1]
     return loops, operations
-
-
-def _is_users(function: FunctionType) -> bool:
-    """Whether a function is in no library, as far as its file tells."""
-    return not any(part in function.__code__.co_filename for part in _LIBRARIES)
 
 
 def _overridden(owner: type, name: str, function: Callable[..., Any]) -> Any:

@@ -11,8 +11,8 @@ import sys
 from types import FrameType
 
 import jitml
+from jitml.diagnostics.code_owners import is_users
 from jitml.errors import Cause
-from jitml.trace.record.recording import is_users
 
 _ROOT = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
 # Files and folders; what is not listed is decided by whoever has called it. The longest that fits counts.

@@ -24,10 +24,10 @@ from pathlib import Path
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.diagnostics.tracebacks import entry
 from jitml.records import dataclass
 from jitml.trace.record.libraries import is_library
-from jitml.trace.record.recording import is_users
 from jitml.trace.rewrite.code_names import names_and_texts
 from jitml.trace.values.reachable import contents_of_cell
 

@@ -27,12 +27,13 @@ import numpy as np
 
 from jitml.device.array import Array as OnDevice
 from jitml.device.view import DeviceView
+from jitml.diagnostics.code_owners import is_users
 from jitml.imports.late import late_class
 from jitml.trace.record.class_caches import by_class
 from jitml.trace.record.container_contents import kind_of_container
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import slots_of
-from jitml.trace.record.recording import home_of, is_users, is_users_class
+from jitml.trace.record.recording import home_of, is_users_class
 from jitml.trace.record.references import MISSING
 from jitml.trace.record.threads import is_alone
 from jitml.trace.rewrite.code_names import names_and_texts

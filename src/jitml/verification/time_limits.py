@@ -15,8 +15,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TypeVar
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.forks import InterruptSafeLock
-from jitml.trace.record.recording import is_users
 
 T = TypeVar("T")
 _BETWEEN = 0.005  # seconds between looks at where the function is

@@ -18,11 +18,11 @@ import numpy as np
 
 from jitml.autograd.tape.memory import MemoryPlace, MemoryWindow, Remembrance
 from jitml.autograd.tape.rules import LocalRule, NoRule
+from jitml.diagnostics.code_owners import is_users
 from jitml.errors import DerivativeError, Source
 from jitml.functions import look_away, see_calls
 from jitml.interrupts import unset
 from jitml.records import dataclass, field
-from jitml.trace.record.recording import is_users
 
 Slot = int | None
 _SMALL = 1 << 12  # bytes that are copied sooner than compared

@@ -15,8 +15,9 @@ import numpy as np
 
 from jitml.autograd.tape.memory import MemoryPlace, MemoryWindow, OwnMemory, Remembrance, owned, window_of
 from jitml.autograd.tape.tape import RememberedView, Slot, SlotKind, Taking, Tape, current_tape, recalled
+from jitml.diagnostics.code_owners import is_users
 from jitml.errors import DerivativeError
-from jitml.trace.record.recording import is_users, user_source
+from jitml.trace.record.recording import user_source
 from jitml.trace.record.user_code import makes_text
 
 Array = np.ndarray[Any, Any]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from types import FunctionType
 from typing import NoReturn
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.errors import SourceNotFound
-from jitml.trace.record.recording import is_users, refuse
+from jitml.trace.record.recording import refuse
 from jitml.trace.rewrite.source_texts import is_generated
 
 

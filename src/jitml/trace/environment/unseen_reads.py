@@ -13,13 +13,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.errors import Cause
 from jitml.trace.environment.equality_guards import require_value
 from jitml.trace.environment.value_classification import PLAIN, Way, way_of
 from jitml.trace.record.array_memory import Array, disjoint
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.object_state import CONTAINERS, HEAP_TYPE, are_all, parts_of
-from jitml.trace.record.recording import Trace, home_of, is_users, is_users_class, unsupported
+from jitml.trace.record.recording import Trace, home_of, is_users_class, unsupported
 from jitml.trace.record.user_code import about
 from jitml.trace.values.boxing import is_traced
 

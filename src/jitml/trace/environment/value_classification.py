@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.imports.late import late_class
 from jitml.records import dataclass
 from jitml.trace.host_calls.generators import is_generator
@@ -45,7 +46,7 @@ from jitml.trace.record.device_arrays import is_on_device
 from jitml.trace.record.guards import IMMUTABLE
 from jitml.trace.record.libraries import is_distribution, is_sparse
 from jitml.trace.record.object_state import CONTAINERS, is_polynomial, is_visible, parts_of
-from jitml.trace.record.recording import home_of, is_users, is_users_class
+from jitml.trace.record.recording import home_of, is_users_class
 
 PLAIN = (  # no np.void, which shows the memory of a structured array
     bool, int, float, complex, str, bytes, type(None), type(...), range, np.number, np.bool_, np.character, np.datetime64,

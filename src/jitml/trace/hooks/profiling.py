@@ -17,13 +17,14 @@ from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.diagnostics.tracebacks import is_shim
 from jitml.errors import Cause
 from jitml.imports.late import late
 from jitml.interrupts import codes_of_handlers, preserve
 from jitml.trace.hooks.impure import Impure, is_one_of
 from jitml.trace.record.object_state import HEAP_TYPE
-from jitml.trace.record.recording import current_trace, home_of, is_users, unsupported
+from jitml.trace.record.recording import current_trace, home_of, unsupported
 from jitml.trace.rewrite.code_names import globals_in, names_in_code
 from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.values.boxing import is_traced

@@ -13,7 +13,8 @@ from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from jitml.trace.record.recording import home_of, is_converted, is_users
+from jitml.diagnostics.code_owners import is_converted, is_users
+from jitml.trace.record.recording import home_of
 
 # Of these libraries functions drive the user's own, or compute by what is dispatched to tracers.
 _TRACED_THROUGH = frozenset({

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +14,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
-import optree
 
-import jitml
+from jitml.diagnostics.code_owners import is_machinery, is_users
 from jitml.diagnostics.tracebacks import stay_whole_while
 from jitml.errors import Cause, JitmlError, Source, TraceError, UnsupportedError
 from jitml.functions import look_away, see_calls
@@ -41,41 +39,15 @@ from jitml.trace.record.state import (
     TrackedCopies,
 )
 
-_JITML = os.path.dirname(os.path.abspath(jitml.__file__)) + os.sep
-_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))  # of whichever environment
-_LIBRARIES = (
-    _JITML,
-    *(os.path.join(os.path.abspath(folder), "") for module in (np, optree) for folder in module.__path__),  # wherever they are
-    os.path.join(os.path.dirname(os.__file__), ""),  # the standard library, without `sysconfig`, which takes 1 ms
-)
-_LIKE_THE_USERS = (_JITML + "control.py",)
 _KNOWN = sys.stdlib_module_names | {"builtins", "numpy", "scipy", "optree", "jitml"}
-# Code that dataclasses and namedtuples generate, and Python's frozen modules.
 _SELDOM = 16  # operations between two looks at what there is
-_GENERATED = ("<string>", "<frozen", "<jitml")
-
-
-@lru_cache(maxsize=4096)
-def is_users(file: str) -> bool:
-    """Whether code from this file is the user's, to be converted and named in messages, or a library's.
-
-    The demo's programs stand for a user's.
-    """
-    if file.startswith(_JITML):
-        return file.startswith(_JITML + "demo")
-    return not file.startswith((*_LIBRARIES, *_GENERATED)) and not any(folder in file for folder in _PACKAGES)
-
-
-def is_jitmls(file: str) -> bool:
-    """Whether a file is one of jitml's own that is never converted."""
-    return file.startswith(_JITML) and not is_converted(file)
 
 
 def frames_of_ours() -> int:
     """How many frames are between the caller and the user's line."""
     count = 0
     frame = sys._getframe(1)
-    while frame is not None and is_jitmls(frame.f_code.co_filename):
+    while frame is not None and is_machinery(frame.f_code.co_filename):
         frame, count = frame.f_back, count + 1  # type: ignore[assignment]  # None at the outermost frame ends the loop
     return count
 
@@ -96,11 +68,6 @@ def _is_users_module(home: str) -> bool:
     if not home or home.partition(".")[0] in _KNOWN:
         return False
     return is_users(getattr(sys.modules.get(home), "__file__", None) or "")
-
-
-def is_converted(file: str) -> bool:
-    """Whether functions of this file are converted: the user's, and jitml's own that are written like those."""
-    return is_users(file) or file in _LIKE_THE_USERS
 
 
 def user_source() -> Source | None:

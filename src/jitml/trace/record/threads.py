@@ -6,7 +6,7 @@ import sys
 import threading
 from types import FrameType
 
-from jitml.trace.record.recording import is_jitmls, is_users
+from jitml.diagnostics.code_owners import is_machinery, is_users
 
 _WAITS = threading.Thread.join.__code__.co_filename  # a user's file may be called so, too
 
@@ -14,7 +14,9 @@ _WAITS = threading.Thread.join.__code__.co_filename  # a user's file may be call
 def is_alone() -> bool:
     """Whether no other thread can run code of Python's but our own."""
     mine = threading.get_ident()
-    return all(thread == mine or is_jitmls(_first(frame).f_code.co_filename) for thread, frame in sys._current_frames().items())
+    return all(
+        thread == mine or is_machinery(_first(frame).f_code.co_filename) for thread, frame in sys._current_frames().items()
+    )
 
 
 def _first(frame: FrameType) -> FrameType:

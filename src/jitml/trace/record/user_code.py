@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from jitml.diagnostics.code_owners import is_converted, is_machinery, is_users
 from jitml.diagnostics.tracebacks import SHIM, is_shim
 from jitml.errors import JitmlError, UserFrame
-from jitml.trace.record.recording import current_trace, home_of, is_converted, is_jitmls, is_users, user_source
+from jitml.trace.record.recording import current_trace, home_of, user_source
 from jitml.trace.rewrite.code_names import codes_inside
 
 Instruction = tuple[CodeType, int]  # and its position
@@ -48,7 +49,7 @@ def asking() -> str:
     frame, found = sys._getframe(1), ""
     while frame is not None and not is_converted(frame.f_code.co_filename):
         code = frame.f_code
-        if is_jitmls(code.co_filename):
+        if is_machinery(code.co_filename):
             found = _name_as_written(frame.f_locals.get("function", frame.f_locals.get("cls"))) or found
         elif not code.co_filename.startswith("<"):
             found = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"

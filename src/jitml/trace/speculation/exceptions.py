@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.errors import DTypeError, FailedCheck, JitmlError, ShapeError, Source, UnknownSizeError
 from jitml.imports.late import late
 from jitml.ir.analysis.fp_errors import CATEGORIES
@@ -23,7 +24,7 @@ from jitml.records import dataclass, field
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import require_module
 from jitml.trace.record.parts import CallPart
-from jitml.trace.record.recording import Trace, active_trace, is_users, refuse
+from jitml.trace.record.recording import Trace, active_trace, refuse
 
 if TYPE_CHECKING:
     from jitml.trace.rewrite import syntax

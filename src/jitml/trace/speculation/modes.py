@@ -18,11 +18,12 @@ from types import FrameType, MappingProxyType
 from typing import Any, NoReturn
 
 from jitml.config import CONFIG
+from jitml.diagnostics.code_owners import is_converted
 from jitml.errors import Cause, DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
 from jitml.records import dataclass
 from jitml.trace.record.array_memory import Array
 from jitml.trace.record.parts import CallPart
-from jitml.trace.record.recording import Effort, Trace, active_trace, is_converted, refuse, user_source
+from jitml.trace.record.recording import Effort, Trace, active_trace, refuse, user_source
 from jitml.trace.rewrite.driver_protocol import Restart
 from jitml.trace.speculation.budget import Budget
 from jitml.trace.speculation.compile_cost import ProgramSize

@@ -38,7 +38,6 @@ from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
 from jitml.codegen.llvm.runtime.c_api import native_calls
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim
 from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, Record, native_function
-from jitml.codegen.llvm.runtime.random import random_address
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.threads import RUNS, pool
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
@@ -50,10 +49,10 @@ from jitml.kernels.ir import Buffer
 from jitml.records import dataclass
 
 if TYPE_CHECKING:
-    from jitml.codegen.llvm.runtime import sorting
+    from jitml.codegen.llvm.runtime import random, sorting
     from jitml.memory.program import Program
 else:
-    sorting = late("jitml.codegen.llvm.runtime.sorting")
+    random, sorting = late("jitml.codegen.llvm.runtime.random"), late("jitml.codegen.llvm.runtime.sorting")
 
 Array = np.ndarray[Any, Any]
 
@@ -175,7 +174,7 @@ class NativeExecutable(ProgramCall):
             elif name.startswith(("jitml_sort_", "jitml_argsort_")):
                 addresses[name] = sorting.sort_address(name)
             elif name.startswith("jitml_"):
-                addresses[name] = random_address(name)
+                addresses[name] = random.random_address(name)
             elif name.endswith("_"):  # a Fortran name
                 addresses[name] = blas_address(name)
             # Anything else is libm's: the linker finds it in the process, and says so if it does not.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.diagnostics.code_owners import is_users
 from jitml.trace.environment.guarded_loads import load, observe
 from jitml.trace.environment.value_classification import Way, way_of
 from jitml.trace.hooks.models.model import ModelHooks
@@ -15,7 +16,7 @@ from jitml.trace.hooks.models.objects import ObjectModel
 from jitml.trace.host_calls.postponed_effects import STREAMS
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import found_in
-from jitml.trace.record.recording import is_users, unsupported
+from jitml.trace.record.recording import unsupported
 from jitml.trace.values.boxing import lift
 
 _CONSTANT = {"numpy", "scipy", "math", "cmath", "jitml"}  # modules that nobody changes
