@@ -254,7 +254,9 @@ class EmulatedDevice:
 
 
 @contextmanager
-def emulated(order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: str = "g") -> Iterator[EmulatedDevice]:
+def emulated(
+    order: int = 0, capacity: int = 1 << 28, *, has_conditions: bool = True, level: str = "g"
+) -> Iterator[EmulatedDevice]:
     """Programs of the CUDA back end run on an emulated device meanwhile, which has all its memory back at the end."""
     device = EmulatedDevice(order, capacity, has_conditions=has_conditions, level=level)
     with replaced(device):
