@@ -19,8 +19,8 @@ def words(text: str) -> list[str]:
 
 UNARY = words("neg abs sign floor ceil trunc rint sqrt isnan isinf isfinite signbit bit_not count_bits stop_gradient")
 BINARY = words("add sub mul div floor_divide remainder fmod pow maximum minimum fmax fmin copysign")
-BINARY += words("eq ne lt le gt ge bit_and bit_or bit_xor shift_left shift_right")
-PREDICATES = words("isnan isinf isfinite signbit eq ne lt le gt ge")
+BINARY += words("eq ne lt le gt ge bit_and bit_or bit_xor shift_left shift_right add_overflows sub_overflows mul_overflows")
+PREDICATES = words("isnan isinf isfinite signbit eq ne lt le gt ge add_overflows sub_overflows mul_overflows")
 
 
 def samples(dtype: np.dtype, seed: int = 0) -> np.ndarray:
@@ -93,6 +93,21 @@ def test_division_in_64_bits_where_float64_rounds(name: str) -> None:
     f = compile_vector(lambda b, *args: emit(b, name, args, I64), (I64, I64), I64, 8, 2)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(f(x, y), OPS[name].run((x, y), {}))
+
+
+def test_products_that_just_fit_in_64_bits() -> None:
+    """Their double is 2**63 or 2**64, as that of those which just do not."""
+    for dtype in (I64, np.dtype(np.uint64)):
+        most = int(np.iinfo(dtype).max)
+        pairs = [(a, most // a + k) for a in (3, 7, 641, 3037000499, 3037000500, 4294967295, 2**31 + 1) for k in (-1, 0, 1)]
+        pairs += [(-a, b) for a, b in pairs] + [(2**62, -2), (2**62, 2), (-(2**63), -1), (-(2**63), 1)] if dtype == I64 else []
+        x, y = (np.array(v, dtype) for v in zip(*pairs))
+        want = [not np.iinfo(dtype).min <= a * b <= most for a, b in pairs]
+        assert 0 < sum(want) < len(want)
+        for lanes in (1, 8):
+            f = compile_vector(lambda b, *args: emit(b, "mul_overflows", args, BOOL), (dtype, dtype), BOOL, lanes)
+            np.testing.assert_array_equal(f(x, y), want)
+            np.testing.assert_array_equal(f(y, x), want)
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])

@@ -144,6 +144,9 @@ class NumPyBuilder:
     def not_(self, x: Numbers) -> Numbers:
         return self._do(np.invert, x)
 
+    def overflow_flag(self, operation: str, x: Numbers, y: Numbers) -> Numbers | None:
+        return None
+
     def count_bits(self, x: Numbers) -> Numbers:
         return self._do(np.bitwise_count, x)
 

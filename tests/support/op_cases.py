@@ -33,6 +33,12 @@ def anything(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
     return np.asarray(rng.integers(0 if dtype.kind == "u" else -9, 10, shape)).astype(dtype)
 
 
+def any_bits(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Integers of all sizes up to the largest."""
+    whole = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+    return np.asarray(whole >> rng.integers(0, 8 * dtype.itemsize, shape).astype(dtype))
+
+
 def between(low: float, high: float) -> Draw:
     """Uniform in [low, high), both parts of complex numbers; integers likewise."""
 
@@ -195,6 +201,8 @@ def _logic() -> Iterator[OpCase]:
         yield OpCase(op, "iub", BINARY, smooth=None)
     yield OpCase(ops.bit_not, "iub", UNARY, smooth=None)
     yield OpCase(ops.count_bits, "iu", UNARY, smooth=None)
+    for op in (ops.add_overflows, ops.sub_overflows, ops.mul_overflows):
+        yield OpCase(op, "iu", BINARY, draw=any_bits, smooth=None)
     for op in (ops.shift_left, ops.shift_right):
         yield OpCase(op, "iu", tuple(Sample(s.shapes, draws=(None, between(0, 70))) for s in BINARY), smooth=None)
     yield OpCase(ops.select, A, tuple(Sample((s.shapes[0],) * 3, draws=(condition, None, None)) for s in UNARY))

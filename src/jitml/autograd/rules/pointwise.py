@@ -25,6 +25,7 @@ not_differentiable(ops.floor, ops.ceil, ops.trunc, ops.rint, ops.floor_divide, o
 not_differentiable(ops.isnan, ops.isinf, ops.isfinite, ops.signbit, ops.bits, ops.from_bits)
 not_differentiable(ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge)
 not_differentiable(ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.count_bits, ops.shift_left, ops.shift_right)
+not_differentiable(ops.add_overflows, ops.sub_overflows, ops.mul_overflows)
 
 
 def full_like(x: Value, value: float) -> Value:

@@ -161,6 +161,42 @@ def count_bits(b: ScalarBuilder[V], x: V) -> V:
     return b.bitcast(b.count_bits(b.bitcast(x, unsigned(x.dtype))), x.dtype)
 
 
+@rule("add_overflows")
+def add_overflows(b: ScalarBuilder[V], x: V, y: V) -> V:
+    if (flag := b.overflow_flag("add", x, y)) is not None:
+        return flag
+    x, y = b.operands(x, y)
+    total = b.add(x, y)
+    if x.dtype.kind == "u":
+        return b.icmp("lt", total, x)
+    return b.icmp("lt", b.and_(b.xor(x, total), b.xor(y, total)), 0)  # two of one sign, whose sum has the other
+
+
+@rule("sub_overflows")
+def sub_overflows(b: ScalarBuilder[V], x: V, y: V) -> V:
+    if (flag := b.overflow_flag("sub", x, y)) is not None:
+        return flag
+    x, y = b.operands(x, y)
+    if x.dtype.kind == "u":
+        return b.icmp("lt", x, y)
+    return b.icmp("lt", b.and_(b.xor(x, y), b.xor(x, b.sub(x, y))), 0)
+
+
+@rule("mul_overflows")
+def mul_overflows(b: ScalarBuilder[V], x: V, y: V) -> V:
+    """By the product in twice the width; of 64 bits by the one in float64: what wraps around is off by 2**64 or more."""
+    if (flag := b.overflow_flag("mul", x, y)) is not None:
+        return flag
+    x, y = b.operands(x, y)
+    product = b.mul(x, y)
+    if x.dtype.itemsize < 8:
+        wide = unsigned(I64) if x.dtype.kind == "u" else I64
+        return b.icmp("ne", b.mul(b.convert(x, wide), b.convert(y, wide)), b.convert(product, wide))
+    with b.strict():
+        rough = b.fmul(b.convert(x, F64), b.convert(y, F64))
+        return b.fcmp("oge", b.fabs(b.fsub(rough, b.convert(product, F64))), 2.0**63)
+
+
 def _is_shift(b: ScalarBuilder[V], count: V) -> V:
     """Whether 0 <= count < width: a negative count is a huge unsigned one."""
     return b.icmp("lt", b.bitcast(count, unsigned(count.dtype)), 8 * count.dtype.itemsize)

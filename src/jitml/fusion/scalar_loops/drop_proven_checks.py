@@ -52,15 +52,9 @@ def _raises(expr: Expr) -> bool:
 
 
 class Prover:
-    """
-    Attributes:
-        exact: names of sums and products that do not wrap around.
-    """
-
     def __init__(self, body: Sequence[Stmt]) -> None:
         self.ranges = Ranges({})
         self.cells = Cells(body, self.ranges)
-        self.exact: set[str] | None = set() if may_overflow(body) else None
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         with self.ranges.scope():
@@ -93,8 +87,6 @@ class Prover:
                 return [stmt if whole is condition else replace(stmt, condition=whole)]
             case Let(name, value):
                 value = self.simplified(value)
-                if self.exact is not None and self.is_exact(value):
-                    self.exact.add(name)
                 self.ranges.define_now(name, value)
                 return [stmt if value is stmt.value else replace(stmt, value=value)]
             case Store() | Update():
@@ -127,7 +119,7 @@ class Prover:
     def simplified(self, value: Expr) -> Expr:
         """A value without an overflow that cannot come up, and of two the one that it is known to be."""
         match value:
-            case Apply("raise_overflow", (Var(name) as result, _)) if self.exact is not None and name in self.exact:
+            case Apply("raise_overflow", (result, condition)) if self.is_out_of_question(condition):
                 return result
             case Apply("select", (condition, then, orelse)) if (holds := self.ranges.decided(condition)) is not None:
                 return self.simplified(then if holds else orelse)
@@ -149,12 +141,14 @@ class Prover:
                     return Apply("bit_and", (Apply("ge", (n, Const(least)), BOOL), Apply("le", (n, Const(greatest)), BOOL)), BOOL)
         return condition
 
-    def is_exact(self, value: Expr) -> bool:
-        """Whether a sum or a product does not wrap around."""
-        if not (isinstance(value, Apply) and value.fn in ("add", "sub", "mul", "neg") and is_integer(value.dtype)):
-            return False
-        total = self.ranges.arithmetic(value, self.ranges.exact)
-        return total is not None and self.ranges.fits(total, value.dtype)
+    def is_out_of_question(self, overflow: Expr) -> bool:
+        """Whether an overflow cannot come up."""
+        match overflow:
+            case Apply("add_overflows" | "sub_overflows" | "mul_overflows" as fn, (x, _) as operands):
+                result = Apply(fn.removesuffix("_overflows"), operands, x.dtype)
+                total = self.ranges.arithmetic(result, self.ranges.exact)
+                return total is not None and self.ranges.fits(total, x.dtype)
+        return self.ranges.decided(overflow) is False
 
     def forget_updated(self, stmt: Stmt) -> None:
         """What was known of cells that a statement changes holds no longer."""

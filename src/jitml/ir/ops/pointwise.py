@@ -174,6 +174,22 @@ shift_left = _binary("shift_left", np.left_shift, INT)
 shift_right = _binary("shift_right", np.right_shift, INT)
 
 
+def _overflows(name: str, exact: Callable[[Any, Any], Any], *, commutative: bool = True) -> Op:
+    """Whether a result is not that of whole numbers of any size, because it wraps around."""
+
+    def evaluate(x: Any, y: Any) -> Any:
+        x, y = np.asarray(x), np.asarray(y)
+        limits, result = np.iinfo(x.dtype), np.asarray(exact(x.astype(object), y.astype(object)))
+        return np.asarray((result < limits.min) | (result > limits.max), np.bool_)
+
+    return _binary(name, evaluate, INT, result=BOOL, commutative=commutative)
+
+
+add_overflows = _overflows("add_overflows", np.add)
+sub_overflows = _overflows("sub_overflows", np.subtract, commutative=False)
+mul_overflows = _overflows("mul_overflows", np.multiply)
+
+
 def _raising(name: str) -> Op:
     def aval(x: Aval, where: Aval) -> Aval:
         if where != x.with_dtype(BOOL):

@@ -2,8 +2,8 @@
 
 They say so where an integer overflows.
 
-`np.int64(2**62) * 4` warns, the same product of arrays wraps in silence. The processor has no sticky flag for it, so the result
-carries the condition along (`ops.raise_overflow`); it is left out where the operands' limits exclude it.
+`np.int64(2**62) * 4` warns, the same product of arrays wraps in silence. The processor's flag for it is gone with the next
+operation, so the result carries the condition along (`ops.raise_overflow`); it is left out where the operands' limits exclude it.
 """
 
 from __future__ import annotations
@@ -18,56 +18,21 @@ from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import OVERFLOW
 from jitml.ir.analysis.limits import Limits, dtype_limits
 from jitml.ir.graph import Value
-from jitml.ir.types import F32, F64, I64, DType
+from jitml.ir.op import Op
+from jitml.ir.types import F32, DType
 from jitml.numpy.support.arguments import astype, full, value_of
 from jitml.trace.record.recording import active_trace
 from jitml.trace.symbolic.sizes import value_limits
 from jitml.trace.values.boxing import TracedArray, TracedScalar, read, scalar
 from jitml.trace.values.registry import call, compute_themselves, implements
 
-_F16, _U64 = np.dtype(np.float16), np.dtype(np.uint64)
+_F16 = np.dtype(np.float16)
 _MOST_OF_F16 = 65519.0  # what is rounded down to 65520 is no float16 any more
 _OF_SCALARS = vars(np.generic)  # their operators, by which calls look here
-Overflows = Callable[[Value, Value, Value], Value]  # of the operands and the wrapped result
-
-
-def _has_sign_of_neither(x: Value, y: Value, result: Value) -> Value:
-    """Whether the result's sign is not that of two operands with one sign, which a sum keeps."""
-    changed = ops.bit_and(ops.bit_xor(x, result), ops.bit_xor(y, result))
-    return ops.lt(changed, full((), 0, result.dtype))
-
-
-def _sum_overflows(x: Value, y: Value, result: Value) -> Value:
-    if result.dtype.kind == "u":
-        return ops.lt(result, x)
-    low, high = value_limits(y)
-    if low >= 0:
-        return ops.lt(result, x)
-    return ops.gt(result, x) if high <= 0 else _has_sign_of_neither(x, y, result)
-
-
-def _difference_overflows(x: Value, y: Value, result: Value) -> Value:
-    if result.dtype.kind == "u":
-        return ops.lt(x, y)
-    low, high = value_limits(y)
-    if low >= 0:
-        return ops.gt(result, x)
-    return ops.lt(result, x) if high <= 0 else _has_sign_of_neither(x, ops.bit_not(y), result)
-
-
-def _product_overflows(x: Value, y: Value, result: Value) -> Value:
-    """By the product in twice the width; of 64 bits by the one in float64, which may err on the side of an overflow."""
-    if result.dtype.itemsize < 8:
-        wide = _U64 if result.dtype.kind == "u" else I64
-        return ops.ne(astype(x, wide) * astype(y, wide), astype(result, wide))
-    limit = float(dtype_limits(result.dtype)[1]) * (1 - 2.0**-50)
-    return ops.ge(ops.abs(astype(x, F64) * astype(y, F64)), limit)
-
-
-_BINARY: dict[Callable[..., Any], tuple[np.ufunc, Callable[[int, int], int], Overflows]] = {
-    _OF_SCALARS["__add__"]: (np.add, int.__add__, _sum_overflows),
-    _OF_SCALARS["__sub__"]: (np.subtract, int.__sub__, _difference_overflows),
-    _OF_SCALARS["__mul__"]: (np.multiply, int.__mul__, _product_overflows),
+_BINARY: dict[Callable[..., Any], tuple[np.ufunc, Callable[[int, int], int], Op]] = {
+    _OF_SCALARS["__add__"]: (np.add, int.__add__, ops.add_overflows),
+    _OF_SCALARS["__sub__"]: (np.subtract, int.__sub__, ops.sub_overflows),
+    _OF_SCALARS["__mul__"]: (np.multiply, int.__mul__, ops.mul_overflows),
 }
 
 
@@ -91,8 +56,7 @@ def _binary(operator: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         ends = [exact(p, q) for p, q in product(value_limits(a), value_limits(b))]
         if _holds(result.dtype, (min(ends), max(ends))):
             return result
-        value = read(result)
-        return _raising(value, overflows(a, b, value))
+        return _raising(read(result), overflows(a, b))
 
     return apply
 

@@ -208,6 +208,10 @@ class CudaBuilder:
         a, b = self.operands(x, y)
         return self.define(a.dtype, f"({type_of(a.dtype)})(({type_of(signed(a.dtype))}){a.text} >> {b.text})")
 
+    def overflow_flag(self, operation: str, x: CudaValue, y: CudaValue) -> CudaValue | None:
+        """C++ shows no flags."""
+        return None
+
     def divide(self, x: CudaArg, y: CudaArg) -> CudaValue:
         a, b = self.operands(x, y)
         return self.define(a.dtype, self._cut(f"{a.text} / {b.text}", a.dtype))

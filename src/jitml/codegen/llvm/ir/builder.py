@@ -292,6 +292,16 @@ class Builder:
     def ashr(self, x: Arg, y: Arg) -> Operand:
         return self._integer("ashr", x, y)
 
+    def overflow_flag(self, operation: str, x: Operand, y: Operand) -> Operand | None:
+        """Whether an operation wraps around; vectors have no flags."""
+        if max(x.lanes, y.lanes) > 1:
+            return None
+        prefix = "s" if x.dtype.kind == "i" else "u"
+        symbol, kind = f"@llvm.{prefix}{operation}.with.overflow.{mangled(x.dtype, 1)}", x.type
+        self.module.declare(f"{{ {kind}, i1 }} {symbol}({kind}, {kind})")
+        both = self.each([x, y], x.dtype, f"call {{{{ {kind}, i1 }}}} {symbol}({kind} {{0}}, {kind} {{1}})")
+        return self.each([both], BOOL, f"extractvalue {{{{ {kind}, i1 }}}} {{0}}, 1")
+
     def divide(self, x: Arg, y: Arg) -> Operand:
         """The truncated quotient; the divisor must be neither 0 nor -1 beside the least integer (as in `rest`)."""
         x, y = self.operands(x, y)

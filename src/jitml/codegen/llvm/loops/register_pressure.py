@@ -33,6 +33,7 @@ from jitml.kernels.ir import (
 # Functions that are one instruction or a few on values that die at once.
 _PLAIN = frozenset(("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint", "convert", "select"))
 _PLAIN |= {"eq", "ne", "lt", "le", "gt", "ge", "bit_and", "bit_or", "bit_xor", "bit_not", "count_bits", "maximum", "minimum"}
+_PLAIN |= {"add_overflows", "sub_overflows", "mul_overflows"}
 # What an inlined polynomial counts as where its operations matter.
 POLYNOMIAL = 20
 # What an inlined polynomial holds beyond its argument.
