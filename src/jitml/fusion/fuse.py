@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from jitml.fusion.merge_steps.copy_elimination import deliver
 from jitml.fusion.merge_steps.product_accumulation import accumulate
 from jitml.fusion.merge_steps.product_assembly import assemble
 from jitml.fusion.merge_steps.scalar_steps import merge_scalars
-from jitml.fusion.merge_steps.tile_loops import in_tiles, region_in_tiles
+from jitml.fusion.merge_steps.tile_loops import as_loop, in_tiles
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
@@ -145,6 +145,8 @@ class _Fusion:
         self.steps: list[Step] = []
         self.decisions: list[Decision] = []
         self.kernels = 0
+        # Of a loop, the first that fits makes kernels of which threads can share more.
+        self.loop_rewrites = () if "block" in target.kinds else (in_tiles, self.in_two_parts)
 
     def run(self, *, measure: bool) -> KernelProgram:
         graph, signature = self.graph, self.signature
@@ -357,10 +359,11 @@ class _Fusion:
         region = REGIONS[node.op](
             RegionSite(node, name, reads, results, trips, fuse_body, self.buffers.temporary, self.buffers.literal)
         )
-        if "block" not in self.target.kinds and (kernel := region_in_tiles(region)) is not None:
+        loop = as_loop(region) if self.loop_rewrites else None
+        if loop is not None and (kernels := self.rewritten(loop)) is not None:
             assert region.index is not None
             self.buffers.remove(region.index)
-            self.steps.append(self.scheduled(kernel, lambda: self.scheduler.scalars(kernel, self.target)))
+            self.add_loops(kernels)
         else:
             self.steps.append(region)
         self.steps += [Call("copy", (x.name,), (y.name,), {}) for x, y in zip(results, writes) if x is not y]
@@ -387,26 +390,31 @@ class _Fusion:
         except (NotRolled, UnknownSizeError) as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False
-        if "block" in self.target.kinds:
-            self.steps.append(self.scheduled(rolled, lambda: self.scheduler.scalars(rolled, self.target)))
-        else:
-            self.steps += map(with_recurrences, self.for_threads(rolled))
+        self.add_loops(self.rewritten(rolled) or (rolled,))
         for buffer, value in literals:
             self.buffers.add_constant(buffer, value)
         self.decisions.append(Decision(f"{name}: one kernel of plain loops", "elements and short windows, in place"))
         return True
 
-    def for_threads(self, rolled: Kernel) -> Iterator[Kernel]:
-        """A rolled region as the kernel, or two of them, of which threads can share most."""
-        kernels, split = [in_tiles(rolled) or rolled], None
-        if kernels == [rolled] and (split := in_two_parts(rolled, self.buffers.temporary)) is not None:
-            if any(isinstance(p, Parallel) for p in self.scheduler.scalars(split.free, self.target)):
-                kernels = [split.free, split.in_order]
-            else:
-                for buffer in split.kept:
-                    self.buffers.remove(buffer.name)
+    def rewritten(self, loop: Kernel) -> Sequence[Kernel] | None:
+        return next((made for rewrite in self.loop_rewrites if (made := rewrite(loop)) is not None), None)
+
+    def in_two_parts(self, loop: Kernel) -> Sequence[Kernel] | None:
+        """A loop as one that threads share, and what is left of it; None where they would not."""
+        split = in_two_parts(loop, self.buffers.temporary)
+        if split is None:
+            return None
+        if any(isinstance(p, Parallel) for p in self.scheduler.scalars(split.free, self.target)):
+            return split.free, split.in_order
+        for buffer in split.kept:
+            self.buffers.remove(buffer.name)
+        return None
+
+    def add_loops(self, kernels: Sequence[Kernel]) -> None:
+        """Add kernels that are loops over time, or over single elements."""
         for kernel in kernels:
-            yield self.scheduled(kernel, partial(self.scheduler.scalars, kernel, self.target))
+            made = self.scheduled(kernel, partial(self.scheduler.scalars, kernel, self.target))
+            self.steps.append(made if "block" in self.target.kinds else with_recurrences(made))
 
     def numbers(self, node: Node) -> dict[Value, Const]:
         """The operands that are single numbers known now."""

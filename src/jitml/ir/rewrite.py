@@ -12,7 +12,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from jitml.ir.dims import Sym, resolve
+from jitml.ir.dims import Size, Sym, resolve
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.op import OPS, Op, recording
 from jitml.records import dataclass, field, replace
@@ -55,8 +55,8 @@ def sweep(graph: Graph, visit: Visit) -> Graph:
     return replace(builder.build([changed.get(v, v) for v in graph.outputs]), names=graph.names)
 
 
-def of_sizes(graph: Graph, sizes: Mapping[Sym, int]) -> Graph:
-    """The same graph for known sizes in the place of names, which it does not bind then."""
+def of_sizes(graph: Graph, sizes: Mapping[Sym, Size]) -> Graph:
+    """The same graph for known sizes, or others, in the place of names, which it does not bind then."""
     made: dict[Value, Value] = {}
 
     def moved(value: Value) -> Value:

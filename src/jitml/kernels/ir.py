@@ -282,21 +282,6 @@ class Observe:
     value: Expr
 
 
-@dataclass(slots=True)
-class Block:
-    """Statements in the making, to be the body of the statement that holds them; `scratch` lives as long as they run."""
-
-    statements: list[Stmt] = field(default_factory=list)
-    scratch: list[Buffer] = field(default_factory=list)
-
-    @property
-    def body(self) -> tuple[Stmt, ...]:
-        body = tuple(self.statements)
-        for buffer in reversed(self.scratch):
-            body = (Alloc(buffer, body),)
-        return body
-
-
 Stmt: TypeAlias = Loop | While | Store | Let | Draw | Cell | Update | If | Alloc | Check | Observe
 
 
@@ -456,6 +441,17 @@ def variables_of(*exprs: Expr) -> frozenset[str]:
 def loaded_by(*exprs: Expr) -> frozenset[str]:
     """The buffers that expressions read."""
     return frozenset(e.buffer for expr in exprs for e in walk_expression(expr) if isinstance(e, Load))
+
+
+def stored_by(body: Iterable[Stmt]) -> set[str]:
+    """The buffers that statements write."""
+    return {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
+
+
+def touched_by(body: Iterable[Stmt]) -> set[str]:
+    """The buffers that statements read or write."""
+    found = tuple(body)
+    return stored_by(found) | {e.buffer for e in walk_expressions(found) if isinstance(e, Load)}
 
 
 def walk_expressions(body: Sequence[Stmt]) -> Iterator[Expr]:

@@ -110,7 +110,7 @@ class ScalarBuilder(Protocol[V]):
     def ashr(self, x: V | float, y: V | float) -> V: ...
 
     def overflow_flag(self, operation: str, x: V, y: V) -> V | None:
-        """Whether such an operation (`add`, `sub`, `mul`) wraps around, by a flag of the processor; None if it has none for this."""
+        """Whether such an operation (`add`, `sub`, `mul`) wraps around, by a flag; None if the processor has none for this."""
 
     def divide(self, x: V | float, y: V | float) -> V:
         """The truncated quotient; the divisor is neither 0 nor -1 beside the least integer."""

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from jitml.fusion.lower.scalars import Scalar, Scalars
+from jitml.fusion.schedule.loop_writer import Block
 from jitml.ir.types import I64, DType
 from jitml.kernels.analysis.ranges import Ranges
 from jitml.kernels.ir import (
     Apply,
-    Block,
     Buffer,
     Cell,
     Check,

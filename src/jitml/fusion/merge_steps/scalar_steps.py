@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from jitml.kernels.analysis.substitution import another
 from jitml.kernels.ir import (
     Apply,
     Cell,
@@ -22,6 +23,7 @@ from jitml.kernels.ir import (
     Store,
     Update,
     Var,
+    stored_by,
     variables_of,
     walk_expressions,
 )
@@ -64,7 +66,7 @@ def _merge_kernels(first: Kernel, second: Kernel) -> Kernel | None:
         for stmt in kernel.body:
             writer.add(stmt)
     body = tuple(writer.body)
-    stored = {s.buffer for s in body if isinstance(s, Store)}
+    stored = stored_by(body)
     if len(body) > MOST or any(isinstance(e, Load) and e.buffer in stored for e in walk_expressions(body)):
         return None  # it reads what it has stored, or what it will store, and cannot do without
     sources = tuple(dict.fromkeys((*first.sources, *second.sources)))
@@ -94,7 +96,7 @@ class _ScalarWriter:
             case Store(buffer, at, value):
                 found = self.expr(value)
                 if not isinstance(found, (Const, Var)) or self.is_cell(found):
-                    name = self.fresh("v0")
+                    name = another("v0", self.taken)
                     self.put(name, Let(name, found))
                     found = Var(name, value.dtype)
                 self.stored[buffer, at] = found
@@ -108,18 +110,13 @@ class _ScalarWriter:
         if self.taken.get(name) == stmt and isinstance(stmt, Let) and not self.is_cell(stmt.value):
             self.names[name] = name
             return
-        new = self.fresh(name)
+        new = another(name, self.taken)
         self.names[name] = new
         self.put(new, replace(stmt, name=new))
 
     def put(self, name: str, stmt: Stmt) -> None:
         self.taken[name] = stmt
         self.body.append(stmt)
-
-    def fresh(self, name: str) -> str:
-        while name in self.taken:
-            name += "b"
-        return name
 
     def expr(self, expr: Expr) -> Expr:
         match expr:

@@ -15,7 +15,7 @@ from functools import reduce
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.analysis.dependence import Accesses, accesses
 from jitml.kernels.analysis.races import loop_races
-from jitml.kernels.analysis.substitution import with_expressions, with_loads
+from jitml.kernels.analysis.substitution import new_names, with_expressions, with_loads
 from jitml.kernels.ir import (
     Apply,
     Buffer,
@@ -34,6 +34,8 @@ from jitml.kernels.ir import (
     Var,
     While,
     loaded_by,
+    stored_by,
+    touched_by,
     walk,
     walk_expressions,
     with_blocks,
@@ -44,13 +46,12 @@ from jitml.records import replace
 
 TILE_BYTES = 1 << 14  # of all that an iteration touches: half of a first cache
 MASKED_TILE = 64  # elements: the fewer there are, the sooner none of them changes any more
-TIME, TILE, TRIPS, GOES_ON, CHANGES = "time0", "tile0", "trips0", "goes_on0", "changes0"  # names that nothing else has
 
 
-def region_in_tiles(region: Region) -> Kernel | None:
-    """A loop whose body is one kernel, as a kernel that runs tile by tile; None where an element depends on others."""
+def as_loop(region: Region) -> Kernel | None:
+    """A loop whose body is one kernel, as one kernel; None where arrays change places, or the body has memory of its own."""
     if region.kind != "loop" or region.results[0] != region.carried:
-        return None  # arrays change places
+        return None
     (program,) = region.bodies
     if len(program.steps) != 1 or program.sizes or not isinstance(kernel := program.steps[0], Kernel):
         return None
@@ -60,39 +61,38 @@ def region_in_tiles(region: Region) -> Kernel | None:
         seen = replace(b, name=names.get(b.name, ""))
         if params.setdefault(seen.name, seen) != seen:
             return None
-    if "" in params:  # memory of the body's own
+    if "" in params:
         return None
     params.pop(region.index or "", None)
+    time, count = (next(new_names(kernel.body, prefix)) for prefix in ("time", "trips"))
 
     def known(load: Load) -> Expr:
         name = names.get(load.buffer, load.buffer)
-        return Var(TIME) if name == region.index else replace(load, buffer=name)
+        return Var(time) if name == region.index else replace(load, buffer=name)
 
     def stored(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         renamed = (replace(s, buffer=names.get(s.buffer, s.buffer)) if isinstance(s, Store) else s for s in body)
         return tuple(with_blocks(s, lambda block, _: stored(block)) for s in renamed)
 
     body = with_expressions(stored(kernel.body), lambda e: with_loads(e, known))
-    if {s.buffer for s in walk(body) if isinstance(s, Store)} != {*region.carried}:
+    if stored_by(body) != {*region.carried}:
         return None
     numbers: tuple[Stmt, ...] = ()
     if isinstance(region.control, str):
         params[region.control] = Buffer(region.control, I64, ())
-        numbers = (Let(TRIPS, Load(region.control, (), I64)),)
-    trips = Const(region.control) if isinstance(region.control, int) else Var(TRIPS)
-    return in_tiles(
-        replace(
-            kernel,
-            name=region.name,
-            params=tuple(params.values()),
-            body=(*numbers, Loop(TIME, Const(0), trips, 1, "serial", body)),
-            updates=region.updates,
-            sources=tuple(dict.fromkeys((*region.sources, *kernel.sources))),
-        )
+        numbers = (Let(count, Load(region.control, (), I64)),)
+    trips = Const(region.control) if isinstance(region.control, int) else Var(count)
+    return replace(
+        kernel,
+        name=region.name,
+        params=tuple(params.values()),
+        body=(*numbers, Loop(time, Const(0), trips, 1, "serial", body)),
+        updates=region.updates,
+        sources=tuple(dict.fromkeys((*region.sources, *kernel.sources))),
     )
 
 
-def in_tiles(kernel: Kernel) -> Kernel | None:
+def in_tiles(kernel: Kernel) -> tuple[Kernel] | None:
     """A kernel that is a loop around one over elements or rows, with the loop inside; None where one depends on others."""
     match kernel.body:
         case (*fixed, Loop(body=(*numbers, Loop() as loop)) as time):
@@ -105,7 +105,7 @@ def in_tiles(kernel: Kernel) -> Kernel | None:
                 numbers, loop = [*numbers, *more], replace(inner, start=loop.start, stop=loop.stop)
             case _:
                 return None
-    stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    stored = stored_by(kernel.body)
     for number in (*fixed, *numbers):
         if not isinstance(number, Let) or loaded_by(number.value) & stored:
             return None
@@ -117,7 +117,7 @@ def in_tiles(kernel: Kernel) -> Kernel | None:
     body, before = (tiles.body, ()) if changing is None else _while_it_changes(tiles.body, changing)
     whole = replace(time, body=(*numbers, *body))
     made = replace(kernel, body=(*fixed, replace(tiles, body=(*before, whole))))
-    return made if _is_apart(accesses(made), stored, time.index) else None
+    return (made,) if _is_apart(accesses(made), stored, time.index) else None
 
 
 def _over_tiles(kernel: Kernel, loop: Loop) -> Loop | None:
@@ -126,15 +126,15 @@ def _over_tiles(kernel: Kernel, loop: Loop) -> Loop | None:
         return None
     if any(isinstance(s, Loop) for s in walk(loop.body)):
         return replace(loop, kind="serial", grain=1)
-    touched = {s.buffer for s in walk(loop.body) if isinstance(s, Store)}
-    touched |= {e.buffer for e in walk_expressions(loop.body) if isinstance(e, Load)}
+    touched = touched_by(loop.body)
     nbytes = sum(b.dtype.itemsize for b in kernel.params if b.name in touched)
     width = MASKED_TILE if _changing((loop,)) is not None else max(256, 1 << (TILE_BYTES // nbytes).bit_length() - 1)
     trips = known_trips(loop)
     if trips is not None and trips <= width:
         return None
-    start, stop = _piece(TILE, width, loop.stop)
-    return Loop(TILE, loop.start, loop.stop, width, "serial", (replace(loop, start=start, stop=stop),))
+    tile = next(new_names(kernel.body, "tile"))
+    start, stop = _piece(tile, width, loop.stop)
+    return Loop(tile, loop.start, loop.stop, width, "serial", (replace(loop, start=start, stop=stop),))
 
 
 def _piece(index: str, width: int, stop: Expr) -> tuple[Expr, Expr]:
@@ -198,6 +198,7 @@ def _while_it_changes(body: tuple[Stmt, ...], changing: Expr) -> tuple[tuple[Stm
     """What an iteration does, unless the last one has changed nothing, and what stands before all of them."""
     (loop,) = body
     assert isinstance(loop, Loop)
-    looking = replace(loop, body=(*loop.body, Update(CHANGES, changing, "or")))
-    step = (Cell(CHANGES, Const(False, BOOL)), looking, Update(GOES_ON, Var(CHANGES, BOOL)))
-    return (If(Var(GOES_ON, BOOL), step),), (Cell(GOES_ON, Const(True, BOOL)),)
+    goes_on, changes = (next(new_names(body, prefix)) for prefix in ("goes_on", "changes"))
+    looking = replace(loop, body=(*loop.body, Update(changes, changing, "or")))
+    step = (Cell(changes, Const(False, BOOL)), looking, Update(goes_on, Var(changes, BOOL)))
+    return (If(Var(goes_on, BOOL), step),), (Cell(goes_on, Const(True, BOOL)),)

@@ -32,7 +32,7 @@ from jitml.fusion.scalar_loops.unroll_loops import with_short_loops_unrolled
 from jitml.fusion.scalar_loops.windows import assign
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
-from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Load, Stmt, Store, add, mul, walk, walk_expressions
+from jitml.kernels.ir import Alloc, Buffer, Const, Expr, Kernel, Stmt, add, mul, stored_by, touched_by, walk
 from jitml.kernels.target import Target
 
 __all__ = ["NotRolled", "roll", "with_recurrences"]
@@ -142,11 +142,10 @@ def _homes(node: Node) -> dict[int, int]:
 
 def _trimmed(kernel: Kernel, writes: Sequence[Buffer], memories: Memories) -> Kernel:
     """With the parameters that it touches, literal arrays among them."""
-    used = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    stored, used = stored_by(kernel.body), touched_by(kernel.body)
     for b in writes:
-        if b.name not in used and b.size:
+        if b.name not in stored and b.size:
             raise NotRolled("an array is handed on unchanged")
-    used |= {e.buffer for e in walk_expressions(kernel.body) if isinstance(e, Load)}
     own = {s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc)}
     params = tuple(b for name, b in memories.buffers.items() if name in used - own)
     return replace(kernel, params=params, updates={b: base for b, base in kernel.updates.items() if b in used})

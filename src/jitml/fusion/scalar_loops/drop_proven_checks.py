@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from jitml.ir.types import BOOL, F64, I64, is_integer
+from jitml.ir.types import BOOL, F64, I64
 from jitml.kernels.analysis.affine_sums import within
 from jitml.kernels.analysis.monotone import Cells
 from jitml.kernels.analysis.ranges import Ranges

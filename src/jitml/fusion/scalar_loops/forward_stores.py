@@ -11,16 +11,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 
 from jitml.ir.types import I64
 from jitml.kernels.analysis.dependence import Access, Form, Path, accesses
-from jitml.kernels.analysis.substitution import substituted
+from jitml.kernels.analysis.substitution import new_names, substituted
 from jitml.kernels.ir import (
     Cell,
     Check,
     Const,
-    Draw,
     If,
     Kernel,
     Let,
@@ -62,8 +60,7 @@ class _Recurrences:
     def __init__(self, kernel: Kernel) -> None:
         self.known = accesses(kernel).items
         self.paths = [a.path for a in self.known]  # in order
-        taken = {s.name for s in walk(kernel.body) if isinstance(s, (Cell, Draw, Let))}
-        self.names = (name for n in count() if (name := f"r{n}") not in taken)
+        self.names = new_names(kernel.body, "r")
 
     def body(self, statements: Sequence[Stmt], outer: Path) -> tuple[Stmt, ...]:
         return tuple(new for k, stmt in enumerate(statements) for new in self.statement(stmt, (*outer, k)))

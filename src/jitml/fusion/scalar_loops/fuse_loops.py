@@ -9,17 +9,14 @@ What one stores and another loads stays in a register, and scratch that nobody e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 
 from jitml.fusion.scalar_loops.drop_proven_checks import Prover
 from jitml.fusion.scalar_loops.unroll_loops import with_stores_forwarded
 from jitml.ir.types import is_inexact
-from jitml.kernels.analysis.substitution import substituted, with_expressions
+from jitml.kernels.analysis.substitution import new_names, substituted, with_expressions
 from jitml.kernels.ir import (
     Alloc,
-    Cell,
     Const,
-    Draw,
     Expr,
     Let,
     Load,
@@ -31,8 +28,8 @@ from jitml.kernels.ir import (
     affine,
     expressions,
     loaded_by,
+    stored_by,
     sub,
-    walk,
     walk_expression,
     walk_expressions,
     with_blocks,
@@ -66,8 +63,7 @@ class _LoopFuser(Prover):
     def __init__(self, body: Sequence[Stmt], *, in_order: bool) -> None:
         super().__init__(body)
         self.depth, self.in_order = 0, in_order  # loops around
-        taken = {s.name for s in walk(body) if isinstance(s, (Cell, Draw, Let))}
-        self.names = (name for n in count() if (name := f"v{n}") not in taken)
+        self.names = new_names(body, "v")
 
     def statement(self, stmt: Stmt) -> list[Stmt]:
         self.depth += isinstance(stmt, Loop)
@@ -85,7 +81,7 @@ class _LoopFuser(Prover):
         k = next((k for k in reversed(range(len(kept))) if not isinstance(kept[k], (Let, Observe))), None)
         first = kept[k] if k is not None else None
         if k is not None and isinstance(first, Loop) and isinstance(stmt, Loop):
-            stored = {s.buffer for s in walk(first.body) if isinstance(s, Store)}
+            stored = stored_by(first.body)
             between = kept[k + 1 :]
             if not any(loaded_by(*expressions(s)) & stored for s in between) and (fused := self.fused(first, stmt)) is not None:
                 kept[k:] = [*between, fused]

@@ -28,7 +28,9 @@ from jitml.kernels.ir import (
     Var,
     While,
     loaded_by,
+    stored_by,
     sub,
+    touched_by,
     variables_of,
     walk,
     walk_expressions,
@@ -58,9 +60,7 @@ def in_two_parts(kernel: Kernel, new_buffer: Callable[[DType, tuple[int, ...]], 
     if trips is None or not 1 < trips <= MOST or not all(isinstance(s, (Cell, Let)) for s in before):
         return None
     free, in_order = _parts(loop.body, {s.name for s in before if isinstance(s, Cell)})
-    if not all(isinstance(s, (Let, Store)) for s in after) or not _may_part(
-        free, in_order, {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
-    ):
+    if not all(isinstance(s, (Let, Store)) for s in after) or not _may_part(free, in_order, stored_by(kernel.body)):
         return None
     wanted = _names(in_order)
     kept, taken = list[Stmt](), list[Stmt]()
@@ -104,7 +104,7 @@ def _may_part(free: Sequence[Stmt], in_order: Sequence[Stmt], stored: set[str]) 
     """Whether one part may run before the other, and takes longer."""
     is_worth_it = any(isinstance(s, (Loop, While)) for s in free) and bool(in_order)
     has_loops = any(isinstance(s, (Alloc, Check, Draw, Loop, While)) for s in walk(in_order))
-    touches = any(isinstance(s, (Alloc, Draw, Store)) for s in walk(free)) or _loads(free) & stored
+    touches = any(isinstance(s, (Alloc, Draw, Store)) for s in walk(free)) or touched_by(free) & stored
     updated = {s.cell for s in walk(in_order) if isinstance(s, Update)} & {s.name for s in walk(free) if isinstance(s, Cell)}
     # Which of several checks fails first is not known.
     errors = {(s.error, s.message, s.values) for s in walk(free) if isinstance(s, Check)}
@@ -125,15 +125,10 @@ def _without_cells(before: Sequence[Stmt]) -> Iterator[Stmt]:
 
 def _touching(kernel: Kernel, more: Sequence[Buffer]) -> Kernel:
     """The kernel with the parameters that its body touches."""
-    used = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)} | _loads(kernel.body)
+    used = touched_by(kernel.body)
     return replace(kernel, params=tuple(b for b in (*kernel.params, *more) if b.name in used))
 
 
 def _names(body: Sequence[Stmt]) -> set[str]:
     """The names that statements mention."""
     return {e.name for e in walk_expressions(body) if isinstance(e, Var)} | {s.cell for s in walk(body) if isinstance(s, Update)}
-
-
-def _loads(body: Sequence[Stmt]) -> set[str]:
-    """The buffers that statements read."""
-    return {e.buffer for e in walk_expressions(body) if isinstance(e, Load)}

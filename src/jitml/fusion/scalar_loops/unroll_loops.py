@@ -9,15 +9,13 @@ A vector of them would be put together, and taken apart again by what wants one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 
 from jitml.fusion.scalar_loops.hoist_checks import is_true
-from jitml.kernels.analysis.substitution import substituted, with_expressions, with_loads
+from jitml.kernels.analysis.substitution import new_names, substituted, with_expressions, with_loads
 from jitml.kernels.ir import (
     Apply,
     Cell,
     Const,
-    Draw,
     Expr,
     Let,
     Load,
@@ -52,8 +50,7 @@ def with_short_loops_unrolled(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
 
 class _Unroller:
     def __init__(self, body: Sequence[Stmt]) -> None:
-        taken = {s.name for s in walk(body) if isinstance(s, (Cell, Draw, Let))}
-        self.names = (name for n in count() if (name := f"u{n}") not in taken)
+        self.names = new_names(body, "u")
 
     def block(self, body: Sequence[Stmt], *, is_inside: bool) -> tuple[Stmt, ...]:
         made: list[Stmt] = []

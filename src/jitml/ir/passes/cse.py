@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import raised_by
+from jitml.ir.dims import Size, Sym, as_size
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.printer import show_number
-from jitml.ir.rewrite import Producers, sweep
+from jitml.ir.rewrite import Producers, of_sizes, sweep
 
 
 def _param_key(value: Any) -> Hashable:
@@ -30,8 +31,36 @@ def params_key(params: Mapping[str, Any]) -> Hashable:
 def share_common(graph: Graph) -> Graph:
     """Compute equal expressions once: same op, parameters and operands (in either order where the op commutes).
 
-    A claim that has been checked holds where it is made again, whatever would be said of it then.
+    A claim that has been checked holds where it is made again, whatever would be said of it then. Sizes that are one value
+    have one name, and arrays of them one shape.
     """
+    shared = _with_shared_values(graph)
+    sizes = _equal_sizes(shared)
+    return _with_shared_values(of_sizes(shared, sizes)) if sizes else shared
+
+
+def _equal_sizes(graph: Graph) -> dict[Sym, Size]:
+    """Names of sizes, each with the first name of the same value. What a body binds itself keeps its name: there it is needed."""
+    own = {sym for node in graph.nodes for body in node.graphs for sym in _bound_in(body)}
+    first: dict[Hashable, Sym] = {}
+    equal: dict[Sym, Size] = {}
+    for node in graph.nodes:
+        if node.op is ops.bind and (sym := node.params["sym"]) not in own:
+            known = first.setdefault((node.inputs[0], sym.low, sym.high), sym)
+            if known is not sym:
+                equal[sym] = as_size(known)
+    return equal
+
+
+def _bound_in(graph: Graph) -> Iterator[Sym]:
+    for node in graph.nodes:
+        if node.op is ops.bind:
+            yield node.params["sym"]
+        for body in node.graphs:
+            yield from _bound_in(body)
+
+
+def _with_shared_values(graph: Graph) -> Graph:
     seen: dict[Hashable, tuple[Value, ...]] = {}
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:

@@ -1,9 +1,10 @@
-"""Other expressions in the place of variables and loads."""
+"""Other expressions in the place of variables and loads, and new names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from jitml.kernels.ir import (
     Apply,
@@ -24,10 +25,24 @@ from jitml.kernels.ir import (
     add,
     mul,
     sub,
+    walk,
     with_blocks,
 )
 
 _FOLDED = {"add": add, "sub": sub, "mul": mul}
+
+
+def new_names(body: Sequence[Stmt], prefix: str) -> Iterator[str]:
+    """`v0`, `v1`, ...: names that no statement has given yet."""
+    taken = {s.index if isinstance(s, Loop) else s.name for s in walk(body) if isinstance(s, (Cell, Draw, Let, Loop))}
+    return (name for n in count() if (name := f"{prefix}{n}") not in taken)
+
+
+def another(name: str, taken: Container[str]) -> str:
+    """A name like another one."""
+    while name in taken:
+        name += "b"
+    return name
 
 
 def substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:

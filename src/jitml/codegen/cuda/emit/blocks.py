@@ -43,6 +43,7 @@ from jitml.kernels.ir import (
     expressions,
     is_ordered,
     loaded_by,
+    stored_by,
     variables_of,
     walk,
     walk_expression,
@@ -167,7 +168,7 @@ class BlockStatements(SerialStatements):
     def touched(self, body: Sequence[Stmt]) -> Touched:
         """What statements touch of the memory that the threads of the block share."""
         reads: set[str] = {e.buffer for e in walk_expressions(body) if isinstance(e, Load)}
-        writes: set[str] = {s.buffer for s in walk(body) if isinstance(s, Store)}
+        writes: set[str] = stored_by(body)
         return Touched(self._groups(reads), self._groups(writes))
 
     def _groups(self, names: Iterable[str]) -> set[str]:
@@ -347,7 +348,7 @@ class BlockStatements(SerialStatements):
 
     def _scratch_of(self, body: Sequence[Stmt]) -> Touched:
         """What the iterations of a loop use one after the other, and is declared in them."""
-        stored = {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
+        stored = stored_by(body)
         names = {s.buffer.name for s in walk(tuple(body)) if isinstance(s, Alloc) and s.buffer.name in stored}
         return Touched(set(), {f"scratch {name}" for name in names})
 

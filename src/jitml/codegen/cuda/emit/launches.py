@@ -36,7 +36,9 @@ from jitml.kernels.ir import (
     Update,
     Var,
     loaded_by,
+    stored_by,
     sub,
+    touched_by,
     variables_of,
     walk,
     walk_expressions,
@@ -146,7 +148,7 @@ class _LaunchWriter:
 
     def write(self, part: _Part, entry: str) -> tuple[str, Launch]:
         body = part.body
-        touched = _touched(body)
+        touched = touched_by(body)
         params = [b for b in self.kernel.params if b.name in touched]
         has_error = self.looks or any(isinstance(s, Check) for s in walk(body))
         heads = self._parameters(params, body)
@@ -169,7 +171,7 @@ class _LaunchWriter:
         What is read and written is not said to be nothing else's: compilers then take it that other threads do not write it
         either, and keep what they have read across barriers.
         """
-        stored, loaded = _stored(body), _loaded(body) | {s.buffer for s in walk(body) if isinstance(s, Store) and s.combine}
+        stored, loaded = stored_by(body), _loaded(body) | {s.buffer for s in walk(body) if isinstance(s, Store) and s.combine}
         groups = self.memory.groups
         written = {groups[name] for name in stored if name in groups}
         names = [b.name for b in self.kernel.params if b in params]
@@ -362,16 +364,8 @@ def _padded(size: int) -> int:
     return -(-size // 16) * 16
 
 
-def _touched(body: Sequence[Stmt]) -> set[str]:
-    return _loaded(body) | _stored(body)
-
-
 def _loaded(body: Sequence[Stmt]) -> set[str]:
     return {e.buffer for e in walk_expressions(body) if isinstance(e, Load)}
-
-
-def _stored(body: Sequence[Stmt]) -> set[str]:
-    return {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
 
 
 def _nest(loop: Loop) -> tuple[list[Loop], tuple[Stmt, ...]]:

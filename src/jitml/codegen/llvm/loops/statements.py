@@ -40,6 +40,7 @@ from jitml.kernels.ir import (
     While,
     children,
     is_ordered,
+    stored_by,
     walk,
 )
 from jitml.kernels.metrics import known_trips
@@ -211,8 +212,7 @@ class StatementEmitter(InterleavedStores):
 
     def stored(self, body: Iterable[Stmt]) -> frozenset[str]:
         """Groups of the buffers that `body` stores to (scratch declared inside has none yet; `keep_loads` speaks for it)."""
-        names = {s.buffer for s in walk(tuple(body)) if isinstance(s, Store)}
-        return frozenset(self.buffers[name].group for name in names if name in self.buffers)
+        return frozenset(self.buffers[name].group for name in stored_by(body) if name in self.buffers)
 
     # ------------------------------------------------------------------------------------------------ branches
 

@@ -116,7 +116,7 @@ def _shared(kernel: Kernel, known: Accesses, lanes: Sequence[str], target: Targe
     there = {
         p: loop for p in outermost if isinstance(loop := known.loops[p], Loop) and _is_serial(loop) and loop.index not in lanes
     }
-    worth = [p for p, loop in there.items() if _is_serial(loop) and _pays_threads(loop, _body_ns(loop, lanes), target)]
+    worth = [p for p, loop in there.items() if _pays_threads(loop, _body_ns(loop, lanes), target)]
     free = [p for p in worth if not any(loop_races(there[p], p, known))]
     if not free:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -25,6 +25,7 @@ from jitml.fusion.schedule.tree import (
     updated,
     with_loops,
 )
+from jitml.kernels.analysis.substitution import another
 from jitml.kernels.ir import Buffer, Cell, Const, Load, Store, Update, Var, add, is_ordered, mul
 from jitml.kernels.schedule import RFactor, StageCells
 
@@ -57,7 +58,9 @@ def _in_cells(tree: LoopTree, p: RFactor) -> LoopTree:
         combines = updated(loop.body)
         if not combines:
             return (loop,)
-        apart = {name: _fresh(f"{name}b", taken) for name, how in combines.items() if not is_ordered(how, known[name].init.dtype)}
+        apart = {
+            name: another(f"{name}b", taken) for name, how in combines.items() if not is_ordered(how, known[name].init.dtype)
+        }
         inner = loop
         if p.outer:
             most, multiple = min(p.block, loop.most), gcd(p.block, loop.divisor)
@@ -70,12 +73,6 @@ def _in_cells(tree: LoopTree, p: RFactor) -> LoopTree:
         return (replace(loop, index=p.outer, step=p.block, body=body),) if p.outer else body
 
     return with_loops(tree, p.loop, factored)
-
-
-def _fresh(name: str, taken: Container[str]) -> str:
-    while name in taken:
-        name += "b"
-    return name
 
 
 def _renamed(body: Body, new: dict[str, str]) -> Body:
