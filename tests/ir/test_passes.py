@@ -81,6 +81,30 @@ def test_sharing_keeps_the_nodes_that_it_does_not_share() -> None:
     assert len(shared.nodes) == 3
 
 
+def test_sizes_that_are_one_value_have_one_name() -> None:
+    """But not where they lie between other limits."""
+    text = """
+        graph(k: i64[], x: f64[9]) {{
+          bind k {{sym=n[0:9]}}
+          a: f64[n] = resize x {{shape=(n,)}}
+          bind k {{sym={other}}}
+          b: f64[m] = resize x {{shape=(m,)}}
+          c: f64[m] = sin b
+          d: f64[n] = cos a
+          return c, d
+        }}
+        """
+    shared = share_common(parse(text.format(other="m[0:9]")))
+    assert [node.op.name for node in shared.nodes] == ["bind", "resize", "sin", "cos"]
+    assert shared.outputs[0].shape == shared.outputs[1].shape
+    for k in range(10):
+        x = np.linspace(0, 1, 9)
+        got = interpret(shared, (np.array(k), x))
+        np.testing.assert_array_equal(got[0], np.sin(x[:k]))
+        np.testing.assert_array_equal(got[1], np.cos(x[:k]))
+    assert len(share_common(parse(text.format(other="m[0:8]"))).nodes) == 6
+
+
 def test_what_a_pass_has_nothing_to_do_with_is_the_same_graph() -> None:
     """Then nobody needs to verify it. What looks at each region writes it anew."""
     graph = parse(

@@ -41,7 +41,7 @@ def share_common(graph: Graph) -> Graph:
 
 def _equal_sizes(graph: Graph) -> dict[Sym, Size]:
     """Names of sizes, each with the first name of the same value. What a body binds itself keeps its name: there it is needed."""
-    own = {sym for node in graph.nodes for body in node.graphs for sym in _bound_in(body)}
+    own = {sym for node in graph.nodes for body in node.graphs.values() for sym in _bound_in(body)}
     first: dict[Hashable, Sym] = {}
     equal: dict[Sym, Size] = {}
     for node in graph.nodes:
@@ -56,7 +56,7 @@ def _bound_in(graph: Graph) -> Iterator[Sym]:
     for node in graph.nodes:
         if node.op is ops.bind:
             yield node.params["sym"]
-        for body in node.graphs:
+        for body in node.graphs.values():
             yield from _bound_in(body)
 
 
