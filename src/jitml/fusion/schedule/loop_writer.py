@@ -12,26 +12,12 @@ from contextlib import contextmanager
 
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.memory_views import Places, Views
-from jitml.kernels.ir import Alloc, Apply, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr, variables_of
+from jitml.kernels.block import Block
+from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, Let, Load, Loop, Stmt, Store, Var, as_expr, variables_of
 from jitml.kernels.ir import Kind as LoopKind
 from jitml.records import dataclass, field, replace
 
 DEEPEST = 6  # levels of one written expression
-
-
-@dataclass(slots=True)
-class Block:
-    """Statements in the making, to be the body of the statement that holds them; `scratch` lives as long as they run."""
-
-    statements: list[Stmt] = field(default_factory=list)
-    scratch: list[Buffer] = field(default_factory=list)
-
-    @property
-    def body(self) -> tuple[Stmt, ...]:
-        body = tuple(self.statements)
-        for buffer in reversed(self.scratch):
-            body = (Alloc(buffer, body),)
-        return body
 
 
 @dataclass

@@ -18,7 +18,8 @@ from jitml.errors import Source
 from jitml.fusion.lower.scalars import Scalar, Scalars
 from jitml.fusion.lower.statement_writer import StatementWriter
 from jitml.ir.types import I64, DType
-from jitml.kernels.ir import Apply, Block, Buffer, Check, Const, Expr, Var, add, as_expr, sub
+from jitml.kernels.block import Block
+from jitml.kernels.ir import Apply, Buffer, Check, Const, Expr, Var, add, as_expr, sub
 from jitml.records import dataclass
 
 LARGEST = 8  # rows
