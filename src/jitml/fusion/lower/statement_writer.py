@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from jitml.fusion.lower.scalars import Scalar, Scalars
-from jitml.fusion.schedule.loop_writer import Block
 from jitml.ir.types import I64, DType
 from jitml.kernels.analysis.ranges import Ranges
+from jitml.kernels.block import Block
 from jitml.kernels.ir import (
     Apply,
     Buffer,
