@@ -16,7 +16,7 @@ from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.errors import LoweringError
 from jitml.ir.types import DTYPES
 from jitml.kernels.interpret import interpret
-from jitml.kernels.ir import Const
+from jitml.kernels.ir import Const, Var
 from jitml.kernels.text.parser import parse
 from support.kernel_texts import KERNELS
 from support.llvm_kernels import Arrays, copies, memory_for, program_of, run_kernel, run_program
@@ -170,12 +170,31 @@ def test_a_large_output_is_stored_past_the_caches_wherever_it_begins(offset: int
     assert not memory[:start].any() and not memory[start + n :].any()
 
 
-def test_an_output_that_may_be_small_is_stored_as_usual() -> None:
+@pytest.mark.parametrize("rows", [1, 3])
+def test_an_output_that_may_be_small_is_stored_past_the_caches_where_it_is_large(rows: int) -> None:
     """Its memory has room for the largest, but how much of it is used only the run tells."""
+    n = 2_100_003
+    text = f"""kernel k(m: i64[], x: f64[{n}], y: f64[{n}]) {{ let n: i64 = m[]
+      for c in 0:n * {rows}:700001 parallel {{ for i in c:minimum(c + 700001, n * {rows}) vector {{ y[i] = x[i] + 1.0 }} }} }}"""
+    program = program_of([parse(text)], outputs=["y"])
+    program = replace(program, kernels=replace(program.kernels, extents={"y": (Var("n"), Const(rows))}))
+    stores = [line for line in emit_program(program, cpu=host_cpu()).text.splitlines() if "store <" in line]
+    assert any("!nontemporal" in line for line in stores) == host_cpu().is_x86
+    assert any("!nontemporal" not in line and "masked" not in line for line in stores)
+    for used in (0, 1, 13, 1000, 699_999, 700_001):
+        for start in (0, 3):
+            x, y = np.arange(float(n)), np.zeros(n + 3)
+            assert run_program(program, {"m": np.array(used), "x": x, "y": y[start:]})[0] == 0
+            np.testing.assert_array_equal(y[start : start + used * rows], x[: used * rows] + 1)
+            assert not y[:start].any() and not y[start + used * rows :].any()
+
+
+def test_an_output_of_unknown_length_is_stored_as_usual() -> None:
+    """A loop to a limit of its own says nothing of the size."""
     n = 2_100_003
     text = f"kernel k(x: f64[{n}], y: f64[{n}]) {{ for i in 0:{n} vector {{ y[i] = x[i] + 1.0 }} }}"
     program = program_of([parse(text)], outputs=["y"])
-    open_ended = replace(program, kernels=replace(program.kernels, extents={"y": (Const(5),)}))
+    open_ended = replace(program, kernels=replace(program.kernels, extents={"y": (Var("n"),)}))
     assert ("!nontemporal" in emit_program(program, cpu=host_cpu()).text) == host_cpu().is_x86
     assert "!nontemporal" not in emit_program(open_ended, cpu=host_cpu()).text
 

@@ -15,6 +15,7 @@ from jitml.codegen.llvm.calls.calls import emit_call
 from jitml.codegen.llvm.ir.conventions import CLEAR, ENTRY, LOOK, RAISED
 from jitml.codegen.llvm.ir.support_functions import need
 from jitml.codegen.llvm.ir.translation_unit import Unit
+from jitml.codegen.llvm.loops.access import Extents
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.codegen.llvm.loops.safepoints import find_word
 from jitml.codegen.llvm.loops.statements import identifier
@@ -45,10 +46,10 @@ class Entry:
     """Writes the entry of a program, and through `unit` the functions of all its kernels and calls.
 
     Args:
-        streamed: buffers of the program that are stored past the caches.
+        streamed: buffers of the program that are stored past the caches, if the shape that is used is so large.
     """
 
-    def __init__(self, unit: Unit, program: Program, streamed: frozenset[str]) -> None:
+    def __init__(self, unit: Unit, program: Program, streamed: Mapping[str, Extents]) -> None:
         self.unit = unit
         self.streamed = streamed
         self.addresses: list[str] = []
@@ -86,7 +87,7 @@ class Entry:
             match step:
                 case Kernel():
                     names = [b.name for b in step.params]
-                    places, streamed = storages(program, names), frozenset() if path else self.streamed
+                    places, streamed = storages(program, names), {} if path else self.streamed
                     symbol = emit_kernel(self.unit, step, symbol, places, streamed)
                     self._call_quietly(symbol, [pointers[name] for name in names], step.ignored)
                 case Call("empty"):

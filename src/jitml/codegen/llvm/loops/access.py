@@ -9,6 +9,8 @@ outermost loop first, so that an inner loop only adds what changes in it.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from jitml.codegen.llvm.ir.builder import Operand, literal, llvm_type
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
 from jitml.codegen.llvm.ir.linear_forms import LinearForm
@@ -20,6 +22,10 @@ from jitml.ir.types import BOOL, I64, DType
 from jitml.kernels.ir import Buffer, Expr, Load, Store
 from jitml.records import dataclass
 
+# About half of a usual last-level cache: from here on an ordinary store only reads memory that it overwrites
+# (measured: x * 2 + z runs 1.5 times faster with streamed stores at 16 MB, and slower at 4 MB).
+STREAMED_BYTES = 16 << 20
+Extents: TypeAlias = tuple[Expr, ...]  # a shape over size variables
 COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
 
 
@@ -30,13 +36,14 @@ class BufferMemory:
     Args:
         pointer: to element 0, as an operand of the buffer's dtype.
         group: names the storage; buffers that share bytes are in one group.
-        is_streamed: it is too large for the caches and not read again soon: store past them.
+        streamed: it may be too large for the caches, and is not read again soon: store past them, if the shape that is used, of
+            which only the run tells, takes STREAMED_BYTES; () is all of it, and does.
     """
 
     buffer: Buffer
     pointer: Operand
     group: str
-    is_streamed: bool = False
+    streamed: Extents | None = None
 
 
 @dataclass(frozen=True, slots=True)

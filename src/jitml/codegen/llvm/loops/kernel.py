@@ -13,7 +13,7 @@ from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.conventions import LOOK, NO_MEMORY, RAISED, STOPPED, Effort
 from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.ir.translation_unit import Unit
-from jitml.codegen.llvm.loops.access import BufferMemory
+from jitml.codegen.llvm.loops.access import BufferMemory, Extents
 from jitml.codegen.llvm.loops.compaction import CompactingNest
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.safepoints import BLOCK, READ_WORD, SELF_LOOKING, find_word, look_every, looking, parallel_for, work
@@ -26,7 +26,7 @@ STACK_LIMIT = 16 * 1024  # bytes of scratch on the stack of one function; beyond
 
 
 def emit_kernel(
-    unit: Unit, kernel: Kernel, symbol: str, places: Mapping[str, BufferStorage], streamed: frozenset[str] = frozenset()
+    unit: Unit, kernel: Kernel, symbol: str, places: Mapping[str, BufferStorage], streamed: Mapping[str, Extents] | None = None
 ) -> str:
     """Append the functions of a kernel to the unit, unless it has their like; returns the name of the one to call.
 
@@ -35,18 +35,19 @@ def emit_kernel(
 
     Args:
         places: of each parameter, its storage; parameters that share bytes have one group.
-        streamed: parameters whose stores may go past the caches.
+        streamed: parameters whose stores may go past the caches, and the shapes that are used of them; () is all.
     """
+    streamed = streamed or {}
     shared = [places[b.name].group for b in kernel.params]
     memory = [
-        (b.dtype, b.shape, b.strides, shared.index(places[b.name].group), places[b.name].offset, b.name in streamed)
+        (b.dtype, b.shape, b.strides, shared.index(places[b.name].group), places[b.name].offset, streamed.get(b.name))
         for b in kernel.params
     ]
     if (twin := unit.twin(kernel, (tuple(memory), unit.loops > 0), symbol)) is not None:
         return twin
     pointers = {places[b.name]: pointer(b) for b in reversed(kernel.params)}
     buffers = {
-        b.name: BufferMemory(b, replace(pointers[places[b.name]], dtype=b.dtype), places[b.name].group, b.name in streamed)
+        b.name: BufferMemory(b, replace(pointers[places[b.name]], dtype=b.dtype), places[b.name].group, streamed.get(b.name))
         for b in kernel.params
     }
     body = KernelBody(unit, symbol, buffers, "optimizer" if kernel.optimize else "usual")
@@ -111,7 +112,7 @@ class KernelBody(CompactingNest):
 
     def _finish(self) -> list[str]:
         lines = [f"  call void @free(ptr {name})" for name in self.allocated]
-        if self.cpu.is_x86 and any(memory.is_streamed for memory in self.buffers.values()):
+        if self.cpu.is_x86 and any(memory.streamed is not None for memory in self.buffers.values()):
             # Streamed stores are ordered with nothing else, not even with what tells another thread that they are done.
             self.unit.declarations.declare("void @llvm.x86.sse.sfence()")
             lines.append("  call void @llvm.x86.sse.sfence()")

@@ -8,10 +8,12 @@ an order that depends on the shape only.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
 from jitml.codegen.llvm.ir.linear_forms import LinearForm
-from jitml.codegen.llvm.loops.access import COMBINES
+from jitml.codegen.llvm.loops.access import COMBINES, STREAMED_BYTES
 from jitml.codegen.llvm.loops.register_pressure import (
     POLYNOMIAL,
     operations,
@@ -28,6 +30,7 @@ from jitml.kernels.ir import (
     Apply,
     Cell,
     Combine,
+    Const,
     Draw,
     Expr,
     Let,
@@ -39,6 +42,7 @@ from jitml.kernels.ir import (
     affine,
     expressions,
     is_ordered,
+    mul,
     variables_of,
     walk,
     walk_expressions,
@@ -173,8 +177,11 @@ class VectorNest(StatementEmitter):
         rest = width if has_masks else 1
         strips, low = [], zero
         streamed = self._streamed(loop, trips, width)
+        is_large = None
         if streamed is not None:
-            low = self._until_aligned(loop, streamed, width, count)
+            is_large, low = self._is_large(streamed), self._until_aligned(loop, streamed, width, count)
+            if is_large is not None:
+                low = self.apply("select", (is_large, low, zero), I64)
             strips.append(Strip(zero, low, rest, is_masked=rest > 1))
         is_strided = self._has_strided_loads(loop)
         # Strided loads read whole vectors, so that the last element of all must be left to the rest.
@@ -189,9 +196,13 @@ class VectorNest(StatementEmitter):
         has_singles = vectors > 1 and (usual < LONG_STRIP * width * vectors if is_strided else not has_masks)
         for lanes in (width * vectors, width) if has_singles else (width * vectors,):
             high = self._whole(low, last, lanes)
-            if high != low:
+            if high != low and is_large is not None:  # one of two strips is empty
+                middle = self.apply("select", (is_large, high, low), I64)
+                strips.append(Strip(low, middle, lanes, streamed=streamed, has_more=is_strided))
+                strips.append(Strip(middle, high, lanes, has_more=is_strided))
+            elif high != low:
                 strips.append(Strip(low, high, lanes, streamed=streamed, has_more=is_strided))
-                low = high
+            low = high
         if low != count:
             if has_masks and low.is_constant and trips is not None and trips <= 8 * lanes:
                 # In a short loop the rest is one step as well.
@@ -293,11 +304,22 @@ class VectorNest(StatementEmitter):
         if (trips is not None and trips < STREAMED_LENGTH) or self.carried(loop.body) or loop.step != 1:
             return None
         for stmt in loop.body:
-            if isinstance(stmt, Store) and stmt.combine is None and self.buffers[stmt.buffer].is_streamed:
+            if isinstance(stmt, Store) and stmt.combine is None and (used := self.buffers[stmt.buffer].streamed) is not None:
                 itemsize = self.buffers[stmt.buffer].buffer.dtype.itemsize
+                is_known = variables_of(*used) <= self.scope.keys() | self.linears.keys()
+                if not is_known or (used and operations(loop.body) >= LARGE_BODY):
+                    continue  # it is written twice, once for memory that is small
                 if self._stride(stmt.buffer, stmt.at, loop) == 1 and itemsize == widest_element(loop):
                     return stmt
         return None
+
+    def _is_large(self, streamed: Store) -> Operand | None:
+        """Whether what the run uses of a buffer is too large for the caches; None if it surely is."""
+        memory = self.buffers[streamed.buffer]
+        if not memory.streamed:
+            return None
+        nbytes = reduce(mul, memory.streamed, Const(memory.buffer.dtype.itemsize))
+        return self.value(Apply("ge", (nbytes, Const(STREAMED_BYTES)), BOOL))
 
     def _until_aligned(self, loop: Loop, streamed: Store, width: int, count: Operand) -> Operand:
         """Iterations before the streamed store meets a vector boundary."""
