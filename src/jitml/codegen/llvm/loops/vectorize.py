@@ -318,8 +318,8 @@ class VectorNest(StatementEmitter):
         memory = self.buffers[streamed.buffer]
         if not memory.streamed:
             return None
-        nbytes = reduce(mul, memory.streamed, Const(memory.buffer.dtype.itemsize))
-        return self.value(Apply("ge", (nbytes, Const(STREAMED_BYTES)), BOOL))
+        one: Expr = Const(memory.buffer.dtype.itemsize)
+        return self.value(Apply("ge", (reduce(mul, memory.streamed, one), Const(STREAMED_BYTES)), BOOL))
 
     def _until_aligned(self, loop: Loop, streamed: Store, width: int, count: Operand) -> Operand:
         """Iterations before the streamed store meets a vector boundary."""
