@@ -39,39 +39,42 @@ class Control(Templates):
         self.inside = False  # in a driven construct
         self.outside: list[bool] = []  # the same, of the constructs around it
         self.deleted: frozenset[str] = frozenset()  # names that the function unbinds somewhere
+        self.asked: frozenset[str] = frozenset()  # names of which it is asked whether they are bound
 
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
         outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
-        names = self.unsure, self.exposed, self.optional
+        names = self.unsure, self.exposed, self.optional, self.asked
         nodes = within(body)
         self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(nodes), 0, False, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         self.deleted = frozenset(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
         self.certain = frozenset(a.arg for a in parameters if a is not None) - self.deleted
         self.shared = frozenset(name for n in nodes if isinstance(n, ast.Nonlocal) for name in n.names) & self.names
-        self.unsure = self.exposed = self.optional = frozenset()
+        self.unsure = self.exposed = self.optional = self.asked = frozenset()
         if self.driven and any(isinstance(n, _DRIVEN) for n in nodes):
             body = lower_escapes(body)
             declared = {name for n in within(body) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
             own = (frozenset(set(bound(body)) | self.certain) - declared) | self.shared
             escaping = find_carried(body, own)
             driven = own.intersection(bound(n for n in within(body) if isinstance(n, _DRIVEN)))
-            self.unsure, self.exposed = driven - escaping, driven & escaping
+            self.unsure, self.exposed, self.asked = driven - escaping, driven & escaping, driven | escaping
             self.optional = optional(body, own) | self.certain
         body = self.block(body)
         self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
-        self.unsure, self.exposed, self.optional = names
+        self.unsure, self.exposed, self.optional, self.asked = names
         return body
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """Statements rewritten; what each surely binds is known to those after it."""
         written: list[ast.stmt] = []
         for statement in statements:
-            binds = frozenset(bound([statement])) if isinstance(statement, (ast.Assign, ast.FunctionDef)) else frozenset()
+            is_asked = bool(self.asked) and isinstance(statement, (ast.Assign, ast.FunctionDef))
+            binds = self.asked.intersection(bound([statement])) - self.deleted if is_asked else ()
             new = self.visit(statement)
             written.extend(new if isinstance(new, list) else [new])
-            self.certain |= binds - self.deleted
+            if binds:
+                self.certain |= binds
         return written
 
     def _nested(self, statements: list[ast.stmt]) -> list[ast.stmt]:

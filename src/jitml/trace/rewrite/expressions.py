@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jitml.trace.rewrite.driver_protocol import HOOKS, OURS
-from jitml.trace.rewrite.syntax import Transformer, inside, placed
+from jitml.trace.rewrite.syntax import Transformer, at, inside, placed
 
 # Calls that look at their caller's frame, and must see it.
 _UNTOUCHED = {"super"}
@@ -38,6 +38,7 @@ _BINARY: dict[type, str] = {
     ast.BitOr: "or", ast.BitXor: "xor",
 }  # fmt: skip
 _UNARY: dict[type, str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_LOAD = ast.Load()
 _COMPARE: dict[type, str] = {ast.Lt: "lt", ast.LtE: "le", ast.Eq: "eq", ast.NotEq: "ne", ast.Gt: "gt", ast.GtE: "ge"}
 
 
@@ -65,12 +66,9 @@ class Expressions(Transformer):
             case ast.Name():
                 self._read_by("truthful", test)
 
-    def _hook(self, name: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
-        function = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
-        call = ast.Call(function, list(arguments), [])
-        for made in (function.value, function, call):
-            ast.copy_location(made, at)
-        return call
+    def _hook(self, name: str, place: ast.AST, *arguments: ast.expr) -> ast.expr:
+        # What it holds and has no place yet gets this one, in the end, by `rewrite`.
+        return at(place, ast.Call(ast.Attribute(ast.Name(HOOKS, _LOAD), name, _LOAD), list(arguments), []))
 
     def _is_own(self, name: str) -> bool:
         return name in self.names or name.startswith(OURS)
@@ -114,7 +112,7 @@ class Expressions(Transformer):
     def _formatted(self, part: ast.FormattedValue) -> ast.expr:
         conversion = ast.Constant("" if part.conversion < 0 else chr(part.conversion))
         spec = self.visit(part.format_spec) if part.format_spec is not None else ast.Constant("")
-        return ast.copy_location(ast.Tuple([self.visit(part.value), conversion, spec], ast.Load()), part)
+        return at(part, ast.Tuple([self.visit(part.value), conversion, spec], ast.Load()))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         if not isinstance(node.op, ast.Mod):
@@ -191,7 +189,7 @@ class Expressions(Transformer):
         """An index as an ordinary expression: `a:b` is `slice(a, b)`."""
         if isinstance(index, ast.Tuple):
             parts = [self._index(part) for part in index.elts]
-            return ast.copy_location(ast.Tuple(parts, ast.Load()), index)
+            return at(index, ast.Tuple(parts, ast.Load()))
         if isinstance(index, ast.Slice):
             bounds = [self.visit(b) if b is not None else ast.Constant(None) for b in (index.lower, index.upper, index.step)]
             return self._hook("slice", index, *bounds)
@@ -209,17 +207,17 @@ class Expressions(Transformer):
             index = self._index(target.slice)
             loaded = self._hook("aug_item", node, self.visit(target.value), index, operation)
         else:
-            before: ast.expr = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            before: ast.expr = at(target, ast.Name(target.id, ast.Load()))
             if not self._is_own(target.id):
                 before = self._hook("name", target, before, ast.Constant(target.id))
             value = self._hook("in_place", node, operation, before, self.visit(node.value))
-            statement = self._guarded([target], ast.copy_location(ast.Assign([target], value), node))
+            statement = self._guarded([target], at(node, ast.Assign([target], value)))
             if not self._is_own(target.id) or target.id in self.shared:
                 return statement
-            grows = ast.Expr(self._hook("grow", node, ast.copy_location(ast.Name(target.id, ast.Load()), target)))
-            return [ast.copy_location(grows, node), statement]
-        call = ast.copy_location(ast.Call(loaded, [self.visit(node.value)], []), node)
-        return ast.copy_location(ast.Expr(call), node)
+            grows = ast.Expr(self._hook("grow", node, at(target, ast.Name(target.id, ast.Load()))))
+            return [at(node, grows), statement]
+        call = at(node, ast.Call(loaded, [self.visit(node.value)], []))
+        return at(node, ast.Expr(call))
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         targets = list(node.targets)
@@ -252,7 +250,7 @@ class Expressions(Transformer):
             if self._is_own(name):
                 called, *arguments = hook(alias)
                 value = self._hook(called, node, ast.Name(name, ast.Load()), *arguments)
-                yield placed(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), node))
+                yield placed(at(node, ast.Assign([ast.Name(name, ast.Store())], value)))
 
     def visit_keyword(self, node: ast.keyword) -> ast.AST:
         self.generic_visit(node)
@@ -272,7 +270,7 @@ class Expressions(Transformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         target = node.target
-        node.annotation = ast.copy_location(ast.Constant(None), node.annotation)  # not evaluated for locals
+        node.annotation = at(node.annotation, ast.Constant(None))  # not evaluated for locals
         return self._guarded([target], self.generic_visit(node))
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
@@ -280,11 +278,12 @@ class Expressions(Transformer):
 
     def _guarded(self, targets: list[Any], statement: ast.AST) -> Any:
         """A statement that binds names of functions around it says so; one that binds names from outside is refused."""
-        names = [x.id for t in targets for x in inside([t]) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
+        nodes = targets if all(type(t) is ast.Name for t in targets) else inside(targets)
+        names = [x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
         for hook in ("shared_write", "outer"):
             for name in names:
                 if name in self.shared if hook == "shared_write" else not self._is_own(name):
-                    return [ast.copy_location(ast.Expr(self._hook(hook, statement, ast.Constant(name))), statement), statement]
+                    return [at(statement, ast.Expr(self._hook(hook, statement, ast.Constant(name)))), statement]
         return statement
 
 

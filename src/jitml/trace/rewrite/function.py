@@ -125,6 +125,12 @@ def named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
     return code.replace(co_consts=consts, co_name=own, co_qualname=name + code.co_qualname.removeprefix(prefix))
 
 
+_NAMING = {
+    *(ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.alias, ast.Global),
+    *(ast.MatchAs, ast.MatchStar, ast.MatchMapping),
+}
+
+
 def own_names(node: FunctionNode) -> frozenset[str]:
     """Names bound by the function or by a function inside it, less those it declares global or nonlocal.
 
@@ -133,12 +139,12 @@ def own_names(node: FunctionNode) -> frozenset[str]:
     """
     bound: set[str] = set()
     outer: set[str] = set()
-    for child in inside([node]):
-        if type(child) is ast.Name:
-            if type(child.ctx) is not ast.Load:
-                bound.add(child.id)
-            continue
-        if isinstance(child, ast.expr):
+    nodes = inside([node])
+    for child in nodes:
+        kind = type(child)
+        if kind is ast.Name and type(child.ctx) is not ast.Load:
+            bound.add(child.id)
+        if kind not in _NAMING:
             continue
         match child:
             case ast.arg(arg=name):
@@ -155,7 +161,8 @@ def own_names(node: FunctionNode) -> frozenset[str]:
                 outer.update(names)
             case _:
                 pass
-    outer.update(_nonlocals(node))
+    if any(type(child) is ast.Nonlocal for child in nodes):
+        outer.update(_nonlocals(node))
     return frozenset(bound - outer)
 
 

@@ -25,7 +25,8 @@ def only_named(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
     Such a name is only ever bound to a new list, and whatever else is done with the list comes after: further down, and not in a
     loop around the append that begins without a new list. Items, and the length, may be read anywhere.
     """
-    if not any(isinstance(node, ast.List) or _is_called_deque(node) for node in inside([function])):
+    kinds = (ast.List, ast.Name, ast.Attribute)
+    if not any(kind is ast.List or _is_called_deque(node) for node in inside([function]) if (kind := type(node)) in kinds):
         return frozenset()
     uses: dict[str, list[_Use]] = {name: [] for name in names}
     _collect(function, (), uses)

@@ -24,6 +24,7 @@ from jitml.trace.rewrite.code_names import codes_inside
 from jitml.trace.rewrite.source_texts import file_of, lines_of, texts, why_none
 from jitml.trace.rewrite.syntax import parts
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _STARTED = time.time()
@@ -178,14 +179,16 @@ def _alone(statement: ast.stmt) -> ast.Module:
 
 
 def _functions(tree: ast.AST) -> Iterator[Found]:
-    left = [(tree, "")]
-    while left:
-        node, class_name = left.pop()
-        if isinstance(node, ast.ClassDef):
-            class_name = node.name
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield Found(node, class_name)
-        left += [(part, class_name) for part in parts(node)]
+    left: list[tuple[list[Any], str]] = [([tree], "")]
+    for nodes, class_name in left:
+        for node in nodes:  # which grow
+            kind = type(node)
+            if kind is ast.ClassDef:
+                left.append((parts(node), node.name))
+                continue
+            if kind in _FUNCTIONS:
+                yield Found(node, class_name)
+            nodes += parts(node)
 
 
 def _could_be(node: FunctionNode, code: CodeType) -> bool:

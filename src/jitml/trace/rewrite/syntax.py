@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
+N = TypeVar("N", bound=ast.AST)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _NO_NODES = frozenset((
     "ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "conversion", "simple", "is_async", "module", "level",
@@ -28,13 +29,15 @@ class _NodeFields(dict[type, tuple[str, ...]]):
 
 
 _node_fields = _NodeFields()
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
 def parts(node: ast.AST) -> list[Any]:
     """The nodes right below one, but operators."""
     found: list[Any] = []
+    own = node.__dict__
     for name in _node_fields[type(node)]:
-        part = getattr(node, name, None)
+        part = own.get(name)
         if type(part) is list:
             found += filter(None, part)
         elif part is not None:
@@ -46,8 +49,9 @@ def inside(nodes: Iterable[ast.AST]) -> list[Any]:
     """All nodes, but operators; those of functions and classes inside, too."""
     found: list[Any] = [*nodes]
     for node in found:
+        own = node.__dict__
         for name in _node_fields[type(node)]:
-            part = getattr(node, name, None)
+            part = own.get(name)
             if type(part) is list:
                 found += filter(None, part)  # a key of `{**x}` is None
             elif part is not None:
@@ -65,8 +69,9 @@ def within(nodes: Iterable[ast.AST]) -> list[Any]:
             if kind is not ast.ClassDef:
                 found += filter(None, (*node.args.defaults, *node.args.kw_defaults))
             continue
+        own = node.__dict__
         for name in _node_fields[kind]:
-            part = getattr(node, name, None)
+            part = own.get(name)
             if type(part) is list:
                 found += filter(None, part)
             elif part is not None:
@@ -96,8 +101,9 @@ class Transformer:
         return visit(self, node)
 
     def generic_visit(self, node: Any) -> Any:
+        own = node.__dict__
         for name in _node_fields[type(node)]:
-            part = getattr(node, name, None)
+            part = own.get(name)
             if type(part) is list:
                 part[:] = self.each(part)
             elif part is not None:
@@ -120,20 +126,34 @@ class Transformer:
         return made
 
 
+def at(place: ast.AST, node: N) -> N:
+    """`ast.copy_location`, at a tenth of its price: the node stands where another one does."""
+    own, other = node.__dict__, place.__dict__
+    for name in _PLACE:
+        if name in other:
+            own[name] = other[name]
+    return node
+
+
 def placed(tree: Any) -> Any:
     """`ast.fix_missing_locations`: nodes without a place get that of the node around."""
-    left = [(tree, 1, 0, 1, 0)]
-    for node, line, column, end_line, end_column in left:
+    left: list[tuple[Any, dict[str, Any]]] = [(tree, {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0})]
+    while left:
+        node, place = left.pop()
         own = node.__dict__
         if node._attributes:
-            line, column = own.setdefault("lineno", line), own.setdefault("col_offset", column)
-            if own.get("end_lineno") is None:
-                own["end_lineno"] = end_line
-            if own.get("end_col_offset") is None:
-                own["end_col_offset"] = end_column
-            end_line, end_column = own["end_lineno"], own["end_col_offset"]
-        left += [(part, line, column, end_line, end_column) for part in parts(node)]
+            if "lineno" not in own or own.get("end_col_offset") is None:
+                for name in _PLACE:
+                    if own.get(name) is None:
+                        own[name] = place[name]
+            place = own
+        for name in _node_fields[type(node)]:
+            part = own.get(name)
+            if type(part) is list:
+                left += [(p, place) for p in part if p is not None]
+            elif part is not None:
+                left.append((part, place))
     return tree
 
 
-__all__ = ["SCOPES", "Transformer", "inside", "kinds_in", "parts", "placed", "within"]
+__all__ = ["SCOPES", "Transformer", "at", "inside", "kinds_in", "parts", "placed", "within"]
