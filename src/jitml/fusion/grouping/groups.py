@@ -131,7 +131,13 @@ class Group:
         self.raised |= other.raised
         self.ignored &= other.ignored
         self.claims |= other.claims
-        for value, uses in other.wanted.items():
+        mine = self.wanted
+        if self.shares or other.shares:
+            apart = dict(other.wanted)
+        else:  # a group may want thousands: what one of the two wants alone is taken over as it is
+            apart = {value: other.wanted[value] for value in mine.keys() & other.wanted.keys()}
+            self.wanted = mine | other.wanted | {value: mine[value] for value in apart}
+        for value, uses in apart.items():
             for index, reach in uses.items():
                 self.want(value, index, reach, other.shares.get(value, 1.0))
 

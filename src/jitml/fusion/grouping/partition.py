@@ -120,7 +120,10 @@ class Partition:
         g.join(h)
         for value in h.wanted:
             users = self.users.get(value, [])  # none for an output that only its own group wants
-            users[:] = list(dict.fromkeys(g if u is h else u for u in users))
+            if len(users) > 1:
+                users[:] = list(dict.fromkeys(g if u is h else u for u in users))
+            elif users and users[0] is h:
+                users[0] = g
         for value in h.claims:
             reliant = self.reliant.get(value, {})
             if h in reliant:
