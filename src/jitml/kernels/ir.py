@@ -364,6 +364,9 @@ class Kernel:
 # ------------------------------------------------------------------------------------------------------ traversal
 
 
+_NESTS = (Loop, Alloc, If, While)
+
+
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Loop() | Alloc():
@@ -393,15 +396,18 @@ def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
     while stack:
         stmt = stack.pop()
         yield stmt
-        stack += reversed(children(stmt))
+        if isinstance(stmt, _NESTS):
+            stack += reversed(children(stmt))
 
 
-def walk_expression(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    if isinstance(expr, (Const, Var)):
-        return
-    for part in expr.args if isinstance(expr, Apply) else expr.at:
-        yield from walk_expression(part)
+def walk_expression(*exprs: Expr) -> Iterator[Expr]:
+    """Each expression and its parts, from left to right, the whole before its parts."""
+    stack = [*reversed(exprs)]
+    while stack:
+        expr = stack.pop()
+        yield expr
+        if isinstance(expr, (Apply, Load)):
+            stack += reversed(expr.args if isinstance(expr, Apply) else expr.at)
 
 
 def expressions(stmt: Stmt) -> Iterator[Expr]:
@@ -440,7 +446,7 @@ def variables_of(*exprs: Expr) -> frozenset[str]:
 
 def loaded_by(*exprs: Expr) -> frozenset[str]:
     """The buffers that expressions read."""
-    return frozenset(e.buffer for expr in exprs for e in walk_expression(expr) if isinstance(e, Load))
+    return frozenset(e.buffer for e in walk_expression(*exprs) if isinstance(e, Load))
 
 
 def stored_by(body: Iterable[Stmt]) -> set[str]:
@@ -456,8 +462,7 @@ def touched_by(body: Iterable[Stmt]) -> set[str]:
 
 def walk_expressions(body: Sequence[Stmt]) -> Iterator[Expr]:
     for stmt in walk(body):
-        for expr in expressions(stmt):
-            yield from walk_expression(expr)
+        yield from walk_expression(*expressions(stmt))
 
 
 def affine(expr: Expr) -> dict[str, int] | None:

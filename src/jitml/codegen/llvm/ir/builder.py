@@ -107,10 +107,9 @@ class Builder:
         """A scalar in every lane. Constants cost nothing; hoist the splat of a name out of a loop yourself."""
         if x.lanes == lanes:
             return x
-        vector = llvm_type(x.dtype, lanes)
         if x.is_constant:
             return Operand(x.dtype, lanes, (f"splat ({x.type} {x.names[0]})",))
-        names = []
+        names, vector = [], llvm_type(x.dtype, lanes)
         for name in x.names:
             first = self.define(f"insertelement {vector} poison, {x.type} {name}, i64 0")
             names.append(self.define(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer"))
@@ -118,19 +117,27 @@ class Builder:
 
     def operands(self, *args: Arg) -> list[Operand]:
         """Numbers made constants of the dtype beside them, and all brought to one lane count."""
-        dtype = next(a.dtype for a in args if isinstance(a, Operand))
-        known = [a if isinstance(a, Operand) else self.const(a, dtype) for a in args]
+        known: list[Operand] = [a for a in args if type(a) is Operand]
+        dtype = known[0].dtype
+        if len(known) < len(args):
+            known = [a if isinstance(a, Operand) else self.const(a, dtype) for a in args]
+        elif len({a.lanes for a in known}) == 1:
+            return known
         lanes = max([a.lanes for a in known])
         return [a if a.lanes == lanes else self.splat(a, lanes) for a in known]
 
     def each(self, xs: Sequence[Operand], dtype: DType, template: str) -> Operand:
         """Write one instruction per copy; `template` has `{0}`, `{1}`... for the operands' names."""
         columns = [x.names for x in xs]
-        copies = max(map(len, columns))
+        copies = max([len(column) for column in columns])
         if copies == 1:
             return Operand(dtype, xs[0].lanes, (self.define(template.format(*[column[0] for column in columns])),))
-        rows = zip(*(column if len(column) == copies else column * copies for column in columns))
-        return Operand(dtype, xs[0].lanes, tuple([self.define(template.format(*row)) for row in rows]))
+        rows = zip(*[column if len(column) == copies else column * copies for column in columns])
+        first = self._count + 1
+        self._count += copies
+        names = tuple([f"%v.{n}" for n in range(first, first + copies)])  # as `define` has them
+        self.lines += [f"  {name} = {template.format(*row)}" for name, row in zip(names, rows)]
+        return Operand(dtype, xs[0].lanes, names)
 
     # -------------------------------------------------------------------------------------------- floating
 
@@ -181,6 +188,8 @@ class Builder:
     def fma(self, x: Arg, y: Arg, z: Arg) -> Operand:
         """x * y + z, rounded once where the target can."""
         if self.has_fma:
+            if not self.fastmath:
+                return self._float("fma", x, y, z)
             with self.strict():
                 return self._float("fma", x, y, z)
         return self.fadd(self.fmul(*self.operands(x, y, z)[:2]), z)
@@ -346,7 +355,7 @@ class Builder:
         """The same bits as another dtype of the same width."""
         source, target = llvm_type(x.dtype, x.lanes), llvm_type(dtype, x.lanes)
         if source == target:
-            return replace(x, dtype=dtype)
+            return Operand(dtype, x.lanes, x.names)
         return self.each([x], dtype, f"bitcast {source} {{0}} to {target}")
 
     # ---------------------------------------------------------------------------------------- conversions, libm

@@ -8,6 +8,7 @@ One name per *copy*: several vectors that go through the same operations side by
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -38,6 +39,7 @@ class Operand:
 Arg: TypeAlias = Operand | bool | int | float
 
 
+@lru_cache(maxsize=256)
 def llvm_type(dtype: DType, lanes: int = 1) -> str:
     """`<8 x double>` for (float64, 8); bools are i1, and integers have no sign in LLVM.
 

@@ -88,13 +88,16 @@ class Function:
 
         `key` names the operation apart from its operands.
         """
-        full = (key, tuple((x.names, x.dtype, x.lanes) for x in operands))
+        full = (key, tuple([(x.names, x.dtype, x.lanes) for x in operands]))
         for region in self.regions:
             if (known := region.memo.get(full)) is not None:
                 return known
-        region = self.regions[max([floor, *map(self.depth, operands)])]
-        with self.at(region):
+        region = self.regions[max([floor, *[self.depth(x) for x in operands]])]
+        if region is self.active:
             result = emit()
+        else:
+            with self.at(region):
+                result = emit()
         region.memo[full] = result
         if isinstance(key, tuple) and key[0] == "load":
             region.loads.setdefault(key[1], []).append(full)
@@ -104,7 +107,7 @@ class Function:
 
     def branch_floor(self) -> int:
         """Depth of the innermost branch: costly work must not be hoisted out of the test that guards it."""
-        return max((region.depth for region in self.regions if region.kind == "branch"), default=0)
+        return max([region.depth for region in self.regions if region.kind == "branch"], default=0)
 
     def load_floor(self, group: str) -> int:
         """Depth that a load of a buffer in `group` may be hoisted to."""

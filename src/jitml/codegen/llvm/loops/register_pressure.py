@@ -25,6 +25,7 @@ from jitml.kernels.ir import (
     Var,
     affine,
     expressions,
+    variables_of,
     walk,
     walk_expression,
     walk_expressions,
@@ -46,10 +47,8 @@ def registers_needed(body: Sequence[Stmt]) -> int:
     statements = list(walk(body))
     last_use: dict[str, int] = {}
     for position, stmt in enumerate(statements):
-        for expr in expressions(stmt):
-            for part in walk_expression(expr):
-                if isinstance(part, Var):
-                    last_use[part.name] = position
+        for name in variables_of(*expressions(stmt)):
+            last_use[name] = position
         if isinstance(stmt, Update):
             last_use[stmt.cell] = len(statements)  # carried round the loop
     own = {stmt.name for stmt in statements if isinstance(stmt, (Let, Draw, Cell))}
@@ -128,6 +127,7 @@ def _size(dtype: DType) -> int:
 
 
 def _computed(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Load):
-        return [expr]
-    return [expr, *(part for x in getattr(expr, "args", ()) for part in _computed(x))]
+    found = [expr]
+    for e in found:
+        found += getattr(e, "args", ())
+    return found

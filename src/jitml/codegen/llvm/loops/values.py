@@ -72,7 +72,7 @@ class Values(ABC):
             case Apply("add" | "sub" | "mul" | "neg", _, dtype) if dtype == I64:
                 return self.evaluate(self.linear(expr))
             case Apply(fn, args, dtype):
-                return self.apply(fn, tuple(self.value(x) for x in args), dtype)
+                return self.apply(fn, tuple([self.value(x) for x in args]), dtype)
             case Load():
                 return self.load(expr)
         raise LoweringError(f"the LLVM emitter cannot write {type(expr).__name__}")
@@ -82,9 +82,9 @@ class Values(ABC):
         """`Accesses` does, which knows buffers."""
 
     def apply(self, fn: str, args: tuple[Operand, ...], dtype: DType) -> Operand:
-        lanes = max(x.lanes for x in args)
-        operands = tuple(self.widen(x, lanes) for x in args)
-        is_cheap = all(x.dtype.kind in "iub" for x in operands) and fn not in _HEAVY
+        lanes = max([x.lanes for x in args])
+        operands = tuple([x if x.lanes == lanes else self.widen(x, lanes) for x in args])
+        is_cheap = fn not in _HEAVY and all(x.dtype.kind in "iub" for x in operands)
         floor = 0 if is_cheap else self.function.branch_floor()
         return self.function.compute((fn, dtype), operands, lambda: emit(self.builder, fn, operands, dtype), floor=floor)
 
