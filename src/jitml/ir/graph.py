@@ -151,6 +151,15 @@ class Graph:
     def out_avals(self) -> tuple[Aval, ...]:
         return tuple(v.aval for v in self.outputs)
 
+    @cached_property
+    def ops(self) -> frozenset[Op]:
+        """The ops of its nodes, bodies apart: what a pass looks for, most graphs have none of."""
+        return frozenset([node.op for node in self.nodes])
+
+    @property
+    def has_regions(self) -> bool:
+        return any(op.family == "regions" for op in self.ops)
+
     def walk(self) -> Iterator[Node]:
         """The nodes, each with those of its bodies behind it."""
         for node in self.nodes:

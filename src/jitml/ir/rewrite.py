@@ -44,12 +44,16 @@ def sweep(graph: Graph, visit: Visit) -> Graph:
             results = visit(node, producers)
             if results is None:
                 builder.append(node)
+                for out in node.outputs:
+                    producers[out] = node
+                if len(nodes) == seen + 1:
+                    continue
             else:
                 changed.update(zip(node.outputs, results if isinstance(results, tuple) else (results,), strict=True))
-            is_same = is_same and results is None and len(nodes) == seen + 1
-            for n in range(seen, len(nodes)):
-                for out in nodes[n].outputs:
-                    producers[out] = nodes[n]
+            is_same = False
+            for made in nodes[seen:]:
+                for out in made.outputs:
+                    producers[out] = made
     if is_same:
         return graph
     return replace(builder.build([changed.get(v, v) for v in graph.outputs]), names=graph.names)

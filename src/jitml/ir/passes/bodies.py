@@ -25,6 +25,8 @@ def everywhere(apply: Pass) -> Pass:
     """
 
     def deep(graph: Graph) -> Graph:
+        if not graph.has_regions:
+            return apply(graph)
         nodes = tuple([inside(node) if node.op.family == "regions" else node for node in graph.nodes])
         return apply(graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes))
 

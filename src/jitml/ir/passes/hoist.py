@@ -13,6 +13,8 @@ def hoist_broadcasts(graph: Graph) -> Graph:
     Fires where every operand is a broadcast of one small shape along the same axes, or a `full`, and the small shape
     has fewer elements. Gradients are full of such nodes: the cotangent of a sum is broadcast before it is scaled.
     """
+    if ops.broadcast not in graph.ops:
+        return graph
 
     def visit(node: Node, producers: Producers) -> Value | None:
         if not node.op.is_pointwise or node.output.ndim == 0:

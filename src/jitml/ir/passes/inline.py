@@ -12,7 +12,7 @@ _CALLED = {ops.custom_jvp: "call", ops.custom_vjp: "call", ops.checkpoint: "call
 
 def inline_calls(graph: Graph) -> Graph:
     """Put the graphs of calls in their place, and those of the calls inside of them, in their loops too, in turn."""
-    if not any(node.op in _CALLED or node.op is ops.keep for node in graph.nodes):
+    if graph.ops.isdisjoint((*_CALLED, ops.keep)):
         return graph
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
@@ -27,6 +27,6 @@ def inline_calls(graph: Graph) -> Graph:
 
 def drop_barriers(graph: Graph) -> Graph:
     """Barriers have kept apart what was equal: what comes after the passes shares nothing of itself."""
-    if not any(node.op is ops.barrier for node in graph.nodes):
+    if ops.barrier not in graph.ops:
         return graph
     return sweep(graph, lambda node, producers: node.inputs if node.op is ops.barrier else None)

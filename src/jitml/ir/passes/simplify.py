@@ -81,8 +81,10 @@ def simplify(graph: Graph) -> Graph:
     for rule in RULES:
         by_op.setdefault(rule.terms[0].op, []).append(rule)
 
-    uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
-    unread = {node.output for node in graph.nodes if node.op is ops.update_slice and uses[node.inputs[0]] == 1}
+    unread: set[Value] = set()
+    if ops.update_slice in graph.ops:
+        uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
+        unread = {node.output for node in graph.nodes if node.op is ops.update_slice and uses[node.inputs[0]] == 1}
 
     def visit(node: Node, producers: Producers) -> Value | None:
         for rule in by_op.get(node.op, ()):

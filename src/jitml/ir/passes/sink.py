@@ -18,6 +18,8 @@ def sink_into_contractions(graph: Graph) -> Graph:
     a plain matrix product that nothing else reads swaps the operands instead. (Else there would be two products, of which one
     is not quite the transpose of the other.)
     """
+    if ops.dot_general not in graph.ops:
+        return graph
     uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
     alone = {node.output for node in graph.nodes if node.op is ops.transpose and uses[node.inputs[0]] == 1}
 

@@ -30,7 +30,7 @@ def trim_regions(graph: Graph, *, heard: bool = False) -> Graph:
     Args:
         heard: whether errors of what was carried until now are observed; before `observe_errors` they need not be.
     """
-    if not any(node.bodies for node in graph.nodes):
+    if not graph.has_regions:
         return graph
     used = _used(graph, heard)
 

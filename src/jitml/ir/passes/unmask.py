@@ -23,6 +23,8 @@ def unmask(graph: Graph) -> Graph:
     Picking elements and putting them back are loops that carry a place along, one element at a time; a select is a vector
     operation that fuses with what is around it. Fires where `f` is pointwise and may be computed everywhere.
     """
+    if ops.compress not in graph.ops:
+        return graph
 
     def visit(node: Node, producers: Producers) -> Value | None:
         if node.op is ops.scatter:

@@ -28,7 +28,7 @@ def unroll_loops(graph: Graph) -> Graph:
     element by element, but for products with a few numbers, and if its sizes, which may depend on the index, are numbers once
     that is one.
     """
-    if not any(node.op is ops.loop for node in graph.nodes):
+    if ops.loop not in graph.ops:
         return graph
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:

@@ -16,7 +16,7 @@ def unwrap_regions(graph: Graph) -> Graph:
 
     A `cond` whose condition is a number, a loop of no iteration or of one, a while that stops at once.
     """
-    if not any(node.bodies for node in graph.nodes):
+    if not graph.has_regions:
         return graph
     bound: set[Sym] = set()
 

@@ -16,7 +16,7 @@ def sink_windows(graph: Graph) -> Graph:
 
     Loops carry arrays whose sizes change in memory of their largest size. What they do with them, a branch say, would get a copy.
     """
-    if not any(node.bodies for node in graph.nodes):
+    if not graph.has_regions:
         return graph
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:
