@@ -99,9 +99,7 @@ class Node:
     @property
     def bodies(self) -> dict[str, Graph]:
         """The graphs that a region holds, by parameter; empty for other nodes."""
-        if self.op.family != "regions":
-            return {}
-        return self.graphs
+        return self.graphs if self.op.has_bodies else {}
 
     @property
     def graphs(self) -> dict[str, Graph]:
@@ -158,7 +156,7 @@ class Graph:
 
     @property
     def has_regions(self) -> bool:
-        return any(op.family == "regions" for op in self.ops)
+        return any(op.has_bodies for op in self.ops)
 
     def walk(self) -> Iterator[Node]:
         """The nodes, each with those of its bodies behind it."""

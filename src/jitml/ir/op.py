@@ -63,6 +63,7 @@ class Op:
         evaluate: its meaning, `(*arrays, **params) -> array` in plain NumPy; the oracle of all tests.
         is_commutative: operands may be swapped without changing a bit of the result.
         has_effect: must run even if nothing uses its result (checks, host calls).
+        has_bodies: its nodes hold graphs that the program runs: a loop, a branch.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Op:
     evaluate: Callable[..., Any] = field(repr=False)
     is_commutative: bool = False
     has_effect: bool = False
+    has_bodies: bool = False
 
     def __post_init__(self) -> None:
         if self.name in OPS:

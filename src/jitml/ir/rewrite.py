@@ -181,11 +181,16 @@ class Rule:
     kinds: str = "fiub"
     itemsize: int = 0
     terms: tuple[PatternTerm, Pattern] = field(init=False, repr=False)
+    inner: frozenset[Op] = field(init=False, repr=False)  # of which one makes an operand of what it matches; none: whatever does
 
     def __post_init__(self) -> None:
         left = parse_pattern(self.left)
         assert isinstance(left, PatternTerm)
         object.__setattr__(self, "terms", (left, parse_pattern(self.right)))
+        inner = [arg.op for arg in left.args if isinstance(arg, PatternTerm)]
+        if any(isinstance(arg, Number) for arg in left.args):
+            inner += [OPS["full"], OPS["broadcast"]]
+        object.__setattr__(self, "inner", frozenset(inner))
 
     def __str__(self) -> str:
         return f"{self.name}: {self.left} -> {self.right}"

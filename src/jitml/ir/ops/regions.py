@@ -100,9 +100,9 @@ def _evaluate_cond(which: Any, *captured: Any, then: Graph, orelse: Graph) -> tu
     return tuple(interpret_outputs(then if which else orelse, captured))
 
 
-loop = Op("loop", "regions", _loop_aval, _evaluate_loop)
-while_ = Op("while_", "regions", _while_aval, _evaluate_while)
-cond = Op("cond", "regions", _cond_aval, _evaluate_cond)
+loop = Op("loop", "regions", _loop_aval, _evaluate_loop, has_bodies=True)
+while_ = Op("while_", "regions", _while_aval, _evaluate_while, has_bodies=True)
+cond = Op("cond", "regions", _cond_aval, _evaluate_cond, has_bodies=True)
 
 
 def _bind_aval(n: Aval, *, sym: Sym) -> tuple[Aval, ...]:

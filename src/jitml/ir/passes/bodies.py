@@ -27,7 +27,7 @@ def everywhere(apply: Pass) -> Pass:
     def deep(graph: Graph) -> Graph:
         if not graph.has_regions:
             return apply(graph)
-        nodes = tuple([inside(node) if node.op.family == "regions" else node for node in graph.nodes])
+        nodes = tuple([inside(node) if node.op.has_bodies else node for node in graph.nodes])
         return apply(graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes))
 
     def inside(node: Node) -> Node:

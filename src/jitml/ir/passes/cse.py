@@ -25,7 +25,7 @@ def _param_key(value: Any) -> Hashable:
 
 def params_key(params: Mapping[str, Any]) -> Hashable:
     """Equal exactly for parameters that mean the same."""
-    return tuple((name, _param_key(params[name])) for name in sorted(params))
+    return tuple([(name, _param_key(params[name])) for name in sorted(params)]) if params else ()
 
 
 def share_common(graph: Graph) -> Graph:

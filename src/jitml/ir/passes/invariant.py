@@ -29,7 +29,7 @@ def hoist_invariants(graph: Graph, is_worth: Callable[[Node], bool] | None = Non
         is_worth: what counts as heavy instead.
     """
     is_worth = is_worth or _is_heavy
-    if not any(node.bodies for node in graph.nodes):
+    if not graph.has_regions:
         return graph
 
     def visit(node: Node, producers: Producers) -> tuple[Value, ...] | None:

@@ -87,7 +87,11 @@ def simplify(graph: Graph) -> Graph:
         unread = {node.output for node in graph.nodes if node.op is ops.update_slice and uses[node.inputs[0]] == 1}
 
     def visit(node: Node, producers: Producers) -> Value | None:
-        for rule in by_op.get(node.op, ()):
+        found = by_op.get(node.op, ())
+        made_by = {maker.op for v in node.inputs if (maker := producers.get(v)) is not None} if found else ()
+        for rule in found:
+            if rule.inner and rule.inner.isdisjoint(made_by):
+                continue
             result = rule.apply(node, producers)
             if result is not None:
                 return result
