@@ -68,6 +68,8 @@ def kind_of(x: Any) -> Kind:
     Raises:
         UnsupportedError: an object, string or date dtype.
     """
+    if type(x) is TracedArray:
+        return x.dtype
     if type(x) in _SAMPLES:
         return type(x)
     if isinstance(x, TracedNumber):
@@ -100,6 +102,8 @@ def value_of(x: object, dtype: DType | None = None) -> Value:
     Raises:
         OverflowError: a Python integer does not fit the dtype (NumPy's message).
     """
+    if type(x) is TracedArray:
+        return astype(read(x), dtype)
     x = _with_its_type(x, dtype)
     if isinstance(x, np.flatiter):  # a traced one has its elements as a line
         x = getattr(x, "line", x)
@@ -139,6 +143,8 @@ def _with_its_type(x: Any, dtype: DType | None) -> Any:
 def constant(array: np.ndarray[Any, Any]) -> Value:
     """A concrete array in the graph; one number repeated is a `full`."""
     dtype_name(array.dtype)
+    if array.ndim == 0 and (number := array.item()) == number:
+        return full((), number, array.dtype)
     if array.size == 0 or ((array == array.flat[0]).all() and not _mixed_zeros(array)):
         return full(array.shape, array.flat[0].item() if array.size else 0, array.dtype)
     return ops.array(value=np.array(array, order="C"), shape=array.shape, dtype=array.dtype)

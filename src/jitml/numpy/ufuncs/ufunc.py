@@ -88,6 +88,8 @@ def _split_out(ufunc: np.ufunc, args: tuple[Any, ...], out: Any) -> tuple[tuple[
     if not ufunc.nin <= len(args) <= ufunc.nargs:
         takes = f"{ufunc.nin} to {ufunc.nargs}"
         raise TypeError(f"{ufunc.__name__}() takes from {takes} positional arguments but {len(args)} were given")
+    if out is None and len(args) == ufunc.nin:
+        return args, (None,) * ufunc.nout
     if out is None:
         out = args[ufunc.nin :]
     elif len(args) > ufunc.nin:
@@ -131,11 +133,12 @@ def _resolve(
 def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: Value | None) -> tuple[Value, ...]:
     arrays = [o for o in outs if isinstance(o, TracedArray)]
     masks = [] if mask is None else [mask.shape]
-    shape = common_shape(ufunc.__name__, *(v.shape for v in values), *masks, *(o.sizes for o in arrays))
-    if any(o.ndim != len(shape) or any(n == 1 and never_equal(m, 1) for n, m in zip(o.sizes, shape)) for o in arrays):
+    shape = common_shape(ufunc.__name__, *[v.shape for v in values], *masks, *[o.sizes for o in arrays])
+    if arrays and any(o.ndim != len(shape) or any(n == 1 and never_equal(m, 1) for n, m in zip(o.sizes, shape)) for o in arrays):
         message = f"non-broadcastable output operand with shape {arrays[0].sizes} doesn't match the broadcast shape {shape}"
         raise ShapeError(message, source=user_source())
-    shape = tuple(1 if any(o.sizes[axis] == 1 for o in arrays) else n for axis, n in enumerate(shape))
+    if arrays:
+        shape = tuple(1 if any(o.sizes[axis] == 1 for o in arrays) else n for axis, n in enumerate(shape))
     operands = [broadcast_value(v, shape) for v in values]
     if mask is not None and ufunc not in _LINEAR:
         operands = [_computed(ufunc, v, mask) for v in operands]

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -87,9 +88,24 @@ def user_source() -> Source | None:
     return None
 
 
+_LONG = 2048  # bytes of a line table
+_KEPT = 16  # long functions
+_line_tables: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}  # by the id of the code; starts, and lines
+
+
 def _line_of(frame: FrameType) -> int:
     """The line that a frame is at. Python reads the lines of all instructions before it: in a long function that is slow."""
-    return frame.f_lineno
+    code = frame.f_code
+    if len(code.co_linetable) < _LONG:
+        return frame.f_lineno
+    known = _line_tables.get(id(code))
+    if known is None:
+        if len(_line_tables) >= _KEPT:
+            _line_tables.clear()
+        starts, _, lines = zip(*code.co_lines())
+        known = _line_tables[id(code)] = (code, list(starts), list(lines))
+    line = known[2][bisect_right(known[1], frame.f_lasti) - 1]
+    return frame.f_lineno if line is None else line
 
 
 def last_user_source(error: BaseException) -> Source | None:

@@ -28,7 +28,7 @@ Call = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
 _NOWHERE = "<string>"
 _MAKE_CLASSES = {"collections", "dataclasses", "typing"}
 _BINARY = opcode.opmap["BINARY_OP"]
-_roots: set[CodeType] = set()  # of what begins to trace a function
+_roots: dict[int, CodeType] = {}  # of what begins to trace a function, by id: the hash of code is made of all of it
 _REMAINDERS = [n for n, (_, symbol) in enumerate(opcode._nb_ops) if symbol in ("%", "%=")]  # type: ignore[attr-defined]  # it has
 
 
@@ -108,7 +108,7 @@ def _calling(file: str, line: int, name: str) -> CodeType:
 
 def begins_traces(code: CodeType) -> None:
     """Take the functions that this code calls for what is traced, and those around it for what is not."""
-    _roots.add(code)
+    _roots[id(code)] = code
 
 
 def user_stack() -> tuple[UserFrame, ...]:
@@ -122,7 +122,7 @@ def instructions() -> tuple[Instruction, ...]:
     if current_trace() is None:
         return ()
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code not in _roots:
+    while frame is not None and id(frame.f_code) not in _roots:
         code = frame.f_code
         if is_users(code.co_filename) and not is_shim(code):
             found.append((code, frame.f_lasti))
@@ -136,7 +136,7 @@ def stack_of(error: BaseException) -> tuple[UserFrame, ...]:
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        if code in _roots:
+        if id(code) in _roots:
             found.clear()
         elif is_users(code.co_filename) and not is_shim(code):
             found.append(frame_of(code, step.tb_lasti))

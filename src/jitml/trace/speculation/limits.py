@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from time import thread_time
 from typing import Protocol
 
@@ -56,7 +56,8 @@ def _least(limit: float | None, seconds: float) -> float | None:
 
 
 NO_LIMITS = TraceLimits()
-Costs = defaultdict[tuple[Instruction, ...], float]  # by the stack
+_Place = tuple[tuple[int, int], ...]  # a stack, with ids of code, whose hash would be made of all of it
+Costs = defaultdict[_Place, float]
 
 
 @dataclass
@@ -131,6 +132,8 @@ class TraceProfile:
     running: list[UnrolledLoop] = field(default_factory=list)  # innermost last
     recorded: Costs = field(default_factory=lambda: defaultdict(float))
     seconds: Costs = field(default_factory=lambda: defaultdict(float))
+    stacks: dict[_Place, tuple[Instruction, ...]] = field(default_factory=dict)
+    total_seconds: float = 0.0
     _last: int = 0
     _time: float = field(default_factory=thread_time)
 
@@ -171,12 +174,12 @@ class TraceProfile:
         """What has been recorded since the last time comes from here."""
         stack, now = instructions(), thread_time()
         if stack:
-            self.recorded[stack] += recorded - self._last
-            self.seconds[stack] += now - self._time
+            place = tuple([(id(code), instruction) for code, instruction in stack])
+            self.stacks.setdefault(place, stack)
+            self.recorded[place] += recorded - self._last
+            self.seconds[place] += now - self._time
+            self.total_seconds += now - self._time
         self._last, self._time = recorded, now
-
-    def total_seconds(self) -> float:
-        return sum(self.seconds.values())
 
     def heaviest(self, by: str) -> tuple[tuple[UserFrame, ...], bool]:
         """Where most has come from, of what is `recorded` or of `seconds`, and whether that is a loop that is unrolled."""
@@ -184,10 +187,10 @@ class TraceProfile:
         loop = max(self.loops.values(), key=lambda loop: getattr(loop.brought, by), default=None)
         if loop is not None and getattr(loop.brought, by) >= _MOST * sum(costs.values()):
             return loop.stack, True
-        return _statement(costs), False
+        return _statement({self.stacks[place]: cost for place, cost in costs.items()}), False
 
 
-def _statement(costs: Costs) -> tuple[UserFrame, ...]:
+def _statement(costs: Mapping[tuple[Instruction, ...], float]) -> tuple[UserFrame, ...]:
     """The stack that has cost most in the line of the outermost function that has; if none has cost much, in the middle one."""
     by_line: dict[int, float] = defaultdict(float)
     stacks: dict[int, tuple[Instruction, ...]] = {}

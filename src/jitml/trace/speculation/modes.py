@@ -229,7 +229,7 @@ class Decisions(CallPart):
         if limits.nodes is not None and self._nodes() > limits.nodes:
             text = f"more than {limits.nodes} operations have been recorded, too many for one program"
             self.exhausted = beyond(text, *profile.heaviest("recorded"))
-        elif self._most_seconds is not None and (spent := profile.total_seconds()) > self._most_seconds:
+        elif self._most_seconds is not None and (spent := profile.total_seconds) > self._most_seconds:
             if not self.end_is_in_sight():
                 self.exhausted = beyond(f"it has taken {spent:.1f} s to trace, too many", *profile.heaviest("seconds"))
         if self.exhausted is not None:
@@ -253,7 +253,7 @@ class Decisions(CallPart):
         if limits.seconds is not None and size.compile_seconds(times) > limits.seconds:
             return False
         if limits.tracing is not None and self._most_seconds is not None:
-            end = profile.total_seconds() + left.seconds
+            end = profile.total_seconds + left.seconds
             if end > IN_SIGHT * limits.tracing or self._far_sighted not in (0, self._attempts):
                 return end <= self._most_seconds
             self._far_sighted = self._attempts

@@ -37,7 +37,9 @@ def c_strides(shape: Ints) -> Ints:
     >>> c_strides((2, 3, 4))
     (12, 4, 1)
     """
-    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    if len(shape) == 1:
+        return (1,)
+    return tuple([prod(shape[axis + 1 :]) for axis in range(len(shape))])
 
 
 def in_elements(strides: Ints, itemsize: int) -> Ints:
@@ -230,7 +232,8 @@ def is_contiguous(shape: Ints, strides: Ints) -> bool:
 
 def surely_contiguous(shape: Ints, strides: Ints) -> bool:
     """Whether it is contiguous for all sizes."""
-    return prod(shape) == 0 or all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape)))
+    wanted = c_strides(shape)
+    return strides == wanted or prod(shape) == 0 or all(n == 1 or s == c for n, s, c in zip(shape, strides, wanted))
 
 
 def _may_be(number: int, size: Size) -> bool:

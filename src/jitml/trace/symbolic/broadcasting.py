@@ -29,6 +29,8 @@ def common_sizes(*shapes: Sizes) -> Sizes:
     Raises:
         ValueError: known sizes differ, and neither is 1.
     """
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
     return tuple(_common(column) for column in columns)[::-1]
 
@@ -90,7 +92,8 @@ def stretch(x: Value, shape: Sequence[int]) -> Value:
     shape = tuple(shape)
     if x.shape == shape:
         return x
-    x = fitted(x, shape[len(shape) - x.ndim :])
+    if x.shape:
+        x = fitted(x, shape[len(shape) - x.ndim :])
     return x if x.shape == shape else ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - x.ndim, len(shape))))
 
 

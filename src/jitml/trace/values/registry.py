@@ -241,7 +241,7 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Where NumPy would make an array of a list, nested or not, in which something is traced, the function is given that array.
     """
     trace = current_trace()
-    if trace is None or not any(type(x) in (list, tuple) for x in (*args, *kwargs.values())) or not _is_librarys(function):
+    if trace is None or not _has_sequence(args, kwargs) or not _is_librarys(function):
         return _call_implementation(function, *args, **kwargs)
     if type(function) is np.ufunc and function not in FUNCTIONS:
         outs = {name: x for name, x in kwargs.items() if name == "out"}  # a tuple of arrays, one for each result
@@ -258,6 +258,11 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         operation.takes_lists = outer
     arrays, named_arrays = REGISTRY.to_arrays(args, kwargs)
     return _call_implementation(function, *arrays, **named_arrays)
+
+
+def _has_sequence(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    kinds = {*map(type, args), *map(type, kwargs.values())}
+    return list in kinds or tuple in kinds
 
 
 def _is_librarys(function: Any) -> bool:

@@ -338,6 +338,9 @@ def of_known_type(result: Any, operands: Sequence[Any]) -> Any:
 def settled(xs: Sequence[Any], kinds: Sequence[Any], resolve: Callable[[Sequence[Any]], Any]) -> Any:
     """What promotion makes of the kinds of some operands; where those in doubt would change it, of the kinds that they have."""
     result = resolve(kinds)
+    trace = current_trace()
+    if trace is None or not trace.call[Doubts]:
+        return result
     found = [doubt_of(x) for x in xs]
     if not any(found):
         return result
