@@ -21,7 +21,9 @@ import numpy as np
 import pytest
 
 import jitml
+from jitml.autograd.tape.tape import current_tape
 from jitml.forks import holding, lock
+from jitml.functions import is_seen
 from jitml.interrupts import contained, is_own_thread, leave_if_abandoned, preserve, uninterrupted
 from jitml.process import Setting, fewer_collections, room_for_nests
 from jitml.trace.record.recording import current_trace
@@ -40,7 +42,8 @@ def alarm() -> Iterator[Callable[[float], None]]:
 
 
 def state() -> tuple[Any, ...]:
-    return current_trace(), sys.getrecursionlimit(), gc.get_threshold(), np.geterr(), sys.gettrace(), threading.stack_size()
+    limits = sys.getrecursionlimit(), gc.get_threshold(), threading.stack_size()
+    return current_trace(), *limits, np.geterr(), sys.gettrace()
 
 
 def positive(x: np.ndarray) -> Any:
@@ -147,6 +150,33 @@ def test_an_exception_while_the_error_state_of_a_host_call_is_set(monkeypatch: p
     assert state() == before
     monkeypatch.undo()
     np.testing.assert_array_equal(fast(x), expected)
+
+
+def added_up(x: np.ndarray) -> Any:
+    parts = list(iter(x * x))
+    return sum(parts) + len(str(time.time_ns())) * 0.0
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize(
+    ("derive", "f", "room"),
+    [(jitml.jit, positive, "trace.record.recording"), (jitml.grad, added_up, "autograd.tape.tape")],
+    ids=["a trace", "a tape"],
+)
+def test_an_exception_as_a_recording_ends(monkeypatch: pytest.MonkeyPatch, derive: Any, f: Callable[..., Any], room: str) -> None:
+    """Nobody may go on looking at calls: no function would be entered by machine code any more."""
+
+    def interrupted(viewer: object) -> None:
+        raise Alarm
+
+    gc.collect()
+    assert not is_seen()
+    with monkeypatch.context() as patch, pytest.raises(Alarm):
+        patch.setattr(f"jitml.{room}.look_away", interrupted)
+        derive(f)(np.linspace(-1, 1, 9))
+    assert current_trace() is current_tape() is None
+    gc.collect()
+    assert not is_seen()
 
 
 def test_a_setting_is_given_back_that_a_thread_of_ours_is_changing_just_then(alarm: Callable[[float], None]) -> None:

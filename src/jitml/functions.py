@@ -274,7 +274,8 @@ def require_function(what: str, f: Any) -> None:
 
 _ALL: WeakValueDictionary[int, Switch] = WeakValueDictionary()
 _UNSEEN: WeakValueDictionary[int, Switch] = WeakValueDictionary()
-_SEEING: set[int] = set()
+# Who looks at calls. An exception from outside may come where one was about to look away: who is gone looks at nothing.
+_SEEING: WeakValueDictionary[int, Any] = WeakValueDictionary()
 _DISABLED: set[Disabled] = set()  # what has disabled jitml
 
 
@@ -293,15 +294,20 @@ def keep_switchable(switch: Switch) -> None:
 
 
 def see_calls(viewer: object) -> None:
-    """Have all calls of switches seen by ours from here on, until `look_away` is called with the same object."""
-    _SEEING.add(id(viewer))
+    """Have all calls of switches seen by ours from here on, until `look_away` is called with the same object, or that is gone."""
+    _SEEING[id(viewer)] = viewer
     if _UNSEEN:
         for switch in unseen():
             switch._be_seen()
 
 
 def look_away(viewer: object) -> None:
-    _SEEING.discard(id(viewer))
+    _SEEING.pop(id(viewer), None)
+
+
+def is_seen() -> bool:
+    """Whether somebody looks at calls."""
+    return bool(_SEEING)
 
 
 class Disabled:
@@ -370,6 +376,7 @@ __all__ = [
     "disable",
     "enable",
     "is_disabled",
+    "is_seen",
     "keep_switchable",
     "look_away",
     "require_function",

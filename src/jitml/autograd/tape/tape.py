@@ -189,10 +189,10 @@ def taping() -> Iterator[Tape]:
         see_calls(tape)
         yield tape
     finally:
+        unset(_current, token)
         tape.depth -= 1
         if not tape.depth:
             look_away(tape)
-        unset(_current, token)
 
 
 def users_place() -> tuple[Any, int]:

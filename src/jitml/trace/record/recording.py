@@ -296,9 +296,9 @@ def activate(trace: Trace) -> Iterator[Trace]:
             raise trace.refusal from error
         raise
     finally:
+        unset(_current, token)
         trace.closed = True
         look_away(trace)
-        unset(_current, token)
     if trace.refusal is not None:
         raise trace.refusal
 
