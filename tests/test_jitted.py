@@ -150,7 +150,7 @@ def test_all_calls_are_seen_in_a_trace() -> None:
 @pytest.mark.usefixtures("poor")
 def test_what_is_left_alone_is_no_switch_while_somebody_looks() -> None:
     plain = jitml.jit(lambda x: x)
-    viewer = object()
+    viewer = set[int]()
     see_calls(viewer)
     plain.answer_in_turn(repeat(plain.function))
     assert plain not in unseen()

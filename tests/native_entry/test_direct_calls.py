@@ -159,7 +159,7 @@ def test_so_many_calls_are_forwarded_and_no_more() -> None:
         f.answer_in_turn(repeat(max), min, times)
         assert [f(2, 3) for _ in range(5)] == [2] * times + [3] * (5 - times)
         assert not f._forward
-    viewer = object()
+    viewer = set[int]()
     f.answer_in_turn(repeat(max), min, 3)
     assert f(2, 3) == 2
     see_calls(viewer)
