@@ -14,6 +14,7 @@ os.environ.setdefault("JITML_VERIFY", "never")
 os.environ.setdefault("JITML_TRIAL", "0")  # nor is what is compiled to be dropped for being slow
 os.environ.setdefault("JITML_STRICT", "1")  # refusals are tested as such; `loose` tests are about what runs instead
 os.environ.setdefault("JITML_TRACEBACK", "full")  # what fails here is to be mended in jitml
+os.environ.setdefault("JITML_TIER", "full")  # tests of quick code ask for it
 # The same on every machine, since it stands in graphs; interpreters touch all of it.
 os.environ.setdefault("JITML_SAVED_BYTES", "800000")
 # GPU code of the tests is kept apart from the user's.

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
+    from jitml.codegen.run.background import settle
     from jitml.control import cond, fori_loop, scan, while_loop
     from jitml.device.array import Array
     from jitml.device.convert import asarray, from_dlpack
@@ -109,6 +110,7 @@ __all__ = [
     "register_pytree_node",
     "reproduce",
     "scan",
+    "settle",
     "stop_gradient",
     "value_and_grad",
     "vjp",
@@ -119,6 +121,7 @@ __all__ = [
 # Where each name is: what a program does not ask for, it does not wait for.
 _NAMES = {
     "jitml.api": ("explain", "jit"),
+    "jitml.codegen.run.background": ("settle",),
     "jitml.control": ("cond", "fori_loop", "scan", "while_loop"),
     "jitml.device.array": ("Array",),
     "jitml.device.convert": ("asarray", "from_dlpack"),
@@ -166,7 +169,7 @@ if not TYPE_CHECKING:  # to type checkers, what is not imported above is not the
         if name not in _HOMES:
             told = "" if name.startswith("_") else import_module("jitml.diagnostics.foreign_habits").foreign_name(name)
             raise AttributeError(f"module 'jitml' has no attribute {name!r}{told}")
-        if _HOMES[name] not in ("jitml.api", "jitml.errors", "jitml.functions"):
+        if _HOMES[name] not in ("jitml.api", "jitml.codegen.run.background", "jitml.errors", "jitml.functions"):
             import_module("jitml.wiring").join()
         globals()[name] = value = getattr(import_module(_HOMES[name]), name)
         return value

@@ -52,6 +52,9 @@ JITML_CACHE_DIR     the folder that keeps compiled programs, rewritten functions
                     is kept.
 JITML_CACHE_BYTES   the most bytes in that folder. What has not been used for longest is removed. Default: 268435456; `0`
                     keeps nothing.
+JITML_TIER          how machine code is first made: `auto` (the default: in a hurry where that pays, and then with care by a thread
+                    in the background, whose code takes over; `jitml.settle()` waits for it), `full` (with care at once), or
+                    `quick` (in a hurry, and so it stays: for finding faults of the compiler).
 JITML_CPU           the name of a processor to compile for, as LLVM calls it: `x86-64-v3`, `znver4`. Default: the one that is
                     found. It is for tests, and for making the code of another machine. Code for a processor that has more
                     instructions than this one ends the process by SIGILL.
@@ -79,7 +82,7 @@ NAMES = tuple(
     for name in (
         *("NUM_THREADS", "DUMP", "LOG", "CHECK", "MAX_UNROLL", "TRACE_SECONDS", "MAX_PATHS", "SAVED_BYTES", "KEPT_BYTES"),
         *("PROGRESS", "STRICT", "TRIAL", "DISABLE", "TRACEBACK", "DEBUG_NANS", "VERIFY", "VERIFY_BYTES", "VERIFY_SECONDS"),
-        *("BACKEND", "DEVICE_BYTES", "CACHE_DIR", "CACHE_BYTES", "CPU", "SITE"),
+        *("BACKEND", "DEVICE_BYTES", "CACHE_DIR", "CACHE_BYTES", "CPU", "SITE", "TIER"),
     )
 )
 # Back ends: where `BACKEND` is, which is imported only if it is asked for and brings its compiler, and the texts that it has.
@@ -181,6 +184,7 @@ class Config:
     log: frozenset[str] = frozenset()
     progress: bool = True
     site: str = field(default_factory=default_site)
+    tier: str = "auto"
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -222,6 +226,7 @@ def read(environment: Mapping[str, str]) -> Config:
         cache_dir=environment.get("JITML_CACHE_DIR") or None,
         cache_bytes=_count("JITML_CACHE_BYTES", "bytes", environment, 256 << 20, least=0),
         site=_site(environment.get("JITML_SITE", "")),
+        tier=_tier(environment.get("JITML_TIER", "")),
     )
 
 
@@ -260,6 +265,12 @@ def _backend(text: str) -> str:
     if text not in ("", *BACKENDS):
         raise ConfigError(f"JITML_BACKEND={text!r} is no back end", remedy=f"There are {', '.join(BACKENDS)}.")
     return text or "llvm"
+
+
+def _tier(text: str) -> str:
+    if text not in ("", "auto", "quick", "full"):
+        raise ConfigError(f"JITML_TIER={text!r} is neither auto, quick nor full", remedy="Set it to one of them, or unset it.")
+    return text or "auto"
 
 
 def _verify(text: str) -> str | int:

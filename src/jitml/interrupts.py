@@ -180,10 +180,15 @@ def uninterrupted(function: Callable[[], T]) -> T:
 
 
 def _start_thread(function: Callable[..., object], *args: Any) -> bool:
+    return has_room_to_start(lambda: _thread.start_new_thread(function, args))
+
+
+def has_room_to_start(start: Callable[[], object]) -> bool:
+    """Call what starts a thread of ours, with a stack that is large enough; False if no thread is to be had."""
     before = threading.stack_size()
     try:
         threading.stack_size(max(before, _STACK))
-        _thread.start_new_thread(function, args)
+        start()
     except RuntimeError:  # there is no memory for a stack, no further thread, or the interpreter ends
         return False
     finally:

@@ -127,6 +127,8 @@ def _described_variant(number: int, variant: Variant) -> Iterator[str]:
     yield f"{number}: {variant.reason}"
     if variant.checked:
         yield f"   {variant.checked}"
+    if getattr(variant.executable, "tier", "full") == "quick":
+        yield f"   quick code{', until the full one is made' if variant.is_made_better else ''}"
     for assumption in variant.assumes[:_MOST_SHOWN]:
         yield f"   assumes: {assumption}"
     if len(variant.assumes) > _MOST_SHOWN:

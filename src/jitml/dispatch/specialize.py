@@ -75,6 +75,11 @@ class Variant(Specialization):
     failed: Callable[[], None] | None = field(default=None, repr=False)
     saves: float = field(default=math.inf, repr=False)
 
+    @property
+    def is_made_better(self) -> bool:
+        """Whether better code is being made for it: it is not to be judged by the one that it has."""
+        return getattr(self.executable, "is_made_better", False)
+
     def replayed(self, failure: FailedCheck) -> None:
         self.replays[failure.message] += 1
         if self.failed is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import inf, prod
 
 from jitml.ir import ops
 from jitml.ir.graph import Node
@@ -101,23 +101,47 @@ def _product_flops(node: Node) -> int:
     return 2 * node.output.size * prod(x.shape[a] for a in along)
 
 
+def kernel_work(program: KernelProgram, work_of: Callable[[str], float]) -> float:
+    """All operations in kernels, of whole numbers too, each as often as its function is work; `inf` if a loop's end is not known."""
+
+    def work(stmt: Store | Let | Update | Observe) -> float:
+        return 1.0 + sum(work_of(e.fn) for e in walk_expression(stmt.value) if isinstance(e, Apply))
+
+    own = sum(_in_loops(step.body, 1.0, work, inf) for step in program.steps if isinstance(step, Kernel))
+    inner = [(step, [kernel_work(body, work_of) for body in step.bodies]) for step in program.steps if isinstance(step, Region)]
+    return own + sum(max(found) if step.kind == "cond" else times_run(step) * sum(found) for step, found in inner)
+
+
 def _flops(body: tuple[Stmt, ...], times: float) -> float:
+    return _in_loops(body, times, _flops_of, 1)
+
+
+def _flops_of(stmt: Store | Let | Update | Observe) -> float:
+    count = sum(isinstance(e, Apply) and e.dtype.kind == "f" for e in walk_expression(stmt.value))
+    return count + (isinstance(stmt, (Store, Update)) and stmt.combine is not None)
+
+
+def _in_loops(
+    body: tuple[Stmt, ...], times: float, count: Callable[[Store | Let | Update | Observe], float], unknown: float
+) -> float:
+    """What statements come to that are run so many times.
+
+    Args:
+        unknown: how often a loop runs if nobody knows.
+    """
     total = 0.0
     for stmt in body:
         match stmt:
             case Loop():
-                total += _flops(stmt.body, times * (1 if (most := most_trips(stmt)) is None else most))
+                total += _in_loops(stmt.body, times * (unknown if (most := most_trips(stmt)) is None else most), count, unknown)
             case Alloc():
-                total += _flops(stmt.body, times)
+                total += _in_loops(stmt.body, times, count, unknown)
             case If():
-                total += _flops(stmt.then, times)
+                total += _in_loops(stmt.then, times, count, unknown)
             case While():
-                total += _flops(stmt.body, times * USUAL_TRIPS)
+                total += _in_loops(stmt.body, times * USUAL_TRIPS, count, unknown)
             case Store() | Let() | Update() | Observe():
-                value = stmt.value
-                count = sum(isinstance(e, Apply) and e.dtype.kind == "f" for e in walk_expression(value))
-                combines = isinstance(stmt, (Store, Update)) and stmt.combine is not None
-                total += times * (count + combines)
+                total += times * count(stmt)
     return total
 
 

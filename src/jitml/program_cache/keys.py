@@ -36,6 +36,8 @@ def key_of(
     """Where the program is kept; None if it is not: stages are to be checked or shown, or something in it is this process's."""
     if CONFIG.backend != "llvm" or CONFIG.check or CONFIG.dump or schedules or disk_cache().folder is None:
         return None
+    if CONFIG.tier == "quick":  # what is kept is full code
+        return None
     if (made_by := versions()) is None:
         return None
     try:

@@ -286,7 +286,7 @@ class Section:
             return self._answer_other_kind(args)
         if answer is not None:
             self._misses.in_a_row = 0
-            if turn.is_usual(seconds := turn.seconds):
+            if turn.is_usual(seconds := turn.seconds) and not any(v.is_made_better for v in self._compiled().variants):
                 self.contest.compiled_took(seconds)
                 self._decide()
         return answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,13 +45,23 @@ class ProgramCall:
 
     `executable(*inputs)` takes one ndarray per input, of exactly its dtype, shape and strides, or a Python number for a 0-d
     input; it returns the outputs as a list of new arrays, with the caller's own array for an aliased output.
+
+    Attributes:
+        tier: how its code was made: "quick", in a hurry, or "full".
     """
+
+    tier: Literal["quick", "full"] = "full"
 
     def __init__(self, interface: ProgramInterface) -> None:
         self.interface = interface
         self.inputs, self.outputs, self.aliases = interface.inputs, interface.outputs, interface.aliases
         self._measured = interface.measured
         self._run: Callable[..., Any]
+
+    @property
+    def is_made_better(self) -> bool:
+        """Whether full code is being made: how long a call takes says little as yet."""
+        return False
 
     def surround(self, run: Callable[..., Any], needs: RunNeeds) -> None:
         """Call a program by what runs it.

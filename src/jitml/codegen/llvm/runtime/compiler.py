@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from weakref import ref
 
 import numpy as np
 
-from jitml.codegen.llvm.ir.conventions import PARALLEL_FOR, PARALLEL_FOR_WATCHED
+from jitml.codegen.llvm.ir.conventions import PARALLEL_FOR, PARALLEL_FOR_WATCHED, ModulePart
 from jitml.codegen.llvm.ir.support_functions import SUPPORT, support_ir
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.cached_programs import kept_bytes
-from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
+from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit, usable_cores
 from jitml.codegen.llvm.runtime.executable import NativeCode, NativeExecutable
+from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.llvm.runtime.threads import parallel_for_ir
+from jitml.codegen.run.background import BACKGROUND
 from jitml.codegen.run.calling import NO_NEEDS, RunNeeds
 from jitml.codegen.run.describe import interface_of
-from jitml.kernels.metrics import has_open_end, kernel_flops, matrix_flops
+from jitml.config import CONFIG
+from jitml.kernels.metrics import has_open_end, kernel_flops, kernel_work, matrix_flops
 from jitml.memory.program import Program
 from jitml.records import replace
 
 # Work below some 10 us is not worth the release of the GIL: bytes touched, operations in kernels and in products.
+# Seconds that quick code saves for each line of a part, and at the most loses for each operation: measured, see `quickly`.
+_USUALLY, _OF_OPTIMIZER = (2e-5, 1.5e-10), (1e-4, 3e-9)
+_WORTH = 1.5e-3  # seconds: the full code is linked, too
 _SMALL_BYTES, _SMALL_FLOPS, _SMALL_MATRIX_FLOPS = 1 << 16, 1 << 15, 1 << 18
 
 
@@ -48,10 +55,75 @@ def compile_module(
     """The same with the module, of which a thread makes object code while the rest is being written."""
     threads = threads or thread_limit()
     cpu = host_cpu()
-    with jit.Generation(cpu) as generation:
+    with jit.Generation(cpu, quickly(program, fastmath)) as generation:
         module = emit_program(program, cpu=cpu, fastmath=fastmath, threads=threads, finished=generation.begin)
         objects = generation.finish(module.parts)
-    return module, bind_module(program, module, objects, threads, needs)
+    executable = bind_module(program, module, objects, threads, needs)
+    if generation.quick:
+        executable.tier = "quick"
+        if CONFIG.tier != "quick":
+            executable.better = Upgrade(executable, [*zip(module.parts, objects)], generation.quick)
+            BACKGROUND.take(executable.better)
+    return module, executable
+
+
+def quickly(program: Program, fastmath: frozenset[str] = frozenset()) -> Callable[[ModulePart], bool]:
+    """Which parts of a program are to have quick code at first: where that saves more time than the first call then loses.
+
+    Not so where nobody knows how long a call takes, nor where there is no second core to make the full code on, nor with fast-math
+    flags, for which the same bits are not promised. `bench/results/code_generation.md` has what is measured of both.
+    """
+    if CONFIG.tier == "quick":
+        return lambda part: True
+    if CONFIG.tier == "full" or fastmath or usable_cores() < 2 or BACKGROUND.is_full or has_open_end(program.kernels):
+        return lambda part: False
+    work = kernel_work(program.kernels, host_target().cost.work_of)
+
+    def pays(part: ModulePart) -> bool:
+        saved, lost = _OF_OPTIMIZER if part.effort == "optimizer" else _USUALLY
+        seconds = part.text.count("\n") * saved
+        return seconds >= _WORTH and work * lost <= seconds
+
+    return pays
+
+
+class Upgrade:
+    """The full code of a program whose code is quick: a job of the background.
+
+    Args:
+        parts: with their objects.
+        quick: those that are to have others.
+    """
+
+    def __init__(
+        self, executable: NativeExecutable, parts: Sequence[tuple[ModulePart, bytes]], quick: Collection[ModulePart]
+    ) -> None:
+        self._executable, self._parts, self._quick = ref(executable), parts, quick
+        self.outcome = ""  # "done", or why not
+
+    def is_to_come(self) -> bool:
+        if not self.outcome:
+            BACKGROUND.go_on()  # in the child of a fork, say
+        return not self.outcome
+
+    def run(self) -> None:
+        cpu, objects = host_cpu(), []
+        with jit.aside():
+            for part, code in self._parts:
+                if self._executable() is None:
+                    return self.give_up("nobody has the program any more")
+                objects.append(jit.full_code(part, cpu) if part in self._quick else code)
+        executable = self._executable()
+        if executable is not None:
+            executable.enter_by((*objects, *executable.native.objects[len(objects) :]))
+            executable.tier = "full"
+        self._end("done")
+
+    def give_up(self, why: str) -> None:
+        self._end(why)
+
+    def _end(self, outcome: str) -> None:
+        self.outcome, self._parts, self._quick = outcome, (), ()
 
 
 def bind_module(

@@ -125,8 +125,12 @@ def host_caches() -> Caches:
 
 
 @cache
-def target_machine(cpu: Cpu, opt: int) -> llvm.TargetMachine:
-    """LLVM's target machine; kept, because the first code made with one costs 2 ms of tables."""
+def target_machine(cpu: Cpu, opt: int, aside: bool = False) -> llvm.TargetMachine:
+    """LLVM's target machine; kept, because the first code made with one costs 2 ms of tables.
+
+    Args:
+        aside: whether it is the background thread's, which shares none: they remember what they have seen.
+    """
     binding = llvm_binding()
     binding.initialize_all_targets()  # programs from the disk are for this machine, and do without
     binding.initialize_all_asmprinters()

@@ -37,7 +37,7 @@ from jitml.codegen.llvm.runtime.arena import arenas, release_arena
 from jitml.codegen.llvm.runtime.blas import GATES, blas_address, blas_gates
 from jitml.codegen.llvm.runtime.c_api import native_calls
 from jitml.codegen.llvm.runtime.host import HostCalls, host_shim
-from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, Record, native_function
+from jitml.codegen.llvm.runtime.native_call import MOST_BYTES, Record, enter_by, native_function
 from jitml.codegen.llvm.runtime.safepoints import safepoints
 from jitml.codegen.llvm.runtime.threads import RUNS, pool
 from jitml.codegen.run.calling import ProgramCall, RunNeeds
@@ -46,10 +46,11 @@ from jitml.codegen.run.interface import ProgramInterface
 from jitml.codegen.run.results import exact_buffers
 from jitml.imports.late import late
 from jitml.kernels.ir import Buffer
-from jitml.records import dataclass
+from jitml.records import dataclass, replace
 
 if TYPE_CHECKING:
     from jitml.codegen.llvm.runtime import random, sorting
+    from jitml.codegen.llvm.runtime.compiler import Upgrade
     from jitml.memory.program import Program
 else:
     random, sorting = late("jitml.codegen.llvm.runtime.random"), late("jitml.codegen.llvm.runtime.sorting")
@@ -89,7 +90,10 @@ class NativeExecutable(ProgramCall):
 
     Attributes:
         is_plain: whether the native call is all of a run, so that a native entry may make it.
+        better: what makes its full code, if that is not there yet.
     """
+
+    better: Upgrade | None
 
     def __init__(self, interface: ProgramInterface, native: NativeCode, needs: RunNeeds, planned: Callable[[], Program]) -> None:
         super().__init__(interface)
@@ -97,7 +101,8 @@ class NativeExecutable(ProgramCall):
         self._hosts = HostCalls(native.hosts, watches=needs.errors is not None)
         errors, code = needs.errors, self._link()
         self._watch = ErrorWatch(self.aliases.values(), errors) if errors is not None and errors.possible else None
-        run = self._call_natively(code) if native_calls() else self._call_portably(code)
+        run = self._call_natively(code) if native_calls() else _PortableRun(self, code)
+        self._bare, self.better = run, None
         self.surround(run, needs)
         # What a host call raises is told of in Python.
         self.is_plain = native_calls() and self._run is run and not native.hosts
@@ -107,8 +112,7 @@ class NativeExecutable(ProgramCall):
     @property
     def descriptor(self) -> int:
         """Where the native call finds what it has to know of the program."""
-        run: Any = self._run
-        record: Record = run.__self__
+        record: Record = self._bare.__self__
         return int(record.ctypes.data)
 
     @cached_property
@@ -139,23 +143,18 @@ class NativeExecutable(ProgramCall):
         starts = dict(zip(exact, accumulate(map(len, exact.values()), initial=0)))
         return {k: (starts[b.name], len(exact[b.name])) for k, b in enumerate(self.outputs) if b.name in exact}
 
-    def _call_portably(self, code: jit.Code) -> Any:
-        """The same in Python, for interpreters whose arrays we cannot read in place."""
-        kind = ctypes.PYFUNCTYPE if self.native.hosts else ctypes.CFUNCTYPE  # the former raises what a host call has raised
-        entry = kind(ctypes.c_int64, *[ctypes.c_void_p] * 3)(code[ENTRY])
+    @property
+    def is_made_better(self) -> bool:
+        return self.better is not None and self.better.is_to_come()
 
-        def run(*args: Any) -> list[Array] | tuple[int, ...]:
-            inputs = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
-            buffers = exact_buffers(self.interface, inputs)
-            outputs = [inputs[self.aliases[i]] if i in self.aliases else _empty(b) for i, b in enumerate(buffers)]
-            pointers = [array.ctypes.data for array in (*inputs, *outputs, *self.native.constants)]
-            table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), error_record()
-            arena = np.empty(min(self.interface.arena, MOST_BYTES), np.uint8)  # not the thread's: Python may be called yet
-            status = entry(table, arena.ctypes.data, error)
-            return (status, *error[:DUE]) if status else outputs
-
-        run.code = code  # type: ignore[attr-defined]  # the entry's code lives as long as the closure
-        return run
+    def enter_by(self, objects: tuple[bytes, ...]) -> None:
+        """Have calls that begin from now on run these objects' code of the same program."""
+        self.native = replace(self.native, objects=objects)
+        code = self._link()
+        if native_calls():
+            enter_by(self._bare.__self__, code)
+        else:
+            self._bare.enter_by(code)
 
     def _link(self) -> jit.Code:
         """The program's code, bound to what it calls."""
@@ -192,6 +191,32 @@ class NativeExecutable(ProgramCall):
         if status == HEARD:
             return failure_of(values[0])
         return super().failure(status, *values)
+
+
+class _PortableRun:
+    """The native call in Python, for interpreters whose arrays we cannot read in place."""
+
+    def __init__(self, executable: NativeExecutable, code: jit.Code) -> None:
+        self._interface, self._constants = executable.interface, executable.native.constants
+        # The former raises what a host call has raised.
+        self._kind = (ctypes.PYFUNCTYPE if executable.native.hosts else ctypes.CFUNCTYPE)(ctypes.c_int64, *[ctypes.c_void_p] * 3)
+        self._codes: list[jit.Code] = []  # calls may be under way in each
+        self.enter_by(code)
+
+    def enter_by(self, code: jit.Code) -> None:
+        self._codes.append(code)
+        self._entry = self._kind(code[ENTRY])
+
+    def __call__(self, *args: Any) -> list[Array] | tuple[int, ...]:
+        interface, aliases = self._interface, self._interface.aliases
+        inputs = [np.asarray(x, b.dtype) for x, b in zip(args, interface.inputs, strict=True)]
+        buffers = exact_buffers(interface, inputs)
+        outputs = [inputs[aliases[i]] if i in aliases else _empty(b) for i, b in enumerate(buffers)]
+        pointers = [array.ctypes.data for array in (*inputs, *outputs, *self._constants)]
+        table, error = (ctypes.c_void_p * (len(pointers) + 1))(*pointers), error_record()
+        arena = np.empty(min(interface.arena, MOST_BYTES), np.uint8)  # not the thread's: Python may be called yet
+        status = self._entry(table, arena.ctypes.data, error)
+        return (status, *error[:DUE]) if status else outputs
 
 
 def error_record() -> ctypes.Array[ctypes.c_int64]:

@@ -44,6 +44,7 @@ _MEMORY = ("jitml_results_malloc", "jitml_results_free", "jitml_results_release"
 OUTCOMES = {"CLEAN": CLEAN, "SLOW": SLOW, "STARVED": STARVED, "THREW": THREW, "FAILED": FAILED}
 RECORD_WORDS = ERROR_WORDS + 1  # of an error, and what comes of the run
 MOST_BYTES = 2**62  # instead of more than a machine word says: no more than this can be had either
+_ENTRY_WORD, _SHAPES_WORD = 5, 7  # of a descriptor
 # How a Python number is read for a 0-d input of a dtype; others must come as arrays.
 _KINDS = {"float64": 1, "int64": 2, "bool": 3}
 
@@ -78,6 +79,17 @@ class Record(np.ndarray[Any, Any]):
     """The numbers that a native function reads, and what must live as long as they do."""
 
     owners: tuple[object, ...]
+
+
+def enter_by(record: Record, code: Code) -> None:
+    """Have the calls of a program that begin from now on run other code of it. Those under way end in the code that they are in.
+
+    Each word is one that both codes may have: a program says the same shapes in either.
+    """
+    record.owners += (code,)
+    if record[_SHAPES_WORD]:
+        record[_SHAPES_WORD] = code[SHAPES]
+    record[_ENTRY_WORD] = code[ENTRY]
 
 
 class MethodDefinition(ctypes.Structure):
