@@ -64,6 +64,7 @@ def first_calls(compile_one: Callable[[int, int], Callable[..., Any]], args: tup
         samples = []
         for seed in range(rounds if operations < 1000 else max(3, rounds // 3)):
             function = compile_one(operations, seed)
+            jitml.settle()  # what the first call before has left for the background
             start = time.perf_counter()
             function(*args)
             samples.append(time.perf_counter() - start)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jitml import settle
 from jitml.codegen.llvm.runtime.cpu import processor_name, usable_cores
 
 
@@ -57,6 +58,7 @@ def timings(columns: Mapping[str, Callable[[], object]], *, rounds: int = 7, at_
     repeats = {}
     for name, call in columns.items():
         call()
+        settle()
         repeats[name] = max(1, math.ceil(at_least / max(_shortest(call, 10 * at_least), 1e-7)))
     samples: dict[str, list[float]] = {name: [] for name in columns}
     for _ in range(rounds):
@@ -82,10 +84,14 @@ def _shortest(call: Callable[[], object], most: float) -> float:
 
 
 def warm_up(call: Callable[[], object]) -> None:
-    """What a column does before it is sampled: wait for the others' threads to rest, then run until its own are awake."""
+    """What a column does before it is sampled: wait for the others' threads to rest, then run until its own are awake.
+
+    Code that was made in a hurry has given way to the full one then.
+    """
     time.sleep(PAUSE)
     start = time.perf_counter()
     call()
+    settle()
     while time.perf_counter() - start < WARM_UP:
         call()
 

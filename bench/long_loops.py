@@ -76,11 +76,13 @@ def measure(rows: Sequence[Row]) -> None:
         for row in rows:
             derivative = row.derivative()
             gc.collect()  # what the last one left
+            jitml.settle()
             row.first.append(seconds(derivative))
     compiled = [row.derivative() for row in rows]
     for row, derivative in zip(rows, compiled):
         row.nbytes = derivative.lower(STATE).program.arena_size
         derivative(STATE)
+    jitml.settle()
     for _ in range(SAMPLES):
         for row, derivative in zip(rows, compiled):
             row.warm.append(seconds(derivative, max(1, CALLS // row.steps)))

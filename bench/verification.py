@@ -126,6 +126,7 @@ def first_calls(
     for _ in range(rounds + 1):
         for column, taken in samples.items():
             gc.collect()  # or one column would pay for what another one has left
+            jitml.settle()
             if column == "copies":
                 taken.append(seconds(copying, (changed(*args),)))
                 continue
@@ -143,6 +144,7 @@ def warm_calls(function: Any, make: Callable[[], Args], rounds: int) -> dict[str
     for jitted in columns.values():
         for _ in range(20):  # a variant is watched in its first calls
             jitted(*args)
+    jitml.settle()
     repeats = max(1, int(2e-3 / max(seconds(columns["never"], args), 1e-7)))
     samples: dict[str, list[float]] = {column: [] for column in columns}
     for _ in range(rounds):

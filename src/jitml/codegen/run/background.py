@@ -56,7 +56,7 @@ class Background:
                 return self._thread
             if not self._waiting:
                 return None
-            self._thread = threading.Thread(target=self._work, name="jitml-background")
+            self._thread = threading.Thread(target=self._work, name="jitml-background", daemon=False)  # whoever starts it
             if has_room_to_start(self._thread.start):
                 return self._thread
             self._thread, left = None, [*self._waiting]
