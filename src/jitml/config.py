@@ -52,9 +52,9 @@ JITML_CACHE_DIR     the folder that keeps compiled programs, rewritten functions
                     is kept.
 JITML_CACHE_BYTES   the most bytes in that folder. What has not been used for longest is removed. Default: 268435456; `0`
                     keeps nothing.
-JITML_TIER          how machine code is first made: `auto` (the default: in a hurry where that pays, and then with care by a thread
-                    in the background, whose code takes over; `jitml.settle()` waits for it), `full` (with care at once), or
-                    `quick` (in a hurry, and so it stays: for finding faults of the compiler).
+JITML_TIER          how machine code is first made: `auto` (the default: in a hurry where that pays, and then with care by a
+                    thread in the background, whose code takes over; `jitml.settle()` waits for it), `full` (with care at
+                    once), or `quick` (in a hurry, and so it stays: for finding faults of the compiler).
 JITML_CPU           the name of a processor to compile for, as LLVM calls it: `x86-64-v3`, `znver4`. Default: the one that is
                     found. It is for tests, and for making the code of another machine. Code for a processor that has more
                     instructions than this one ends the process by SIGILL.

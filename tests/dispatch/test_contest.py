@@ -106,7 +106,7 @@ def test_code_that_cannot_answer_rests_as_long_as_makes_its_failures_a_small_sha
         sleep(1e-3)
         raise FailedCheck("an overflow")
 
-    variant = SimpleNamespace(enter=None, timed="", saves=1.0)
+    variant = SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=False)
     timed = Timed(variant, fail, lambda leaves: True, lambda: 0.0)
     for failures in (1, 2):
         with pytest.raises(FailedCheck):
@@ -155,7 +155,7 @@ def test_what_is_short_is_timed_twice(monkeypatch: pytest.MonkeyPatch, runs: tup
 @pytest.mark.parametrize(("compiled", "plain", "is_asked"), [(4e-6, 45e-6, True), (3e-5, 45e-6, False), (2e-5, 9e-5, True)])
 def test_what_is_small_rests_unless_it_is_much_faster(compiled: float, plain: float, is_asked: bool) -> None:
     """A call whose arguments are looked at takes some time more, but not that much."""
-    timed = Timed(SimpleNamespace(enter=None, timed="", saves=1.0), lambda leaves: 1, lambda leaves: True, lambda: 0.0)
+    timed = Timed(SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=False), lambda leaves: 1, lambda leaves: True, lambda: 0.0)
     assert timed(()) == 1
     timed.took(compiled, plain)
     assert (timed.rest is None) == is_asked
@@ -230,3 +230,27 @@ def test_what_answers_now_and_then_stays() -> None:
             jitted(zero)
         jitted(one)
     assert jitted.variants[0].timed.startswith("used")
+
+
+def test_quick_code_loses_no_contest() -> None:
+    """As long as better code is being made, the compiled one answers, and its time is not taken; then both take turns."""
+    variant = SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=True)
+    timed = Timed(variant, lambda leaves: sleep(2e-3) or 1, lambda leaves: True, lambda: 0.0)
+    assert timed(()) == 1
+    timed.took(2e-3, 1.9e-3)  # plain Python is as fast: no rest for that
+    assert timed.rest is None
+    for _ in range(20):
+        assert timed(()) == 1
+    assert timed.contest.seconds == 0.0 and timed.contest.is_won is None
+    variant.is_made_better = False
+    assert timed(()) == 1
+    assert timed.contest.seconds > 1e-3 and type(timed(())) is PlainTurn
+
+
+def test_quick_code_may_win() -> None:
+    timed = Timed(
+        SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=True), lambda leaves: 1, lambda leaves: True, lambda: 0.0
+    )
+    timed(())
+    timed.took(1e-3, 1e-2)
+    assert timed.contest.is_won is True

@@ -102,7 +102,7 @@ def _product_flops(node: Node) -> int:
 
 
 def kernel_work(program: KernelProgram, work_of: Callable[[str], float]) -> float:
-    """All operations in kernels, of whole numbers too, each as often as its function is work; `inf` if a loop's end is not known."""
+    """Operations in kernels, of whole numbers too, a function counting its work; `inf` if a loop's end is not known."""
 
     def work(stmt: Store | Let | Update | Observe) -> float:
         return 1.0 + sum(work_of(e.fn) for e in walk_expression(stmt.value) if isinstance(e, Apply))

@@ -70,8 +70,8 @@ def compile_module(
 def quickly(program: Program, fastmath: frozenset[str] = frozenset()) -> Callable[[ModulePart], bool]:
     """Which parts of a program are to have quick code at first: where that saves more time than the first call then loses.
 
-    Not so where nobody knows how long a call takes, nor where there is no second core to make the full code on, nor with fast-math
-    flags, for which the same bits are not promised. docs/architecture.md has what is measured of both.
+    Not so where nobody knows how long a call takes, nor where there is no second core to make the full code on, nor with
+    fast-math flags, for which the same bits are not promised. docs/architecture.md has what is measured of both.
     """
     if CONFIG.tier == "quick":
         return lambda part: True

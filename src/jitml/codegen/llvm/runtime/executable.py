@@ -101,7 +101,7 @@ class NativeExecutable(ProgramCall):
         self._hosts = HostCalls(native.hosts, watches=needs.errors is not None)
         errors, code = needs.errors, self._link()
         self._watch = ErrorWatch(self.aliases.values(), errors) if errors is not None and errors.possible else None
-        run = self._call_natively(code) if native_calls() else _PortableRun(self, code)
+        run: Any = self._call_natively(code) if native_calls() else _PortableRun(self, code)
         self._bare, self.better = run, None
         self.surround(run, needs)
         # What a host call raises is told of in Python.
