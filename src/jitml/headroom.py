@@ -17,6 +17,11 @@ from pathlib import Path
 from jitml.errors import StarvedError
 from jitml.interrupts import pass_on
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 _RELEASES: list[Callable[[], None]] = []
 _MARGIN = 32 << 20  # what Python takes meanwhile, and what is left unused between blocks
 _LLVM_STATE = 32 << 20  # tables of targets and of the linker
@@ -47,6 +52,11 @@ def require_memory(nbytes: int, purpose: str) -> None:
             f"no memory for {purpose}: some {nbytes >> 20} MiB",
             remedy="A limit of this process (ulimit -v), or the system's, is near. f.__wrapped__ needs less.",
         )
+
+
+def is_limited() -> bool:
+    """Whether memory may be refused to this process: what is to be had now may be gone when it is wanted, if others go on."""
+    return resource is not None and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _is_to_be_had(nbytes: int) -> bool:

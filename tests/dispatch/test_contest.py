@@ -155,7 +155,8 @@ def test_what_is_short_is_timed_twice(monkeypatch: pytest.MonkeyPatch, runs: tup
 @pytest.mark.parametrize(("compiled", "plain", "is_asked"), [(4e-6, 45e-6, True), (3e-5, 45e-6, False), (2e-5, 9e-5, True)])
 def test_what_is_small_rests_unless_it_is_much_faster(compiled: float, plain: float, is_asked: bool) -> None:
     """A call whose arguments are looked at takes some time more, but not that much."""
-    timed = Timed(SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=False), lambda leaves: 1, lambda leaves: True, lambda: 0.0)
+    variant = SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=False)
+    timed = Timed(variant, lambda leaves: 1, lambda leaves: True, lambda: 0.0)
     assert timed(()) == 1
     timed.took(compiled, plain)
     assert (timed.rest is None) == is_asked
@@ -248,9 +249,8 @@ def test_quick_code_loses_no_contest() -> None:
 
 
 def test_quick_code_may_win() -> None:
-    timed = Timed(
-        SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=True), lambda leaves: 1, lambda leaves: True, lambda: 0.0
-    )
+    variant = SimpleNamespace(enter=None, timed="", saves=1.0, is_made_better=True)
+    timed = Timed(variant, lambda leaves: 1, lambda leaves: True, lambda: 0.0)
     timed(())
     timed.took(1e-3, 1e-2)
     assert timed.contest.is_won is True

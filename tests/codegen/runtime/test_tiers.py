@@ -46,6 +46,7 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     cache = DiskCache(tmp_path, 1 << 24)
     monkeypatch.setattr(jit, "disk_cache", lambda: cache)
     monkeypatch.setattr(compiler, "usable_cores", lambda: 2)
+    monkeypatch.setattr(compiler, "is_limited", lambda: False)
     with tier("auto"):
         yield
     assert jitml.settle(LIMIT)
@@ -302,5 +303,8 @@ def test_where_quick_code_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MANY", 64)
     monkeypatch.setattr(compiler, "usable_cores", lambda: 1)
     assert tier_of(lambda x: long(x, 11.5), X) == "full"
+    monkeypatch.setattr(compiler, "usable_cores", lambda: 2)
+    monkeypatch.setattr(compiler, "is_limited", lambda: True)
+    assert tier_of(lambda x: long(x, 13.5), X) == "full"
     monkeypatch.setattr(compiler, "CONFIG", replace(compiler.CONFIG, tier="quick"))
     assert tier_of(lambda x: long(x, 12.5), X) == "quick"

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections import deque
+from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -75,8 +76,9 @@ class Background:
         return True
 
     def _work(self) -> None:
-        if sys.platform == "linux":  # where a thread can be nice
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS)
+        if sys.platform == "linux":  # where a thread can be nice, unless a sandbox says otherwise
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS)
         last: float | None = None
         while True:
             with self._lock:

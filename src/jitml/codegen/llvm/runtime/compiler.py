@@ -20,6 +20,7 @@ from jitml.codegen.run.background import BACKGROUND
 from jitml.codegen.run.calling import NO_NEEDS, RunNeeds
 from jitml.codegen.run.describe import interface_of
 from jitml.config import CONFIG
+from jitml.headroom import is_limited
 from jitml.kernels.metrics import has_open_end, kernel_flops, kernel_work, matrix_flops
 from jitml.memory.program import Program
 from jitml.records import replace
@@ -71,11 +72,14 @@ def quickly(program: Program, fastmath: frozenset[str] = frozenset()) -> Callabl
     """Which parts of a program are to have quick code at first: where that saves more time than the first call then loses.
 
     Not so where nobody knows how long a call takes, nor where there is no second core to make the full code on, nor with
-    fast-math flags, for which the same bits are not promised. docs/architecture.md has what is measured of both.
+    fast-math flags, for which the same bits are not promised, nor where memory is limited, of which LLVM wants to be sure.
+    docs/architecture.md has what is measured of both.
     """
     if CONFIG.tier == "quick":
         return lambda part: True
-    if CONFIG.tier == "full" or fastmath or usable_cores() < 2 or BACKGROUND.is_full or has_open_end(program.kernels):
+    if CONFIG.tier == "full" or fastmath or has_open_end(program.kernels):
+        return lambda part: False
+    if usable_cores() < 2 or BACKGROUND.is_full or is_limited():
         return lambda part: False
     work = kernel_work(program.kernels, host_target().cost.work_of)
 

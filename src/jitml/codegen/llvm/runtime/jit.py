@@ -130,7 +130,7 @@ def prepare(part: ModulePart, cpu: Cpu) -> tuple[Any, int]:
 
 
 def _level(part: ModulePart) -> int:
-    return 0 if part.effort == "least" else 1
+    return 0 if part.effort in ("least", "shared") else 1  # what programs share are cold paths: a call of the C library
 
 
 def optimize(module: Any, cpu: Cpu) -> Any:
@@ -161,7 +161,7 @@ def quick_code(part: ModulePart, cpu: Cpu) -> bytes:
 def full_code(part: ModulePart, cpu: Cpu) -> bytes:
     """Object code of a part made with the effort that it is worth; as `object_code`, from the disk or for it."""
     if part.effort == "shared":
-        return shared_code(part.text, cpu)
+        return shared_code(part.text, cpu, _level(part))
     return object_code(part.text, cpu, level=_level(part), optimized=part.effort == "optimizer")
 
 
@@ -220,9 +220,9 @@ def _object_code(text: str, cpu: Cpu, level: int, optimized: bool) -> bytes:
 
 
 @cache
-def shared_code(text: str, cpu: Cpu) -> bytes:
+def shared_code(text: str, cpu: Cpu, level: int = 1) -> bytes:
     """That of a module which many programs have."""
-    return object_code(text, cpu, level=1)
+    return object_code(text, cpu, level=level)
 
 
 @cache
