@@ -11,6 +11,7 @@ import optree
 import pytest
 
 import jitml
+from codegen.tiers import same_bits, tier
 from jitml.codegen.llvm.runtime.compiler import compile_program
 from jitml.ir.graph import Graph, GraphBuilder
 from jitml.ir.op import recording
@@ -18,7 +19,6 @@ from jitml.ir.types import Aval
 from jitml.memory.plan import plan
 from support.fused import fuse
 from support.op_cases import CASES
-from support.tiers import same_bits, tier
 from test_edge_values import NAMES, operands
 from test_layers import together
 

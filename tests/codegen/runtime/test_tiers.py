@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 import jitml
+from codegen.tiers import Gate, same_bits, tier
 from jitml.codegen.llvm.ir.conventions import ModulePart
 from jitml.codegen.llvm.runtime import compiler, executable, jit
 from jitml.codegen.run import background
 from jitml.codegen.run.background import BACKGROUND
 from jitml.disk_cache import DiskCache
 from jitml.errors import StarvedError
-from support.tiers import Gate, same_bits, tier
 
 X = np.linspace(0.1, 1.0, 1000)
 LIMIT = 60.0  # seconds
