@@ -31,6 +31,7 @@ from jitml.fusion.merge_steps.product_assembly import assemble
 from jitml.fusion.merge_steps.scalar_steps import merge_scalars
 from jitml.fusion.merge_steps.tile_loops import as_loop, in_tiles
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
+from jitml.fusion.prepare.chained_products import with_chained_products
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
 from jitml.fusion.prepare.fused_products import with_fused_products
@@ -91,7 +92,10 @@ def fuse(
     split, signature = over_real_numbers(graph, aliases or {}, strides or {})
     graph, aliases = graph if split is graph else tidy(split), signature.aliases
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
-    graph = behind_widening(behind_checks(behind_emptiness_checks(expand(read_back(graph, in_place), target.calls.get("gemm")))))
+    graph = read_back(graph, in_place)
+    if "fused" in target.calls:
+        graph = with_chained_products(graph, target)
+    graph = behind_widening(behind_checks(behind_emptiness_checks(expand(graph, target.calls.get("gemm")))))
     graph = observe_the_rest(graph, is_point, target.cost)
     if "vector" in target.kinds:
         graph = narrow_integers(graph)

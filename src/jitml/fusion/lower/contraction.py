@@ -7,7 +7,7 @@ from math import prod
 
 from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes, result_view
 from jitml.fusion.lower.nests import NestSite, nested, nests
-from jitml.fusion.lower.strided_views import Strided
+from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import I64
@@ -53,7 +53,7 @@ def lower_fused(site: NestSite) -> None:
             dense = site.new_buffer(x.dtype, x.shape)
             site.call("copy", x, dense)
             reads[k] = dense.name
-    site.steps.append(Call("fused", tuple(reads), tuple(b.name for b in site.writes), {"call": call}, sources))
+    site.steps.append(Call("fused", tuple(reads), tuple(b.name for b in site.writes), site.node.params, sources))
 
 
 def _has_strides(call: Graph, operand: int, x: Buffer) -> bool:
@@ -76,7 +76,7 @@ def factor_views(product: Node, makers: Mapping[Value, Node]) -> tuple[tuple[Val
     found = []
     for v in product.inputs:
         views: list[Node] = []
-        while (maker := makers.get(v)) is not None:
+        while (maker := makers.get(v)) is not None and (maker.op in VIEWS or maker.op is ops.convert):
             views.insert(0, maker)
             (v,) = maker.inputs
         found.append((v, tuple(node for node in views if node.op is not ops.convert)))

@@ -16,6 +16,7 @@ from jitml.kernels.ir import Buffer, Const, Expr, add, mul
 from jitml.records import dataclass, field
 
 Ints: TypeAlias = tuple[int, ...]
+VIEWS = (ops.transpose, ops.slice, ops.reshape, ops.broadcast)  # that may be read where their operand lies
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from jitml.fusion.lower import lowering
 from jitml.fusion.lower.gemm_operands import MatrixStack, operand_view, product_axes
 from jitml.fusion.lower.reductions import REDUCTIONS
-from jitml.fusion.lower.strided_views import Strided
+from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.dce import eliminate_dead
@@ -20,8 +20,7 @@ from jitml.ir.types import F16, F32
 from jitml.kernels.ir import Const
 from jitml.kernels.target import Accepts
 
-_FREE = (ops.full, ops.iota, ops.broadcast)  # made anew wherever they are wanted
-_VIEWS = (ops.transpose, ops.slice, ops.reshape, ops.broadcast)
+FREE = (ops.full, ops.iota, ops.broadcast)  # made anew wherever they are wanted
 _MOST = 64  # nodes that are made of a product
 _ANY = Accepts()
 
@@ -30,7 +29,7 @@ def with_fused_products(graph: Graph) -> Graph:
     """The graph with such products as one node each."""
     if all(node.op is not ops.dot_general for node in graph.nodes):
         return graph
-    found = _ProductEnds(graph).found()
+    found = ProductEnds(graph).found()
     if not found:
         return graph
     nodes = (_as_one(node, found[node], graph) if node in found else node for node in graph.nodes)
@@ -44,7 +43,9 @@ def _as_one(last: Node, members: frozenset[Node], graph: Graph) -> Node:
     return Node(ops.fused, inputs, {"call": Graph(inputs, nodes, last.outputs)}, last.outputs, last.source)
 
 
-class _ProductEnds:
+class ProductEnds:
+    """Products of a graph, and what is made with them."""
+
     def __init__(self, graph: Graph) -> None:
         self.graph, self.producers, self.users = graph, graph.producers(), graph.users()
         self.order = {node: k for k, node in enumerate(graph.nodes)}
@@ -63,8 +64,8 @@ class _ProductEnds:
 
     def _with_its_end(self, product: Node) -> tuple[Node, frozenset[Node]]:
         """The last node of what is made of a product, and all that is done with it."""
-        halves = [self._factor(v, product, k, is_half=True) for k, v in enumerate(product.inputs)]
-        factors = [self._factor(v, product, k) for k, v in enumerate(product.inputs)]
+        halves = [self.factor(v, product, k, is_half=True) for k, v in enumerate(product.inputs)]
+        factors = [self.factor(v, product, k) for k, v in enumerate(product.inputs)]
         last, start = product, frozenset((product,))
         if all(any(n.op is ops.convert for n in nodes) for nodes in halves) and (narrow := self._narrowed(product)) is not None:
             last, factors, start = narrow, halves, frozenset((product, narrow))
@@ -77,12 +78,12 @@ class _ProductEnds:
                 return node, start.union(members, *(made[member] for member in members))
         return last, start
 
-    def _factor(self, v: Value, product: Node, operand: int, *, is_half: bool = False) -> frozenset[Node]:
+    def factor(self, v: Value, product: Node, operand: int, *, is_half: bool = False) -> frozenset[Node]:
         """The views through which a product reads a factor where that lies, and what widens halves."""
         nodes: list[Node] = []
         found: frozenset[Node] = frozenset()
         while (maker := self.producers.get(v)) is not None:
-            if not (maker.op in _VIEWS or (is_half and _widens(maker))) or not maker.inputs[0].aval.is_static:
+            if not (maker.op in VIEWS or (is_half and _widens(maker))) or not maker.inputs[0].aval.is_static:
                 break
             nodes.insert(0, maker)
             (v,) = maker.inputs
@@ -109,7 +110,7 @@ class _ProductEnds:
         while waiting and len(made) < _MOST:
             node = self.graph.nodes[heappop(waiting)]
             is_of_elements = node.op.is_pointwise and node.output.shape == first.output.shape
-            if not is_of_elements or node in self.taken or self._widens_a_factor(node):
+            if not is_of_elements or node in self.taken or self._widens_afactor(node):
                 continue
             operands = self._operands(node, values, {*made, *start})
             if operands is not None:
@@ -130,8 +131,8 @@ class _ProductEnds:
             if maker is None or maker in members or maker in found:
                 continue
             inside = members | found | {node}
-            is_of_elements = maker.op.is_pointwise or maker.op in _VIEWS
-            is_ours = maker.op in _FREE or (is_of_elements and all(u in inside for u in self.users[v]))
+            is_of_elements = maker.op.is_pointwise or maker.op in VIEWS
+            is_ours = maker.op in FREE or (is_of_elements and all(u in inside for u in self.users[v]))
             if is_ours and v.aval.is_static and v not in self.outputs:
                 found.add(maker)
                 waiting += [x for x in maker.inputs if x not in values]
@@ -161,10 +162,10 @@ class _ProductEnds:
         if node.op is ops.observe or node.op in REDUCTIONS:
             return False
         if _is_point(node):
-            return (not node.op.is_pointwise or self._widens_a_factor(node)) and self._lies_in_memory(node.output)
+            return (not node.op.is_pointwise or self._widens_afactor(node)) and self._lies_in_memory(node.output)
         return True
 
-    def _widens_a_factor(self, node: Node) -> bool:
+    def _widens_afactor(self, node: Node) -> bool:
         """Whether it makes f32 of halves for products alone, which read those as they are."""
         return _widens(node) and all(user.op is ops.dot_general for user in self.users[node.output])
 

@@ -12,7 +12,8 @@ are the operands, then what is named here.
     again       (*operands, *tangents)    linear(*operands, *tangents) -> *tangents; `known` operands are no tangents
     keep        (x)          x, by the name that a policy knows
     barrier     (x)          x, but what is computed of it is not what has been computed of x before
-    fused       (*operands)  call, of which nothing but the results is to lie in memory (`fusion/prepare/fused_products.py`)
+    fused       (*operands)  call, of which nothing but the results is to lie in memory (`fusion/prepare/fused_products.py`);
+                             of chained products, with the extents of the `tiles` that it is done by (`chained_products.py`)
 
 Only floats have tangents; results that are none are left out of them.
 """
@@ -77,7 +78,7 @@ def _checkpoint_aval(*operands: Aval, call: Graph, policy: Any) -> tuple[Aval, .
     return call.out_avals
 
 
-def _fused_aval(*operands: Aval, call: Graph) -> tuple[Aval, ...]:
+def _fused_aval(*operands: Aval, call: Graph, tiles: Ints = ()) -> tuple[Aval, ...]:
     _require("fused: operands", operands, call.in_avals)
     return call.out_avals
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from jitml.codegen.cuda.calls.chained import plan_chain
 from jitml.codegen.cuda.calls.cublaslt import library_product
 from jitml.codegen.cuda.calls.elements import Elements, ElementText, pointer, split
 from jitml.codegen.cuda.calls.epilogues import library_epilogue
@@ -85,6 +86,8 @@ def extent(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 
 def plan_fused(call: Call, program: KernelProgram, name: str, means: Means) -> CallPlan:
+    if "tiles" in call.params:
+        return plan_chain(call, program, name, means)
     f = FusedProduct.of(call, program)
     p = f.product(Buffer(f"{name}_sums", f.node.output.dtype, f.node.output.shape))
     comment = f"{call.writes[0]} of {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"

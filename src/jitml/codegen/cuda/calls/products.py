@@ -72,7 +72,7 @@ class Ending:
     def stored(p: Product) -> Ending:
         """It is a product's result."""
         kind = number_type(p.z.buffer.dtype)
-        at = f"{kind}* const at = z + {_stack(p.z, p)} + i * {p.z.row}LL + j * {p.z.col}LL;"
+        at = f"{kind}* const at = z + {stack_start(p.z, p.batch)} + i * {p.z.row}LL + j * {p.z.col}LL;"
         return Ending([(f"{kind}* z", p.z.buffer.name)], [at, f"*at = {'*at + ' if p.adds else ''}sum;"])
 
     def text(self, p: Product) -> list[str]:
@@ -149,30 +149,30 @@ def _extents(p: Product) -> list[str]:
     return lines
 
 
-def _stack(matrix: Matrix, p: Product, b: str = "b") -> str:
+def stack_start(matrix: Matrix, batch: Sequence[int], b: str = "b") -> str:
     """Where a matrix of the stack begins."""
     terms, rest = [], b
-    for k in reversed(range(len(p.batch))):
-        at = rest if k == 0 else f"{rest} % {p.batch[k]}"
-        if matrix.batch[k] and p.batch[k] > 1:
+    for k in reversed(range(len(batch))):
+        at = rest if k == 0 else f"{rest} % {batch[k]}"
+        if matrix.batch[k] and batch[k] > 1:
             terms.append(f"({at}) * {matrix.batch[k]}LL")
-        rest = f"{rest} / {p.batch[k]}"
+        rest = f"{rest} / {batch[k]}"
     start = [f"values[{matrix.start}]"] if matrix.start is not None else []
     return " + ".join([f"{matrix.offset}LL", *start, *terms])
 
 
-def _aligned(matrix: Matrix, name: str, along: bool, p: Product) -> str:
+def is_aligned(matrix: Matrix, name: str, along: bool, batch: Sequence[int]) -> str:
     """Whether neighbours of a matrix of which each row, or column, is dense can be read 16 bytes at a time."""
     lanes = 16 // matrix.buffer.dtype.itemsize
     dense, other = (matrix.col, matrix.row) if along else (matrix.row, matrix.col)
-    steps = [step for step, n in zip(matrix.batch, p.batch, strict=True) if n > 1]
+    steps = [step for step, n in zip(matrix.batch, batch, strict=True) if n > 1]
     if dense != 1 or any(step % lanes for step in (other, matrix.offset, *steps)):
         return "false"
     start = "" if matrix.start is None else f" + values[{matrix.start}]"
     return f"((unsigned long long)({name}{start}) % 16) == 0"
 
 
-def _is_along(matrix: Matrix, rows: int, deep: int) -> bool:
+def is_along(matrix: Matrix, rows: int, deep: int) -> bool:
     """Whether the elements of a row, of an operand whose columns go along the sum, are closer than those of a column."""
     if 1 in (rows, deep):
         return rows == 1
@@ -203,7 +203,7 @@ def _by_tile(p: Product, *, on_tensor_cores: bool) -> tuple[_Shares, list[str]]:
     deep = 64 // p.x.buffer.dtype.itemsize if on_tensor_cores else THREADS * (16 // p.x.buffer.dtype.itemsize) // width
     cut = _Shares.of(p, width, width, deep)
     y = p.y.transposed  # its rows are columns of the result
-    x_along, y_along = _is_along(p.x, p.m, p.k), _is_along(y, p.n, p.k)
+    x_along, y_along = is_along(p.x, p.m, p.k), is_along(y, p.n, p.k)
     flags = f"{kind}, {width}, {str(x_along).lower()}, {str(y_along).lower()}"
     if on_tensor_cores:
         sizes = [f"2 * ji_factor<{kind}, {width}, {str(along).lower()}>::SIZE" for along in (x_along, y_along)]
@@ -212,15 +212,15 @@ def _by_tile(p: Product, *, on_tensor_cores: bool) -> tuple[_Shares, list[str]]:
         shared = f"alignas(16) __shared__ {kind} xs[{2 * deep}][{width + 4}], ys[{2 * deep}][{width + 4}];"
     return cut, [
         shared,
-        f"const bool x_aligned = {_aligned(p.x, 'x', x_along, p)}, y_aligned = {_aligned(y, 'y', y_along, p)};",
+        f"const bool x_aligned = {is_aligned(p.x, 'x', x_along, p.batch)}, y_aligned = {is_aligned(y, 'y', y_along, p.batch)};",
         f"const long long down = (m + {width - 1}) / {width}, across = (n + {width - 1}) / {width}, tiles = down * across;",
         f"for (long long t = blockIdx.x; t < tiles * {p.stacks * cut.parts}; t += gridDim.x) {{",
         f"  const long long b = t / tiles / {cut.parts}, part = t / tiles % {cut.parts};",
         "  long long i, j;",
         "  ji_gemm_place(t % tiles, down, across, &i, &j);",
         *(f"  {line}" for line in _bounds(cut.parts, cut.deep)),
-        f"  const ji_operand<{kind}> left = {{x + {_stack(p.x, p)}, {p.x.row}LL, {p.x.col}LL, x_aligned}};",
-        f"  const ji_operand<{kind}> right = {{y + {_stack(y, p)}, {y.row}LL, {y.col}LL, y_aligned}};",
+        f"  const ji_operand<{kind}> left = {{x + {stack_start(p.x, p.batch)}, {p.x.row}LL, {p.x.col}LL, x_aligned}};",
+        f"  const ji_operand<{kind}> right = {{y + {stack_start(y, p.batch)}, {y.row}LL, {y.col}LL, y_aligned}};",
         f"  ji_{'mma' if on_tensor_cores else 'gemm'}_tile<{flags}>(xs, ys, left, right,",
         f"      i * {width}, j * {width}, m, n, begin, end,",
         f"      [=](long long i, long long j, {result} sum) {{ put({_whose(p, cut.parts)}, i, j, sum); }});",
@@ -231,19 +231,19 @@ def _by_tile(p: Product, *, on_tensor_cores: bool) -> tuple[_Shares, list[str]]:
 def _by_vector(p: Product) -> tuple[_Shares, list[str]]:
     """z[i] = x[i] @ y."""
     kind, lanes = number_type(p.z.buffer.dtype), 16 // p.z.buffer.dtype.itemsize
-    along = _is_along(p.x, p.m, p.k)
+    along = is_along(p.x, p.m, p.k)
     y = p.y.transposed
     group = 32 if along and p.k < 4096 else THREADS
     rows = THREADS // group if along else 32 * lanes
     cut = _Shares.of(p, rows, 1, group * lanes if along else 8)
-    x_aligned, y_aligned = _aligned(p.x, "x", along, p), _aligned(y, "y", True, p)
+    x_aligned, y_aligned = is_aligned(p.x, "x", along, p.batch), is_aligned(y, "y", True, p.batch)
     lines = [
         f"const bool x_aligned = {x_aligned}, y_aligned = {y_aligned};",
         f"const long long tiles = (m + {rows - 1}) / {rows};",
         f"for (long long t = blockIdx.x; t < tiles * {p.stacks * cut.parts}; t += gridDim.x) {{",
         f"  const long long b = t / tiles / {cut.parts}, part = t / tiles % {cut.parts};",
         *(f"  {line}" for line in _bounds(cut.parts, cut.deep)),
-        f"  const {kind} *left = x + {_stack(p.x, p)}, *right = y + {_stack(y, p)};",
+        f"  const {kind} *left = x + {stack_start(p.x, p.batch)}, *right = y + {stack_start(y, p.batch)};",
     ]
     if along:
         lines += [
@@ -265,7 +265,8 @@ def _by_element(p: Product) -> list[str]:
     return [
         f"for (long long t = blockIdx.x * {THREADS}LL + threadIdx.x; t < m * n * {p.stacks}; t += gridDim.x * {THREADS}LL) {{",
         "  const long long b = t / (m * n), i = t / n % m, j = t % n;",
-        f"  const {kind} sum = ji_short_dot(x + {_stack(p.x, p)} + i * {p.x.row}LL, y + {_stack(p.y, p)} + j * {p.y.col}LL,",
+        f"  const {kind} sum = ji_short_dot(x + {stack_start(p.x, p.batch)} + i * {p.x.row}LL,",
+        f"      y + {stack_start(p.y, p.batch)} + j * {p.y.col}LL,",
         f"      {p.x.col}LL, {p.y.row}LL, k);",
         "  put(b, i, j, sum);",
         "}",
