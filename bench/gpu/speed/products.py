@@ -1,4 +1,4 @@
-"""Products of matrices beside cuBLAS, by PyTorch with 32-bit floats left whole; and functions of twenty small kernels."""
+"""Products of matrices and attention beside PyTorch's, with 32-bit floats left whole; and functions of twenty small kernels."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from gpu.speed.timing import finish, medians, rotating, timings, turn
 PRODUCTS = [((n, n), (n, n), dtype) for dtype in ("f4", "f8", "f2") for n in (512, 2048, 4096)]
 PRODUCTS += [((8192, 8192), (8192, 8192), "f4"), ((4096, 1024), (1024, 50), "f8"), ((64, 512, 64), (64, 64, 512), "f4")]
 
+ATTENTION = ((32, 256, 64), (32, 1024, 64), (16, 4096, 64), (32, 1024, 128))  # heads, length, width
+
 
 def product(x, y):
     return x @ y
@@ -30,6 +32,20 @@ def product_bias_relu(x, y, b):
 def product_bias_gelu(x, y, b):
     h = x @ y + b
     return 0.5 * h * (1 + np.tanh(0.7978845608 * (h + 0.044715 * h * h * h)))
+
+
+def attention(q, k, v):
+    scores = 0.125 * (q @ k.transpose(0, 2, 1))
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return (weights / weights.sum(axis=-1, keepdims=True)) @ v
+
+
+def attention_slopes(q, k, v):
+    """Of the sum of squares, for all three; as one array, so that there is one result to compare."""
+    import jitml
+
+    dq, dk, dv = jitml.grad(lambda q, k, v: (attention(q, k, v) ** 2).sum(), argnums=(0, 1, 2))(q, k, v)
+    return dq + dk + dv
 
 
 def step(x):
@@ -65,6 +81,9 @@ def cases(setting: Setting) -> Cases:
             f"bias and gelu by the library, {fastmath}",
             partial(measure_epilogue, product_bias_gelu, 4096, "f4", setting, fastmath),
         )
+    for shape in ATTENTION:
+        yield f"attention of {shape}, f4", partial(measure_attention, attention, 4, shape, setting)
+        yield f"attention and its slopes of {shape}, f4", partial(measure_attention, attention_slopes, 12, shape, setting)
     yield "ten small layers", partial(measure_launches, ten_layers, ((64, 64), (64, 64)), setting)
     for n in (1000, 100_000):
         yield f"twenty steps on {n}", partial(measure_launches, twenty_steps, ((n,),), setting)
@@ -91,6 +110,17 @@ def measure_epilogue(function: Callable[..., Any], n: int, dtype: str, setting: 
     plain, _ = beside_torch(product, args[:2], "torch.matmul", setting, fastmath)
     seconds |= {f"{name}, product alone": taken for name, taken in plain.items()}
     return {"figures": {f"{name} us": 1e6 * taken for name, taken in seconds.items()}, "model": model}
+
+
+def measure_attention(function: Callable[..., Any], products: int, shape: tuple[int, ...], setting: Setting) -> Outcome:
+    """
+    Args:
+        products: 2 for each that there is if nothing is computed twice.
+    """
+    args, (heads, length, width) = tuple(random(shape, "f4") for _ in range(3)), shape
+    seconds, model = beside_torch(function, args, "torch, eager", setting)
+    figures = {f"{name} TFLOP/s": products * heads * length**2 * width / taken / 1e12 for name, taken in seconds.items()}
+    return {"figures": figures | {f"{name} us": 1e6 * taken for name, taken in seconds.items()}, "model": model}
 
 
 def beside_torch(
@@ -129,10 +159,25 @@ def _torch_relu(x: Any, y: Any, b: Any) -> Any:
     return torch.relu(torch.addmm(b, x, y))
 
 
+def _torch_attention(q: Any, k: Any, v: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.125)
+
+
+def _torch_attention_slopes(q: Any, k: Any, v: Any) -> Any:
+    import torch
+
+    own = [x.detach().requires_grad_() for x in (q, k, v)]
+    return sum(torch.autograd.grad((_torch_attention(*own) ** 2).sum(), own))
+
+
 _TORCH: dict[str, Callable[..., Any]] = {
     "product": lambda x, y: x @ y,
     "product_bias_gelu": _torch_gelu,
     "product_bias_relu": _torch_relu,
+    "attention": _torch_attention,
+    "attention_slopes": _torch_attention_slopes,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -244,9 +245,9 @@ def test_so_are_its_derivatives(always: None, device: EmulatedDevice, monkeypatc
     [
         (plain, heads(256, 200, 20, 30, 2), ["fused"]),
         (causal, heads(200, 200, 64, 64, 2, dtype="f8"), ["fused"]),
-        (by_einsum, tuple(numbers(n, 3, 8) for n in (40, 66, 66)), ["fused"]),
-        (one_projection, PROGRAMS["one projection"][1], ["fused", "k0_reshape"]),
-        (shared_keys, PROGRAMS["shared keys"][1], ["fused"]),
+        (by_einsum, tuple(numbers(n, 3, 8) for n in (90, 66, 66)), ["fused"]),
+        (one_projection, (numbers(2, 120, 72),), ["fused", "k0_reshape"]),
+        (shared_keys, (numbers(2, 3, 90, 8), numbers(2, 80, 8), numbers(2, 80, 9)), ["fused"]),
         (squared(causal), heads(200, 200, 20, 20, 2), ["fused", "k0_mul", "fused", "fused", "fused"]),
         (squared(division_last), heads(100, 120, 20, 20), None),
     ],
@@ -256,9 +257,11 @@ def test_nothing_as_large_as_the_scores_is_stored(
 ) -> None:
     made = lowered(function, *arguments)
     assert expected is None or steps(made) == expected
-    assert "fused" in steps(made)
-    kernels, scores = made.program.kernels, arguments[0].shape[-2] * arguments[-1].shape[-2]
-    assert max(b.size for b in kernels.buffers.values()) <= max(a.size for a in arguments) < 6 * scores
+    kernels = made.program.kernels
+    largest = max(kernels.buffers[name].size for name in (*kernels.inputs, *kernels.outputs))
+    assert max(b.size for b in kernels.buffers.values()) <= largest
+    chains = [Chain.of(step.params["call"]) for step in kernels.steps if isinstance(step, Call) and "tiles" in step.params]
+    assert chains and all(chain is not None and prod(chain.shape) > largest for chain in chains)
 
 
 def also_weights(q: Any, k: Any, v: Any) -> Any:
@@ -285,9 +288,12 @@ def test_the_cpu_has_no_such_step() -> None:
 
 
 def test_tiles_are_as_large_as_the_processor_allows() -> None:
-    chains = [chain for chain in (found(plain, heads(n, n, d, d, 200)) for n, d in ((256, 32), (256, 128), (256, 512)))]
-    assert [tiles_for(chain, cuda_target("sm_90").limits) for chain in chains] == [Tiles(64, 64), Tiles(64, 64), None]
-    assert [tiles_for(chain, cuda_target("sm_10").limits) for chain in chains] == [Tiles(64, 64), Tiles(16, 32), None]
+    narrow, wide = (found(plain, heads(256, 256, d, d, 200)) for d in (32, 128))
+    large, small = (cuda_target(arch).limits for arch in ("sm_90", "sm_10"))
+    assert [tiles_for(chain, large) for chain in (narrow, wide)] == [Tiles(64, 64), Tiles(64, 64)]
+    assert [tiles_for(chain, small) for chain in (narrow, wide)] == [Tiles(64, 32), Tiles(16, 32)]
+    few = found(plain, heads(256, 256, 32, 32, 4))
+    assert tiles_for(few, large) == Tiles(16, 64)
 
 
 def found(function: Function, arguments: tuple[Any, ...]) -> Chain:
@@ -339,7 +345,7 @@ def test_nothing_is_spilled(function: Function, arguments: tuple[Any, ...]) -> N
     from support.emitted_cuda.compiled import ARCHS, reports
 
     made = lowered(function, *arguments)
-    assert made.kernels.count("tiles=") == 4
+    assert made.kernels.count("tiles=") >= 4  # one more if scores are made again in any case, so that little is kept
     for arch in ARCHS if FULL else ("sm_90",):
         found = reports(made.text("cuda"), arch)
         assert not {kernel: report.excess for kernel, report in found.items() if report.excess}, arch
