@@ -44,7 +44,7 @@ template <class T, int KEPT, int SUMMED> struct ji_square {
     for (int u = 0; u < DOWN; u++)
 #pragma unroll
       for (int v = 0; v < ACROSS; v++) sums[u][v] = 0;
-#pragma unroll 2
+#pragma unroll 1
     for (int p = 0; p < R::QUADS * R::LANES; p += R::LANES) {
       alignas(16) T left[DOWN][R::LANES], right[ACROSS][R::LANES];
 #pragma unroll
@@ -99,7 +99,7 @@ template <class T, int KEPT, int SUMMED, int WIDTH> struct ji_end {
     int columns[CHUNKS];  // threads that have none take the last ones
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++) columns[c] = column(c) < M::QUADS * LANES ? column(c) : (M::QUADS - 1) * LANES;
-#pragma unroll 2
+#pragma unroll 1
     for (int p = 0; p < SUMMED; p += LANES) {
       alignas(16) T left[DOWN][LANES], right[CHUNKS][LANES];
 #pragma unroll

@@ -32,6 +32,8 @@ from jitml.ir.types import DType
 from jitml.kernels.ir import Buffer, Const
 from jitml.kernels.program import Call, KernelProgram, seen_as
 
+_SPARE = 272  # bytes of sums up to which half of a multiprocessor's registers are enough for a block, so that it can have two
+
 
 def plan_chain(call: Call, program: KernelProgram, name: str, means: Means) -> CallPlan:
     """A pass as one function."""
@@ -41,7 +43,8 @@ def plan_chain(call: Call, program: KernelProgram, name: str, means: Means) -> C
     text = _PassText(chain, Tiles(*call.params["tiles"]), {v: seen_as(program.buffers[b], v.shape) for v, b in named}, means)
     rows, columns = chain.shape[-2:]
     comment = f"{', '.join(call.writes)} by tiles of {rows} x {columns}, which is not stored"
-    source = entry(name, [declaration for declaration, _ in text.pointers], text.body(), comment)
+    resident = 2 if text.tiles.registers(chain) <= _SPARE else 1
+    source = entry(name, [declaration for declaration, _ in text.pointers], text.body(), comment, resident=resident)
     launch = Launch(name, text.tiles.blocks(chain), THREADS, text.shared_bytes, tuple(b for _, b in text.pointers))
     return CallPlan(source, tuple(map(template, ("common", "gemm", "chain"))), (launch,))
 
