@@ -13,6 +13,7 @@ from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.strided_views import VIEWS
 from jitml.fusion.prepare.chains import Chain, Softmax, of_softmax, pays, softmax_of, tiles_for
 from jitml.fusion.prepare.fused_products import FREE, ProductEnds
+from jitml.fusion.prepare.short_sums import with_short_sums
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.ops.contraction import free_axes
@@ -27,11 +28,12 @@ _COMBINES = ("add", "max", "min")  # of reductions
 def with_chained_products(graph: Graph, target: Target) -> Graph:
     """The graph with each pass as one node. Nothing is done for squares that have to lie in memory anyway."""
     while sum(node.op is ops.dot_general for node in graph.nodes) > 1:
-        found = (_Passes(graph, squares, target).found() for squares in _squares(graph))
-        passes = next(filter(None, found), None)
-        if passes is None:
+        found = ((squares, _Passes(graph, squares, target).found()) for squares in _squares(graph))
+        squares, passes = next(((squares, passes) for squares, passes in found if passes), ({}, []))
+        if not passes:
             break
-        graph = _with_passes(graph, passes)
+        shorter = with_short_sums(graph, squares)
+        graph = _with_passes(graph, passes) if shorter is graph else shorter
     return graph
 
 

@@ -29,6 +29,7 @@ _THREADS = 256  # of a block
 _LANES_BYTES = 16  # of one access to shared memory
 _ACROSS = 16  # threads that stand side by side along a row of a tile
 _HELD = 480  # bytes of sums that a thread can have in registers, beside all else
+_MOST_DEPTH = 256  # beyond that, products take so long that the way of squares to memory and back is little beside it
 _FEW_STEPS = 16  # tiles that a block may work off, one after the other, while other processors have nothing to do
 
 
@@ -279,7 +280,7 @@ def pitch(depth: int, dtype: DType) -> int:
 
 
 def tiles_for(chain: Chain, limits: Limits) -> Tiles | None:
-    """The largest tiles that fit into a processor and keep all processors busy; None if none fit."""
+    """The largest tiles that fit into a processor and keep most processors busy; None if none fit."""
 
     def dense(value: Value) -> Strided:
         return Strided.dense(value.shape)
@@ -288,7 +289,7 @@ def tiles_for(chain: Chain, limits: Limits) -> Tiles | None:
     for kept, summed in ((64, 64), (64, 32), (32, 64), (32, 32), (16, 64), (16, 32)):
         tiles = Tiles(kept, summed)
         if tiles.scratch(chain, dense) <= limits.row_bytes and tiles.registers(chain) <= _HELD:
-            if found is None or (kept < found.kept and found.blocks(chain) < limits.cores):
+            if found is None or (kept < found.kept and 4 * found.blocks(chain) < 3 * limits.cores):
                 found = tiles
     return found
 
@@ -296,6 +297,7 @@ def tiles_for(chain: Chain, limits: Limits) -> Tiles | None:
 def pays(chain: Chain, tiles: Tiles, limits: Limits) -> bool:
     """Whether squares are larger than all that goes in and comes out, and no block goes on for long while others have no work."""
     depths = [prod(p.inputs[0].shape[a] for a in p.params["contract"][0]) for p in chain.products]
-    is_large = max([*depths, *(end.width for end in chain.ends)]) <= min(chain.kept, chain.summed)
+    deepest = max([*depths, *(end.width for end in chain.ends)])
+    is_large = deepest <= min(chain.kept, chain.summed, _MOST_DEPTH)
     is_busy = 2 * tiles.blocks(chain) >= limits.cores
     return is_large and (is_busy or chain.summed <= _FEW_STEPS * tiles.summed)

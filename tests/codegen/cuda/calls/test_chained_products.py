@@ -248,7 +248,7 @@ def test_so_are_its_derivatives(always: None, device: EmulatedDevice, monkeypatc
         (by_einsum, tuple(numbers(n, 3, 8) for n in (90, 66, 66)), ["fused"]),
         (one_projection, (numbers(2, 120, 72),), ["fused", "k0_reshape"]),
         (shared_keys, (numbers(2, 3, 90, 8), numbers(2, 80, 8), numbers(2, 80, 9)), ["fused"]),
-        (squared(causal), heads(200, 200, 20, 20, 2), ["fused", "k0_mul", "fused", "fused", "fused"]),
+        (squared(causal), heads(200, 200, 20, 20, 2), ["fused", "k0_mul", "fused", "fused"]),
         (squared(division_last), heads(100, 120, 20, 20), None),
     ],
 )
@@ -276,7 +276,8 @@ def also_weights(q: Any, k: Any, v: Any) -> Any:
         pytest.param(plain, heads(100, 100, 20, 20, dtype="f2"), id="halves, which tensor cores multiply"),
         pytest.param(plain, heads(16, 2048, 8, 8), id="few rows, and one block would go through all columns"),
         pytest.param(plain, heads(20, 2048, 64, 64, 40), id="fewer scores than keys"),
-        pytest.param(plain, heads(700, 700, 600, 600), id="rows that do not fit"),
+        pytest.param(plain, heads(400, 400, 300, 20, 3), id="long sums"),
+        pytest.param(plain, heads(400, 400, 20, 300, 3), id="many columns"),
     ],
 )
 def test_what_does_not_pay_is_done_as_before(function: Function, arguments: tuple[Any, ...]) -> None:
@@ -308,9 +309,43 @@ def test_the_interpreter_knows_passes_and_they_are_read_back() -> None:
     arguments = heads(70, 80, 9, 11, 2)
     made = lowered(squared(plain), *arguments)
     text = show_program(made.program.kernels)
-    assert show_program(parse_program(text)) == text and text.count("tiles=") == 4
+    assert show_program(parse_program(text)) == text and text.count("tiles=") == 3
     for x, y in zip(run(made.program, arguments), squared(plain)(*(a.astype("f8") for a in arguments)), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5)
+
+
+def by_hand(factor: Callable[[Any, Any], Any]) -> Function:
+    """Slopes as a user writes them, with some sum of rows."""
+
+    def slopes(q: Any, k: Any, v: Any, given: Any) -> Any:
+        p = softmax(q @ k.T)
+        out = p @ v
+        d_out = 2 * out + given
+        d_p = d_out @ v.T
+        d_scores = p * (d_p + factor(d_p, p).sum(axis=-1, keepdims=True))
+        return d_scores @ k, d_scores.T @ q, p.T @ d_out, out
+
+    return slopes
+
+
+@pytest.mark.parametrize(
+    ("factor", "passes"),
+    [
+        (lambda d_p, p: -d_p * p, 3),
+        (lambda d_p, p: p * d_p * -0.5, 3),
+        (lambda d_p, p: -(2 * p) * -d_p, 3),
+        (lambda d_p, p: d_p * p * p, 4),
+        (lambda d_p, p: p * p, 4),
+        (lambda d_p, p: d_p * np.abs(p), 4),
+        (lambda d_p, p: d_p + p, 4),
+    ],
+)
+def test_sums_of_rows_are_short_where_they_can_be(factor: Callable[[Any, Any], Any], passes: int) -> None:
+    arguments = (*heads(70, 80, 9, 9), numbers(70, 9))
+    made = lowered(by_hand(factor), *arguments)
+    assert made.kernels.count("tiles=") == passes
+    for x, y in zip(run(made.program, arguments), by_hand(factor)(*(a.astype("f8") for a in arguments)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4)
 
 
 # ----------------------------------------------------------------------------------------------- planted faults
@@ -321,7 +356,7 @@ def test_the_interpreter_knows_passes_and_they_are_read_back() -> None:
 def test_a_missing_barrier_is_found(always: None) -> None:
     arguments = heads(70, 130, 9, 8, 1)
     source = lowered(plain, *arguments).text("cuda")
-    places = [m.span() for m in re.finditer(r"__syncthreads\(\);", source)]
+    places = [m.span() for m in re.finditer(r"__syncthreads\(\);", source) if m.start() > source.index("call_0_fused")]
     assert len(places) == 5
     for module in build([source[:start] + source[end:] for start, end in places]):
         with pytest.raises(KernelFault, match="race"):
@@ -345,7 +380,7 @@ def test_nothing_is_spilled(function: Function, argument: Array) -> None:
     from support.emitted_cuda.compiled import ARCHS, reports
 
     made = lowered(function, argument, argument.copy(), argument.copy())
-    assert made.kernels.count("tiles=") >= 4  # one more if scores are made again in any case, so that little is kept
+    assert made.kernels.count("tiles=") >= 3  # more if scores are made again in any case, so that little is kept
     for arch in ARCHS if FULL else ("sm_90",):
         found = reports(made.text("cuda"), arch)
         assert not {kernel: report.excess for kernel, report in found.items() if report.excess}, arch
