@@ -80,7 +80,7 @@ def _ends(user: Node, square: Value, squares: Collection[Value]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
+class _ChainPass:
     node: Node
     made: frozenset[Node]
 
@@ -98,7 +98,7 @@ class _Passes:
         self.large = min(v.shape[-1] * v.shape[-2] for v in squares)
         self.behind = self._dependences()
 
-    def found(self) -> list[_Pass]:
+    def found(self) -> list[_ChainPass]:
         """None at all if some do not fit into a processor, or do not pay."""
         passes = [self._as_pass(unit) for unit in self._merged(self._units())]
         return [p for p in passes if p is not None] if None not in passes else []
@@ -155,7 +155,7 @@ class _Passes:
         (axis,) = node.params["contract"][0 if node.inputs[0] in self.squares else 1]
         return int(axis)
 
-    def _as_pass(self, unit: frozenset[Node]) -> _Pass | None:
+    def _as_pass(self, unit: frozenset[Node]) -> _ChainPass | None:
         members = self._members(unit) | set(map(self._stored, unit))
         nodes = tuple(node for node in self.graph.nodes if node in members)
         made = {v for node in nodes for v in node.outputs}
@@ -167,7 +167,7 @@ class _Passes:
         if chain is None or tiles is None or not pays(chain, tiles, self.target.limits):
             return None
         params = {"call": call, "tiles": (tiles.kept, tiles.summed)}
-        return _Pass(Node(ops.fused, inputs, params, outputs, nodes[-1].source), frozenset(map(self._stored, unit)))
+        return _ChainPass(Node(ops.fused, inputs, params, outputs, nodes[-1].source), frozenset(map(self._stored, unit)))
 
     def _members(self, unit: frozenset[Node]) -> set[Node]:
         """Results, and what of the graph is computed for them in the pass."""
@@ -201,7 +201,7 @@ class _Passes:
         return maker if maker.op in FREE or (is_large and is_of_elements) else None
 
 
-def _with_passes(graph: Graph, passes: Sequence[_Pass]) -> Graph:
+def _with_passes(graph: Graph, passes: Sequence[_ChainPass]) -> Graph:
     made = frozenset[Node]().union(*(p.made for p in passes))
     nodes = [*(node for node in graph.nodes if node not in made), *(p.node for p in passes)]
     makers = {v: node for node in nodes for v in node.outputs}

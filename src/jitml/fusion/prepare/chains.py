@@ -83,7 +83,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class TiledMatrix:
     """A stack of matrices that is read by tiles of whole rows.
 
     Args:
@@ -162,7 +162,7 @@ class Chain:
             return [self.softmax.weights]
         return [node.inputs[0] for node in self.reductions]
 
-    def sides(self, product: Node, memory: Callable[[Value], Strided]) -> tuple[Operand, Operand]:
+    def sides(self, product: Node, memory: Callable[[Value], Strided]) -> tuple[TiledMatrix, TiledMatrix]:
         """What a product multiplies: what is kept, and what is read in turn."""
         x, y, _ = product_axes(product)
         axes = x, Axes(y.batch, y.columns, y.rows)
@@ -170,22 +170,22 @@ class Chain:
         left, right = (_operand(factor, a, memory, k == (not self.by_rows)) for k, (factor, a) in enumerate(zip(factors, axes)))
         return (left, right) if self.by_rows else (right, left)
 
-    def matrix(self, end: End, memory: Callable[[Value], Strided]) -> Operand:
+    def matrix(self, end: End, memory: Callable[[Value], Strided]) -> TiledMatrix:
         """What a square is multiplied with."""
         return _operand(factor_views(end.node, self.call.producers())[1 - end.operand], end.axes, memory, is_kept=False)
 
-    def operands(self, memory: Callable[[Value], Strided]) -> tuple[Operand, ...]:
+    def operands(self, memory: Callable[[Value], Strided]) -> tuple[TiledMatrix, ...]:
         """Each matrix once."""
         sides = [side for product in self.products for side in self.sides(product, memory)]
         return tuple(dict.fromkeys([*sides, *(self.matrix(end, memory) for end in self.ends)]))
 
 
-def _operand(factor: tuple[Value, Sequence[Node]], axes: Axes, memory: Callable[[Value], Strided], is_kept: bool) -> Operand:
+def _operand(factor: tuple[Value, Sequence[Node]], axes: Axes, memory: Callable[[Value], Strided], is_kept: bool) -> TiledMatrix:
     value, views = factor
     view = operand_view(memory(value), views, lambda v: Const(0))
     stack = None if view is None else MatrixStack.of(view, axes, _ANY)
     assert view is not None and stack is not None, "what has no strides is copied first"
-    return Operand(value, stack, prod(view.shape[a] for a in axes.columns), is_kept)
+    return TiledMatrix(value, stack, prod(view.shape[a] for a in axes.columns), is_kept)
 
 
 def summed_axis(end: Node, squares: set[Value]) -> int:
@@ -254,7 +254,7 @@ class Tiles:
     kept: int
     summed: int
 
-    def rows(self, operand: Operand) -> int:
+    def rows(self, operand: TiledMatrix) -> int:
         return self.kept if operand.is_kept else self.summed
 
     def scratch(self, chain: Chain, memory: Callable[[Value], Strided]) -> int:

@@ -24,7 +24,7 @@ from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.lower.strided_views import VIEWS, Strided
-from jitml.fusion.prepare.chains import Chain, End, Operand, Softmax, Tiles, pitch
+from jitml.fusion.prepare.chains import Chain, End, TiledMatrix, Softmax, Tiles, pitch
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import Op
@@ -115,7 +115,7 @@ class _PassText:
             yield from self.weigh(softmax)
         yield from dict.fromkeys(map(self.combination, self.chain.reductions))
 
-    def rows_bytes(self, x: Operand) -> int:
+    def rows_bytes(self, x: TiledMatrix) -> int:
         dtype = x.value.dtype
         return self.tiles.rows(x) * pitch(x.depth, dtype) * dtype.itemsize
 
@@ -132,14 +132,14 @@ class _PassText:
             if x.is_kept:
                 yield self.brought(x)
 
-    def matrix(self, x: Operand) -> Matrix:
+    def matrix(self, x: TiledMatrix) -> Matrix:
         assert isinstance(x.stack.offset, Const)
         return Matrix(self.buffers[x.value], int(x.stack.offset.value), x.stack.batch, x.stack.row, x.stack.col)
 
-    def is_along(self, x: Operand) -> bool:
+    def is_along(self, x: TiledMatrix) -> bool:
         return is_along(self.matrix(x), self.chain.kept if x.is_kept else self.chain.summed, x.depth)
 
-    def brought(self, x: Operand) -> str:
+    def brought(self, x: TiledMatrix) -> str:
         word, kind = self.matrices[x], number_type(x.value.dtype)
         flags = f"{kind}, {self.tiles.rows(x)}, {x.depth}, {str(self.is_along(x)).lower()}"
         where = f"kept, {self.chain.kept}" if x.is_kept else f"summed, {self.chain.summed}"
