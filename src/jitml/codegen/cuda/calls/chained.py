@@ -24,7 +24,7 @@ from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.lower.strided_views import VIEWS, Strided
-from jitml.fusion.prepare.chains import Chain, End, TiledMatrix, Softmax, Tiles, pitch
+from jitml.fusion.prepare.chains import Chain, End, Softmax, TiledMatrix, Tiles, pitch
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import Op
