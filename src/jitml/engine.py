@@ -23,7 +23,7 @@ from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, device_for
 from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant, plain_key
-from jitml.dispatch.timing import resting
+from jitml.dispatch.timing import DirectCalls, resting
 from jitml.dispatch.variants import Tries, Variants
 from jitml.dispatch.work import has_loop, is_driver, is_worth_a_first_call
 from jitml.errors import (
@@ -117,7 +117,8 @@ class Engine:
         self._answers, self._often = 0, OFTEN
         self._is_renting = is_timed is None and CONFIG.trial and not options.strict  # which refuses in the very call
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
-        made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed)
+        direct = None if jitted is None else DirectCalls(self._make_entry, self._enter_soon)
+        made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed, direct)
         self._limits = NO_LIMITS if options.strict else LIMITS
         makes = partial(Specializer, function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
         self._specializer = makes(is_taken=options.takes_memory, is_part=jitted is None)
@@ -126,12 +127,9 @@ class Engine:
         self.splits = Splits(function, partial(_section, options), partial(_callees, options), is_whole=not is_resumed(function))
         self._is_special = bool(self.splits)  # calls may be answered otherwise than by a variant of the whole function
 
-    runs_as_python = staticmethod(runs_as_python)
-
     @property
     def jitted(self) -> Jit:
-        assert self._jitted is not None
-        jitted = self._jitted()
+        jitted = None if self._jitted is None else self._jitted()
         assert jitted is not None
         return jitted
 
@@ -258,9 +256,7 @@ class Engine:
         return result
 
     def _rest(self) -> None:
-        if self.options.strict:  # each call is to be compiled or refused
-            return
-        if (found := resting(self.variants)) is not None:
+        if not self.options.strict and (found := resting(self.variants)) is not None:  # else each call is compiled or refused
             self._leave_alone(found.paid, run=partial(called_as_python, self.function) if found.is_tiny else None)
 
     def _leave_alone(self, paid: Callable[[float, int], bool], *, run: Callable[..., Any] | None = None) -> None:
@@ -304,6 +300,12 @@ class Engine:
         if not (self.jitted.alone or self._is_special):
             self._entries = self._entries or entries.NativeEntries(self._jitted)
             self._entries.take_over(self._variants.items(), self.__call__)
+
+    def _make_entry(self, key: Hashable, variant: Variant, enter: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
+        return entries.missed if self._is_special else entries.alone(key, variant, enter)
+
+    def _enter_soon(self) -> None:
+        self._often = 0
 
     def _leave_native(self) -> None:
         """Python answers again, which sees what comes of calls."""
@@ -430,8 +432,7 @@ class Engine:
         return next((found for found in failing if found[0]), ("what it reads", None))
 
     def lower(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
-        traced = contained(partial(self._trace, args, kwargs))
-        return lower_traced(traced, self.options, name_of(self.function))
+        return lower_traced(contained(partial(self._trace, args, kwargs)), self.options, name_of(self.function))
 
     def explain(self, title: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
         from jitml import report  # as in _compile
@@ -447,8 +448,7 @@ class Engine:
         flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
         device = device_for(traced, self.options.device, name_of(self.function))
         copies = [] if device is None else copies_of(traced, device)
-        lowered, guards = self.lower(args, kwargs), traced.host.summary()
-        return report.explain_program(title, lowered, flagged, copies, guards, self.variants)
+        return report.explain_program(title, self.lower(args, kwargs), flagged, copies, traced.host.summary(), self.variants)
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:

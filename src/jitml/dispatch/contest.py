@@ -11,6 +11,7 @@ SLOWEST = 1.5  # the same after one turn of plain Python
 FIRST_LOOK = 1024  # calls after which both are timed again
 FAILED = 8  # answers in a row that plain Python had to give in place of compiled code (it warns, say): then that is of no use
 FAILED_AT_FIRST = 3  # the same of code that has never answered
+SHORT = 5e-5  # seconds of plain Python of which the way of a call through Python is a large part
 LOST = 3  # contests that are lost before compiled code which has won one is dropped
 
 
@@ -41,6 +42,11 @@ class Contest:
     @property
     def plain_seconds(self) -> float:
         return self._plain.least if self._plain.count else 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether plain Python is known to take so little that machine code has to be called without Python in between."""
+        return 0.0 < self.plain_seconds < SHORT
 
     @property
     def is_in_doubt(self) -> bool:
@@ -87,7 +93,8 @@ class Contest:
             return
         compiled, plain = self.seconds, self.plain_seconds
         slow = SLOW if self._plain.count >= 2 else SLOWEST
-        is_clear = plain > max(2 * compiled, CLEAR) or (compiled > slow * plain and self._compiled.count >= 2)
+        is_slow = compiled > max(slow * plain, SHORT) and self._compiled.count >= 2  # what is short may have been in no cache
+        is_clear = plain > max(2 * compiled, CLEAR) or is_slow
         if not is_clear and min(self._compiled.count, self._plain.count) < TURNS:
             return
         if compiled <= plain:
@@ -123,4 +130,4 @@ def in_us(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f} us" if seconds < 1e-5 else f"{seconds * 1e6:,.0f} us"
 
 
-__all__ = ["CLEAR", "FIRST_LOOK", "Contest", "in_us"]
+__all__ = ["CLEAR", "FIRST_LOOK", "SHORT", "Contest", "in_us"]

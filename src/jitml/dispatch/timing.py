@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from jitml.dispatch.contest import FIRST_LOOK, Contest
 from jitml.dispatch.entry import MISS, Admission
 from jitml.dispatch.renting import PlainTurn, TimedTurn
-from jitml.dispatch.specialize import Variant
+from jitml.dispatch.specialize import Variant, call_of
 
 Enter = Callable[[Sequence[Any]], Any]
 CLOSE = 1.25  # times what compiled code takes: what is not slower by as much is not worth calls that might be slow
@@ -23,6 +24,7 @@ _MORE = 4  # times what plain Python took when it won: then the work is another,
 _WORTH = 1e-4  # seconds of plain Python for which that is asked
 _WATCHED = 1e-5  # seconds more that a call takes as long as its arguments are looked at, about
 _DISPATCH = 1.5e-6  # seconds more that it takes to find the variant of a call than to call the plain function
+_FORWARD = 1e-7  # the same where machine code does so
 _OTHERS, _LONG = 3, 0.01  # calls for which that is so, or seconds of one; of fewer the machine may be the reason
 TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
 _PAID = 0.02  # seconds of such calls that are worth a contest
@@ -57,6 +59,19 @@ class Rest:
         return Rest(plain, self._most_seconds * 4, self._most_calls * 2)
 
 
+class DirectCalls(NamedTuple):
+    """How calls come to machine code without Python in between.
+
+    Args:
+        make: an entry for a variant, given the structure of its arguments, the variant and its `enter`; it says `MISS` where that
+            does, or fails.
+        begin: has that be the way of the next calls.
+    """
+
+    make: Callable[[Hashable, Variant, Enter], Callable[..., Any]]
+    begin: Callable[[], None]
+
+
 class Timed:
     """Stands for a variant's `enter`, as long as it is open which is faster, and where plain Python is.
 
@@ -64,10 +79,22 @@ class Timed:
         enter: the compiled one, which may check its answers yet; `settled` gives another.
         admits: whether a call is for it.
         spent: seconds that it has spent for that, in all.
+        direct: how calls that are short are to be made, if they can be: what looks at arguments first is not to be compared.
+        key: the structure of the arguments.
     """
 
-    def __init__(self, variant: Variant, enter: Enter, admits: Admission, spent: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        variant: Variant,
+        enter: Enter,
+        admits: Admission,
+        spent: Callable[[], float],
+        direct: DirectCalls | None = None,
+        key: Hashable = 0,
+    ) -> None:
         self.variant, self.enter, self._admits, self._spent = variant, enter, admits, spent
+        self._direct, self._key, self._last = direct, key, enter
+        self._entry: Callable[..., Any] | None = None
         self.contest = Contest()
         self._is_first = True
         self._is_settled = False
@@ -89,12 +116,24 @@ class Timed:
         return PlainTurn(self._plain_took) if self._admits(leaves) else MISS
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
+        call, more = self._direct_call(leaves), _FORWARD
         turn, self._entered = TimedTurn(), perf_counter()
-        result = self.enter(leaves)
+        result = call()
+        if result is MISS:
+            result, more = self.enter(leaves), _DISPATCH
         if result is not MISS and turn.is_usual(seconds := turn.seconds) and not self.variant.is_made_better:
-            self.contest.compiled_took(seconds + _DISPATCH)
+            self.contest.compiled_took(seconds + more)
             self._decide()
         return result
+
+    def _direct_call(self, leaves: Sequence[Any]) -> Callable[[], Any]:
+        """A call without Python in between; one that says `MISS` if that would change little, or is not possible."""
+        if self._direct is None or not self.contest.is_short:
+            return _no_answer
+        if self._entry is None:
+            self._entry = self._direct.make(self._key, self.variant, self._last)
+        args, kwargs = call_of(self._key, leaves)
+        return partial(self._entry, *args, **kwargs)
 
     def failed(self) -> None:
         """Plain Python answers a call that compiled code could not."""
@@ -121,6 +160,8 @@ class Timed:
     def settled(self, enter: Enter, *, is_last: bool) -> None:
         """What answers from now on; the last one to come, perhaps."""
         self.enter, self._is_settled = enter, is_last
+        if is_last and enter is not self._last:
+            self._last, self._entry = enter, None
         self._decide()
 
     def plain_answered(self, seconds: float, calls: int = 1) -> bool:
@@ -149,9 +190,15 @@ class Timed:
         self.variant.saves = self.contest.plain_seconds - self.contest.seconds
         if self._is_settled:
             self.variant.enter = self.enter
+            if self._direct is not None and self._entry is not None:
+                self._direct.begin()
 
     def _begin(self, rest: Rest) -> None:
         self.rest, self.variant.saves = rest, 0.0
+
+
+def _no_answer() -> Any:
+    return MISS
 
 
 class Resting:
@@ -172,4 +219,4 @@ def resting(variants: Sequence[Variant]) -> Resting | None:
     return Resting(timed) if 0 < len(timed) == len(variants) else None
 
 
-__all__ = ["Resting", "Timed", "resting"]
+__all__ = ["DirectCalls", "Resting", "Timed", "resting"]

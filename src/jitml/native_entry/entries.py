@@ -10,7 +10,7 @@ A section is no longer than a few statements, so its entry is what is compared w
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,13 @@ from jitml.native_entry.link import linked
 from jitml.native_entry.plan import planned
 from jitml.native_entry.plan_data import EntryPlan, SectionArguments, Unplanned
 from jitml.sections.watchers import UNWATCHED
+from jitml.trace.trace import Traced
 
 if TYPE_CHECKING:
     from jitml.jitted import Jit
 
 _MOST = 8  # entries that may have to ask before the one that answers
+_Program = tuple[Hashable, Traced, Callable[[Sequence[Any]], Any]]  # the structure of its arguments, and how Python enters it
 _Found = list[tuple[EntryPlan, NativeExecutable]]
 
 
@@ -52,7 +54,7 @@ class NativeEntries:
             variants: with the structures of their arguments, most recent first.
             following: answers all other calls.
         """
-        entry, jitted = _chained(_planned(variants), following, self._hits), self._jitted()
+        entry, jitted = _chained(_planned(_programs(variants)), following, self._hits), self._jitted()
         if entry is not following and jitted is not None:
             self._is_used = True
             call_directly(type(jitted))
@@ -91,9 +93,9 @@ class SectionEntries:
         names: tuple[str, ...],
         held: tuple[int, ...],
     ) -> None:
-        found, self._hits = _planned(variants, SectionArguments(names, held, UNWATCHED)), _counts()
+        found, self._hits = _planned(_programs(variants), SectionArguments(names, held, UNWATCHED)), _counts()
         self.called = _chained(found, following, self._hits) if found else None
-        self.tried = _chained(found, _missed, _counts())
+        self.tried = _chained(found, missed, _counts())
 
     @property
     def hits(self) -> int:
@@ -105,7 +107,16 @@ class SectionEntries:
         self._hits[1] = self._hits[0] + calls
 
 
-def _missed(*_: Any) -> Any:
+def alone(key: Hashable, variant: Variant, enter: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
+    """The entry of one variant, that says `MISS` where another one would be asked.
+
+    Args:
+        enter: what would be asked in Python.
+    """
+    return _chained(_planned([(key, variant.traced, enter)]), missed, _counts())
+
+
+def missed(*_: Any, **__: Any) -> Any:
     return MISS
 
 
@@ -114,14 +125,18 @@ def _counts() -> np.ndarray[Any, Any]:
     return np.array([0, sys.maxsize], np.int64)
 
 
-def _planned(variants: Iterable[tuple[Hashable, Variant]], section: SectionArguments | None = None) -> _Found:
+def _programs(variants: Iterable[tuple[Hashable, Variant]]) -> Iterator[_Program]:
+    return ((key, variant.traced, variant.enter) for key, variant in variants)
+
+
+def _planned(programs: Iterable[_Program], section: SectionArguments | None = None) -> _Found:
     found: _Found = []
-    for key, variant in variants:
-        executable = getattr(variant.enter, "execute", None)  # none as long as answers are checked, or timed
-        if len(found) < _MOST and type(executable) is NativeExecutable and executable.is_plain and variant.traced.device is None:
+    for key, traced, enter in programs:
+        executable = getattr(enter, "execute", None)  # none as long as answers are checked, or timed
+        if len(found) < _MOST and type(executable) is NativeExecutable and executable.is_plain and traced.device is None:
             shaped = executable.shaped if executable.interface.measured is not None else None
             try:
-                found.append((planned(key, variant.traced, executable.interface, shaped, section), executable))
+                found.append((planned(key, traced, executable.interface, shaped, section), executable))
             except Unplanned:
                 continue
     return found
@@ -134,4 +149,4 @@ def _chained(found: _Found, following: Callable[..., Any], hits: np.ndarray[Any,
     return following
 
 
-__all__ = ["NativeEntries", "SectionEntries"]
+__all__ = ["NativeEntries", "SectionEntries", "alone", "missed"]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
 OFTEN = 2 if CONFIG.check else 200  # answers from Python after which machine code answers: making it takes about as long
-SHORT = 5e-5  # seconds of plain Python of which the way through Python is a large part
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
 
 
@@ -241,7 +240,7 @@ class Section:
     def _answer_compiled(self, is_often: bool = False) -> None:
         """Have compiled code answer, without Python in between if that matters."""
         entry: Callable[..., Any] | None = None
-        if is_often or 0 < self.contest.plain_seconds < SHORT:
+        if is_often or self.contest.is_short:
             entries = self._entry()
             entries.answer(self._next_look - self.calls)
             entry = entries.called
@@ -277,7 +276,7 @@ class Section:
             return None
         if self.contest.is_plains_turn:
             return PlainTurn(self._score_plain_turn)
-        enter = self._entry().tried if 0 < self.contest.plain_seconds < SHORT else None
+        enter = self._entry().tried if self.contest.is_short else None
         turn = TimedTurn()
         answer = MISS if enter is None else enter(*args)
         if answer is MISS:

@@ -98,13 +98,17 @@ class Watching:
         is_dear = self.is_slow or self.seconds > _MOST_SECONDS
         return not self.seen or self._looks == len(_LOOKS) or len(self.answers) > _MOST_OTHERS or is_dear
 
-    def begin_call(self) -> bool:
-        """A further call; whether to look at what there is."""
+    @property
+    def is_due(self) -> bool:
+        """Whether to look at what there is in the next call."""
+        calls = self.calls + 1
+        is_due = self._looks < len(_LOOKS) and calls >= _LOOKS[self._looks][0]
+        return is_due and self.seconds + self.check_seconds <= _SHARE * calls * self.plain_seconds
+
+    def begin_look(self) -> None:
+        """There is such a call."""
         self.calls += 1
-        is_due = self._looks < len(_LOOKS) and self.calls >= _LOOKS[self._looks][0]
-        is_looked_at = is_due and self.seconds + self.check_seconds <= _SHARE * self.calls * self.plain_seconds
-        self._looks += is_looked_at
-        return is_looked_at
+        self._looks += 1
 
     @property
     def with_code(self) -> bool:

@@ -19,7 +19,7 @@ from jitml.config import CONFIG, FIRST, NEVER
 from jitml.dispatch.entry import MISS, Admission, admission, bind, reached
 from jitml.dispatch.renting import PURSE
 from jitml.dispatch.specialize import Variant, call_of
-from jitml.dispatch.timing import Timed
+from jitml.dispatch.timing import DirectCalls, Timed
 from jitml.errors import CompilerError, FailedCheck, JitmlError, WrongResultWarning
 from jitml.imports.late import late
 from jitml.interrupts import pass_on
@@ -101,12 +101,32 @@ class Verification:
             self.callers[me] = None
             if list(self.callers).index(me):
                 return self.enter(leaves)
+            if not self._may_be_due:
+                return self._answer(leaves)
             if self._misses(leaves):
                 return MISS
             self.calls += 1
             return self._verified_further(leaves) if self._is_due(leaves) else self.enter(leaves)
         finally:
             self.callers.pop(me, None)
+
+    @property
+    def _may_be_due(self) -> bool:
+        """Whether the next call may be one whose answer is checked."""
+        if self.every > 0:
+            return self.calls % self.every == 0
+        return self.watching is None or not self.watching.answers or self.watching.is_due
+
+    def _answer(self, leaves: Sequence[Any]) -> Any:
+        """The answer to a call at which nobody looks."""
+        result = self.enter(leaves)
+        if result is not MISS:
+            self.calls += 1
+            if self.watching is not None:
+                self.watching.calls += 1
+                if self.every == FIRST and self.watching.is_over:  # what looks may take has been spent
+                    self.settle(self.enter, self.watching.verdict())
+        return result
 
     def _misses(self, leaves: Sequence[Any]) -> bool:
         """Whether the variant is for other calls; not for the first one, for which it was made."""
@@ -124,8 +144,7 @@ class Verification:
             return (self.calls - 1) % self.every == 0
         if self.watching is None or not self.watching.answers:  # the call that was to be checked has been interrupted
             return True
-        if not self.watching.begin_call():
-            return False
+        self.watching.begin_look()
         began = PURSE.began()
         try:
             roots = _named(self.function, *self.call_of(leaves))
@@ -292,21 +311,30 @@ class Verification:
 
 
 def have_checked(
-    function: Callable[..., Any], name: str, every: int, fast: bool, is_timed: bool, variant: Variant, key: Hashable
+    function: Callable[..., Any],
+    name: str,
+    every: int,
+    fast: bool,
+    is_timed: bool,
+    direct: DirectCalls | None,
+    variant: Variant,
+    key: Hashable,
 ) -> None:
     """Have a new variant's answers compared with plain Python's, and what both take.
 
     Args:
         is_timed: whether it is to be used only if it is faster; not so on a device, where calls return before all is computed,
             and plain Python would have each operation compiled.
+        direct: how calls are made that are short.
         key: the structure of its arguments.
     """
     is_timed = is_timed and variant.traced.device is None
     if every == NEVER and not is_timed:
         return
     admits = admission(variant.enter)
-    timed = Timed(variant, variant.enter, admits, lambda: 0.0 if check is None else check.spent) if is_timed else None
     check: Verification | None = None
+    spent = lambda: 0.0 if check is None else check.spent  # noqa: E731  # what stands for it is made below
+    timed = Timed(variant, variant.enter, admits, spent, direct if every in (FIRST, NEVER) else None, key) if is_timed else None
 
     def settle(enter: Enter, said: str) -> None:
         variant.checked = said
