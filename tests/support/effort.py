@@ -57,8 +57,8 @@ def named(cases: Iterable[tuple[object, ...]]) -> list[str]:
 
 # Ways to run what a row has, of which each is a path of its own: `finish` is eager or jitted, `target` interpreted or compiled.
 WAYS = ("finish", "target")
-_FEW = 12  # rows of a table that run at least
-_TURNS = 3
+_FEW = 6  # rows of a table that run at least
+_TURNS = 4
 
 
 def by_turns(items: Sequence[pytest.Item], turn: str | None = TURN) -> tuple[list[pytest.Item], list[pytest.Item]]:
