@@ -70,6 +70,7 @@ TOP = {
     "program_cache",
     "wiring",
     "control",
+    "scalar_functions",
     "report",
     "notebook",
     "demo",
@@ -121,6 +122,7 @@ ROOMS = {
     "demo": ("",),
     "program_cache": ("",),
     "native_entry": ("",),
+    "scalar_functions": ("",),
 }
 _ALONE = {"fusion/cost.py"}  # files that stand as rooms of their own
 

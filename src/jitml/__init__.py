@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     )
     from jitml.functions import disable, enable
     from jitml.ir.execute.debug_nans import debug_nans
+    from jitml.scalar_functions.elementwise import elementwise
     from jitml.trace.environment.callbacks import pure_callback
     from jitml.trace.record.pytree import register_pytree_node
     from jitml.verification.reproduce import reproduce
@@ -92,6 +93,7 @@ __all__ = [
     "debug_nans",
     "devices",
     "disable",
+    "elementwise",
     "enable",
     "explain",
     "fori_loop",
@@ -133,6 +135,7 @@ _NAMES = {
     "jitml.functions": ("disable", "enable"),
     "jitml.ir.execute.debug_nans": ("debug_nans",),
     "jitml.notebook.magics": ("load_ipython_extension",),  # what `%load_ext jitml` looks for
+    "jitml.scalar_functions.elementwise": ("elementwise",),
     "jitml.trace.environment.callbacks": ("pure_callback",),
     "jitml.trace.record.pytree": ("register_pytree_node",),
     "jitml.verification.reproduce": ("reproduce",),

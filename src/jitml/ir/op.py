@@ -15,7 +15,7 @@ import numpy as np
 
 from jitml.errors import LoweringError
 from jitml.interrupts import unset
-from jitml.ir.types import Aval
+from jitml.ir.types import Aval, DType
 from jitml.records import dataclass, field
 
 AvalRule = Callable[..., Aval | tuple[Aval, ...]]
@@ -52,6 +52,11 @@ def record_into(recorder: Recorder) -> None:
 OPS: dict[str, Op] = {}
 
 
+def is_total(name: str) -> bool:
+    """Whether the op of a name may be computed in vain."""
+    return name not in OPS or OPS[name].is_total
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One primitive. Arrays are positional, static parameters are keywords.
@@ -64,6 +69,8 @@ class Op:
         is_commutative: operands may be swapped without changing a bit of the result.
         has_effect: must run even if nothing uses its result (checks, host calls).
         has_bodies: its nodes hold graphs that the program runs: a loop, a branch.
+        is_total: it ends whatever it is given, so that it may be computed in vain.
+        work: of one element of a pointwise op, in simple vector operations, where no table says (`kernels/target.py`).
     """
 
     name: str
@@ -73,6 +80,8 @@ class Op:
     is_commutative: bool = False
     has_effect: bool = False
     has_bodies: bool = False
+    is_total: bool = True
+    work: float = 1.0
 
     def __post_init__(self) -> None:
         if self.name in OPS:
@@ -99,6 +108,28 @@ class Op:
         return self.name
 
 
+@dataclass(frozen=True, slots=True)
+class ScalarCode:
+    """LLVM IR of a function of numbers.
+
+    Args:
+        entry: the function's name in it. It takes numbers and returns one; a bool is an `i8`.
+        text: definitions and declarations, without target and attributes. It calls nothing but the C library's mathematics.
+    """
+
+    entry: str
+    text: str
+    operands: tuple[DType, ...]
+    result: DType
+
+
+@dataclass(frozen=True, eq=False)
+class UserFunction(Op):
+    """The op of such a function."""
+
+    code: ScalarCode | None = field(default=None, repr=False)
+
+
 R = TypeVar("R", bound=Callable[..., Any])
 
 
@@ -111,6 +142,7 @@ class RuleTable(Generic[R]):
     def __init__(self, what: str, where: str) -> None:
         self.what, self.where = what, where
         self._rules: dict[Op, R] = {}
+        self._families: dict[str, Callable[[Op], R | None]] = {}
 
     def rule(self, *ops: Op) -> Callable[[R], R]:
         """Register the decorated function as the rule of each op; a second rule for an op is refused."""
@@ -124,14 +156,26 @@ class RuleTable(Generic[R]):
 
         return register
 
+    def family(self, *families: str) -> Callable[[Callable[[Op], R | None]], Callable[[Op], R | None]]:
+        """Let the decorated function make the rule of each op of these families that has none of its own, if it makes one."""
+
+        def register(make: Callable[[Op], R | None]) -> Callable[[Op], R | None]:
+            self._families |= dict.fromkeys(families, make)
+            return make
+
+        return register
+
     def __contains__(self, op: Op) -> bool:
-        return op in self._rules
+        return self.get(op) is not None
 
     def get(self, op: Op) -> R | None:
-        return self._rules.get(op)
+        rule = self._rules.get(op)
+        if rule is None and (make := self._families.get(op.family)) is not None and (rule := make(op)) is not None:
+            self._rules[op] = rule
+        return rule
 
     def __getitem__(self, op: Op) -> R:
-        rule = self._rules.get(op)
+        rule = self.get(op)
         if rule is None:
             raise LoweringError(f"{op.name} has no {self.what} rule; add one in {self.where}/{op.family}.py")
         return rule

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
+from jitml.ir.op import OPS
 from jitml.ir.types import F32, F64, DType
 from jitml.kernels.ir import Kind
 from jitml.records import dataclass, field
@@ -27,6 +28,12 @@ WORK: Mapping[str, float] = {
 }
 
 
+def work_of(function: str, table: Mapping[str, float] = WORK) -> float:
+    """The work of a pointwise op on one element, in simple vector operations."""
+    known = table.get(function)
+    return known if known is not None else OPS[function].work if function in OPS else 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """
@@ -38,7 +45,7 @@ class Cost:
         matrix_flops: operations a nanosecond of one core inside the library's products, a multiply-add counting two.
         parallel_ns: the least serial work, in ns, for which a second thread pays.
         grain_ns: the least work, in ns, to hand to a thread at once.
-        work: of functions, in simple vector operations; 1 of those that are missing.
+        work: of functions, in simple vector operations; of those that are missing, what their ops say.
         strided: work of a load whose lanes are not neighbours.
         hidden: work that hides behind the loads that it needs anyway.
     """
@@ -56,7 +63,7 @@ class Cost:
     hidden: float = 3.0
 
     def work_of(self, function: str) -> float:
-        return self.work.get(function, 1.0)
+        return work_of(function, self.work)
 
     def fits_close(self, nbytes: float, share: int = 1) -> bool:
         """Whether an array stays close between two uses, if it may have one part in `share` of that memory."""

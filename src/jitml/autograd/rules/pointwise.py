@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jitml.autograd.core.jvp import Tangent, jvp, not_differentiable, zeros_like
+from jitml.autograd.core.jvp import JvpRule, Tangent, jvp, not_differentiable, zeros_like
 from jitml.autograd.core.transpose import Cotangent, LinearPlace, Operand, linear_operands, transpose
+from jitml.errors import DerivativeError
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder, Value
-from jitml.ir.op import Op, active_recorder
+from jitml.ir.op import Op, UserFunction, active_recorder
 from jitml.ir.types import DType, is_complex
+from jitml.trace.record.recording import user_source
 
 Tangents = Sequence[Tangent]
 
@@ -26,6 +28,20 @@ not_differentiable(ops.isnan, ops.isinf, ops.isfinite, ops.signbit, ops.bits, op
 not_differentiable(ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge)
 not_differentiable(ops.bit_and, ops.bit_or, ops.bit_xor, ops.bit_not, ops.count_bits, ops.shift_left, ops.shift_right)
 not_differentiable(ops.add_overflows, ops.sub_overflows, ops.mul_overflows)
+
+
+@jvp.family("pointwise")
+def _of_users(op: Op) -> JvpRule | None:
+    """A function of the user's has the derivative that `custom_jvp` gives it, or none."""
+
+    def refuse(out: Value, primals: Sequence[Value], tangents: Tangents) -> Tangent:
+        raise DerivativeError(
+            f"{op.name.rpartition('_')[0]} is to be differentiated, and jitml does not look into it",
+            source=user_source(),
+            remedy="Give it a derivative by jitml.custom_jvp.",
+        )
+
+    return refuse if isinstance(op, UserFunction) else None
 
 
 def full_like(x: Value, value: float) -> Value:

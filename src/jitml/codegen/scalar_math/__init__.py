@@ -24,6 +24,7 @@ from jitml.codegen.scalar_math import (  # noqa: F401  (they fill RULES)
 from jitml.codegen.scalar_math.builder import RAISING, ScalarBuilder, V
 from jitml.codegen.scalar_math.table import RULES
 from jitml.errors import LoweringError
+from jitml.ir.op import OPS, UserFunction
 from jitml.ir.types import F16, F32, DType
 
 __all__ = ["RULES", "emit"]
@@ -51,6 +52,8 @@ def _emit_by_rule(b: ScalarBuilder[V], fn: str, args: Sequence[V], dtype: DType)
     if fn == "convert":
         return b.convert(args[0], dtype, raises=True)
     function = RULES.get(fn)
+    if function is None and isinstance(op := OPS.get(fn), UserFunction) and op.code is not None:
+        return b.call_user_function(fn, op.code, args)
     if function is None:
         raise LoweringError(f"{fn} has no vector math rule; add one in codegen/scalar_math")
     if any(x.dtype == F16 for x in args) and fn not in _ANY_DTYPE:

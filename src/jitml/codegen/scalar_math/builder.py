@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+from jitml.ir.op import ScalarCode
 from jitml.ir.types import DType
 
 ERRORS = ("divide", "overflow", "underflow", "invalid")  # floating-point errors
@@ -153,6 +154,9 @@ class ScalarBuilder(Protocol[V]):
 
     def call_libm(self, function: str, *args: V | float) -> V:
         """The C library's function in each lane: `fmod` of floats."""
+
+    def call_user_function(self, name: str, code: ScalarCode, args: Sequence[V]) -> V:
+        """A function of the user's in each lane; `name` is its op's."""
 
     def where_rare(self, mask: V, fast: V, function: str, *args: V | float) -> V:
         """`fast`, but with the C library's `function(*args)` in the lanes where `mask` is set."""

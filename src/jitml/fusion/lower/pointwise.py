@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jitml.fusion.lower.points import Point, lowering
 from jitml.fusion.lower.scalars import Scalar
 from jitml.ir import ops
-from jitml.ir.op import OPS
+from jitml.ir.op import Op
 
 
-@lowering.rule(*(op for op in OPS.values() if op.is_pointwise and op not in (ops.convert, ops.stop_gradient)))
+@lowering.family("pointwise", "complex")
+def _by_name(op: Op) -> Callable[[Point], Scalar]:
+    return lower_pointwise
+
+
 def lower_pointwise(p: Point) -> Scalar:
     args = tuple(p.read(k, p.index) for k in range(len(p.node.inputs)))
     return p.b.apply(p.node.op.name, args, p.node.output.dtype)

@@ -35,7 +35,7 @@ from jitml.kernels.ir import (
     with_blocks,
 )
 from jitml.kernels.metrics import known_trips
-from jitml.kernels.target import WORK
+from jitml.kernels.target import work_of
 from jitml.records import replace
 
 SHORT = 4  # iterations: as many as fit into half a vector, of which the other half would be idle
@@ -69,7 +69,7 @@ class _Unroller:
         plain = all(isinstance(s, (Cell, Let, Observe, Store, Update)) for s in loop.body)
         if trips is None or trips > SHORT or not plain or not isinstance(loop.start, Const) or trips * len(loop.body) > MOST:
             return None
-        if any(isinstance(e, Apply) and WORK.get(e.fn, 1.0) > _COSTLY for e in walk_expressions(loop.body)):
+        if any(isinstance(e, Apply) and work_of(e.fn) > _COSTLY for e in walk_expressions(loop.body)):
             return None
         start = int(loop.start.value)
         return [stmt for k in range(trips) for stmt in self.copy(loop, start + k * loop.step)]

@@ -8,7 +8,7 @@ from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest, reachable
 from jitml.fusion.schedule.reduction_passes import Pass
 from jitml.kernels.schedule import Stage
-from jitml.kernels.target import WORK
+from jitml.kernels.target import work_of as work_of_function
 
 
 class Plan:
@@ -70,4 +70,4 @@ def work_of(scalars: Iterable[Scalar]) -> float:
 
 
 def work_on(scalars: Iterable[Scalar]) -> float:
-    return sum(WORK.get(a.value, 1.0) for a in scalars if a.kind == "apply")
+    return sum(work_of_function(a.value) for a in scalars if a.kind == "apply")

@@ -18,6 +18,7 @@ import numpy as np
 from jitml.errors import Source
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.op import UserFunction
 from jitml.ir.types import BOOL, DType, is_inexact, part_dtype
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
@@ -75,6 +76,8 @@ def raising(value: Value, errors: int) -> Value:
 def raised_by(node: Node) -> int:
     """The errors that a node can raise: what is not known is taken to raise all."""
     if node.op.family in ("index_maps", "indexed", "dynamic", "host", "random", "fft", "linalg"):
+        return 0
+    if isinstance(node.op, UserFunction):  # Python's functions do not warn
         return 0
     kinds = {v.aval.dtype.kind for v in node.inputs}
     if "c" in kinds:  # several operations on the parts

@@ -22,11 +22,17 @@ NUMBER = FLOAT + INT
 ANY = NUMBER + BOOLEAN
 
 
-def _check_avals(name: str, kinds: str, avals: tuple[Aval, ...]) -> None:
+def check_shapes(name: str, avals: tuple[Aval, ...]) -> None:
     first = avals[0]
     for aval in avals[1:]:
         if aval.shape != first.shape:
             raise ShapeError(f"{name}: {first} and {aval} differ in shape")
+
+
+def _check_avals(name: str, kinds: str, avals: tuple[Aval, ...]) -> None:
+    first = avals[0]
+    check_shapes(name, avals)
+    for aval in avals[1:]:
         if aval.dtype != first.dtype:
             raise DTypeError(f"{name}: {first} and {aval} differ in dtype")
     if first.dtype.kind not in kinds:

@@ -30,7 +30,7 @@ def fold_constants(graph: Graph) -> Graph:
     def visit(node: Node, producers: Producers) -> Value | tuple[Value, ...] | None:
         if node.op is ops.observe and _is_given(producers.get(node.inputs[0])):
             return ()
-        if node.graphs or node.has_effect or len(node.outputs) != 1:
+        if node.graphs or node.has_effect or not node.op.is_total or len(node.outputs) != 1:
             return None
         makers = [producers.get(v) for v in node.inputs]
         if makers and node.output.size == 0 and node.op.family != "indexed":

@@ -98,7 +98,11 @@ def _take(node: Node, candidates: dict[Value, Node], moved: set[Node]) -> None:
 def _may_move(node: Node) -> bool:
     """Whether running a node in vain harms nobody: no check may fail, no place lie outside, no while go on for ever."""
     return not any(
-        inner.has_effect or inner.syms or inner.op.family in ("indexed", "dynamic") or inner.op in (ops.bind, ops.while_)
+        inner.has_effect
+        or not inner.op.is_total
+        or inner.syms
+        or inner.op.family in ("indexed", "dynamic")
+        or inner.op in (ops.bind, ops.while_)
         for inner in node.walk()
     )
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitml.autograd.core.batch import Batch, Batched, Operand, vmap
-from jitml.ir.op import OPS, Op
+from jitml.autograd.core.batch import Batch, Batched, Operand, VmapRule, vmap
+from jitml.ir.op import Op
 
 
-def _register(op: Op) -> None:
-    @vmap.rule(op)
+@vmap.family("pointwise", "complex")
+def _itself(op: Op) -> VmapRule:
     def rows(batch: Batch, *operands: Operand, **params: Any) -> Operand:
         values, axis = batch.aligned(operands)
         return Batched(op(*values, **params), axis)
 
-
-for _op in list(OPS.values()):
-    if _op.is_pointwise:
-        _register(_op)
+    return rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.autograd.batching.ragged import Given, Ragged, RaggedRows, ragged
+from jitml.autograd.batching.ragged import Given, Ragged, RaggedRows, RaggedRule, ragged
 from jitml.autograd.core.batch import as_value, row_of, vmap
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
@@ -32,7 +32,12 @@ def compute_all(rows: RaggedRows, node: Node, *operands: Given) -> Given:
     return rows.named(make(packed), shape, packed)
 
 
-ragged.rule(ops.transpose, *(op for op in OPS.values() if op.is_pointwise))(compute_all)
+ragged.rule(ops.transpose)(compute_all)
+
+
+@ragged.family("pointwise", "complex")
+def _of_elements(op: Op) -> RaggedRule:
+    return compute_all
 
 
 @ragged.rule(ops.full, ops.empty)

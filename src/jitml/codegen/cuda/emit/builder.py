@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from jitml.codegen.cuda.emit.spelling import literal, type_of
+from jitml.codegen.cuda.emit.user_functions import definition
+from jitml.ir.op import ScalarCode
 from jitml.ir.types import BOOL, F16, F32, F64, I64, DType, signed, unsigned
 from jitml.records import dataclass, replace
 
@@ -38,6 +40,7 @@ class CudaBuilder:
 
     Attributes:
         asks_for_constants: whether what has been written depends on the number that a constant is.
+        needed: definitions of functions of the user's that it calls, by their names.
     """
 
     has_fma = True
@@ -46,6 +49,7 @@ class CudaBuilder:
         self.lines: list[str] = []
         self.depth = 1
         self.asks_for_constants = False
+        self.needed: dict[str, str] = {}
         self._count = 0
 
     # --------------------------------------------------------------------------------------------------- text
@@ -310,6 +314,10 @@ class CudaBuilder:
     def call_libm(self, function: str, *args: CudaArg) -> CudaValue:
         template = f"{function}{{f}}({', '.join(f'{{{k}}}' for k in range(len(args)))})"
         return self._float(template, *args)
+
+    def call_user_function(self, name: str, code: ScalarCode, args: Sequence[CudaValue]) -> CudaValue:
+        self.needed[name] = definition(code, name)
+        return self.define(code.result, f"{name}({', '.join(x.text for x in args)})")
 
     def where_rare(self, mask: CudaValue, fast: CudaValue, function: str, *args: CudaArg) -> CudaValue:
         """The device's function of that name, called in a branch that is almost never taken (the prelude's `ji_rare_...`)."""

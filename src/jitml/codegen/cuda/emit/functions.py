@@ -68,6 +68,8 @@ class ScalarFunctions:
     def _as_one_expression(self, fn: str, args: Sequence[CudaValue], dtype: DType) -> _Written | None:
         builder = CudaBuilder()
         result = emit(builder, fn, args, dtype)
+        for name, definition in builder.needed.items():
+            self._define(name, definition)
         text = result.text
         if len(builder.lines) == 1:
             _, _, text = builder.lines[0].partition(" = ")

@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
-from jitml.codegen.llvm.ir import libm
+from jitml.codegen.llvm.ir import libm, user_functions
 from jitml.codegen.llvm.ir.conversions import convert
 from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.codegen.llvm.ir.fp_errors import raise_errors
 from jitml.codegen.llvm.ir.lane_loops import repeat
 from jitml.codegen.llvm.ir.operand import Arg, Operand, constant_value, literal, llvm_type, mangled
+from jitml.ir.op import ScalarCode
 from jitml.ir.types import BOOL, F16, F32, DType, signed
 
 __all__ = ["Arg", "Builder", "Operand", "constant_value", "literal", "llvm_type"]
@@ -422,6 +423,10 @@ class Builder:
         if xs[0].dtype == F16:
             return self.convert(self.call_libm(function, *(self.convert(x, F32) for x in xs)), F16)
         return libm.call(self, function, xs)
+
+    def call_user_function(self, name: str, code: ScalarCode, args: Sequence[Operand]) -> Operand:
+        """A function of the user's in each lane: a function of vectors beside the kernels, which LLVM makes of that."""
+        return user_functions.call(self, name, code, self.operands(*args))
 
     def raise_errors(self, **masks: Operand) -> None:
         """Raise floating-point errors (`divide=`, `overflow=`, `invalid=`) if any lane of their mask is set."""

@@ -41,9 +41,12 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 class ModulePart(NamedTuple):
-    """LLVM IR of some of a program's functions, all worth the same effort, or of one that other programs have: a module."""
+    """LLVM IR of some of a program's functions, all worth the same effort, or of one that other programs have: a module.
 
-    effort: Effort | Literal["shared"]
+    A user's function is one of those that others have, and LLVM finds vectors in it (`vectorizer`).
+    """
+
+    effort: Effort | Literal["shared", "vectorizer"]
     text: str
 
 

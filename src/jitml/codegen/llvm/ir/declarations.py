@@ -25,6 +25,7 @@ class Declarations:
     nodes: dict[str, int] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
 
     def declare(self, text: str) -> None:
         self.externals[f"declare {text}"] = None
@@ -44,6 +45,12 @@ class Declarations:
         self.functions[name] = f"define hidden {head} #0 {{\n{body}\n}}"
         return name
 
+    def module(self, head: str, text: str) -> None:
+        """A function that a module of its own defines, `double @f(double)`, and the definitions in that module."""
+        (name,) = mentioned(head)
+        self.declare(f"hidden {head}")
+        self.modules[name] = text
+
     def metadata(self, text: str) -> str:
         """The reference (`!3`) of a metadata node, for instance of `!{i32 1}`."""
         return f"!{self.nodes.setdefault(text, len(self.nodes))}"
@@ -52,7 +59,7 @@ class Declarations:
     def symbols(self) -> tuple[str, ...]:
         """The declared functions that are not LLVM's own: somebody must supply them."""
         names = (re.search(r"@([\w.]+)\(", line) for line in self.externals)
-        own = {name[1:] for name in self.functions}
+        own = {name[1:] for name in (*self.functions, *self.modules)}
         return tuple(name[1] for name in names if name and not name[1].startswith("llvm.") and name[1] not in own)
 
     def text_for(self, names: Container[str]) -> str:

@@ -88,7 +88,13 @@ class Unit:
             if self.functions[effort]:
                 self._part(effort)
         shared = self.declarations.shared(*self._around)
-        return (*self.parts, *(ModulePart("shared", text) for text in shared))
+        head, tail = self._around
+        modules = [f"{head}\n\n{text}\n\n{tail}\n" for text in self.declarations.modules.values()]
+        return (
+            *self.parts,
+            *(ModulePart("shared", text) for text in shared),
+            *(ModulePart("vectorizer", text) for text in modules),
+        )
 
     def _part(self, effort: Effort) -> ModulePart:
         """Make a part of the functions that are in none yet."""

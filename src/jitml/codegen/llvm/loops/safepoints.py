@@ -16,7 +16,7 @@ from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.kernels.ir import Apply, Const, Expr, Kernel, Let, Loop, Stmt, While, affine, children, walk_expressions
 from jitml.kernels.metrics import has_open_end, matrix_flops, times_run
 from jitml.kernels.program import KernelProgram, Region
-from jitml.kernels.target import WORK
+from jitml.kernels.target import work_of
 
 READ_WORD = "load atomic i64, ptr %due monotonic, align 8"  # of what `find_word` has found
 
@@ -126,7 +126,7 @@ def _times(trips: float, own: float) -> float:
 
 
 def _work_of_part(expr: Expr) -> float:
-    return WORK.get(expr.fn, 1.0) if isinstance(expr, Apply) else 0.0
+    return work_of(expr.fn) if isinstance(expr, Apply) else 0.0
 
 
 def within(loop: Loop, known: Known) -> dict[str, Range | Expr]:

@@ -14,6 +14,7 @@ from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.scalar_math import emit
 from jitml.codegen.scalar_math.builder import RAISING
 from jitml.errors import LoweringError
+from jitml.ir.op import is_total
 from jitml.ir.types import I64, DType
 from jitml.kernels.ir import Apply, Const, Expr, Load, Store, Var
 from jitml.records import dataclass, replace
@@ -86,6 +87,8 @@ class Values(ABC):
         operands = tuple([x if x.lanes == lanes else self.widen(x, lanes) for x in args])
         is_cheap = fn not in _HEAVY and all(x.dtype.kind in "iub" for x in operands)
         floor = 0 if is_cheap else self.function.branch_floor()
+        if not is_total(fn):
+            floor = self.function.here.depth
         return self.function.compute((fn, dtype), operands, lambda: emit(self.builder, fn, operands, dtype), floor=floor)
 
     def widen(self, x: Operand, lanes: int) -> Operand:

@@ -24,6 +24,7 @@ from jitml.codegen.llvm.loops.register_pressure import (
 from jitml.codegen.llvm.loops.statements import StatementEmitter, identifier, identity
 from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.scalar_math import emit
+from jitml.ir.op import is_total
 from jitml.ir.types import BOOL, DTYPES, I64
 from jitml.kernels.ir import (
     Alloc,
@@ -59,6 +60,10 @@ LARGEST_BODY = 8_000
 LONG_STRIP = 64
 # Fewer iterations than this are not worth aligning a streamed store for.
 STREAMED_LENGTH = 1024
+
+
+def _is_total(loop: Loop) -> bool:
+    return all(is_total(e.fn) for e in walk_expressions(loop.body) if isinstance(e, Apply))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ class VectorNest(StatementEmitter):
         """The parts of a loop, in order: until a streamed store is aligned, several vectors a time, single ones, the rest."""
         trips, count, zero = self.trips(loop), self._count_of(loop), self.builder.const(0, I64)
         width, vectors = self.widths(loop, trips)
-        has_masks = self.cpu.has_avx512
+        has_masks = self.cpu.has_avx512 and _is_total(loop)  # lanes that do not run compute in vain
         rest = width if has_masks else 1
         strips, low = [], zero
         streamed = self._streamed(loop, trips, width)

@@ -126,22 +126,28 @@ def prepare(part: ModulePart, cpu: Cpu) -> tuple[Any, int]:
     processor asks for that (AMD's do): a tenth of the time for an order that such a processor finds by itself.
     """
     module = parse(part.text)
-    return optimize(module, cpu) if part.effort == "optimizer" else module, _level(part)
+    return _optimized(module, cpu, part.effort), _level(part)
 
 
 def _level(part: ModulePart) -> int:
     return 0 if part.effort in ("least", "shared") else 1  # what programs share are cold paths: a call of the C library
 
 
-def optimize(module: Any, cpu: Cpu) -> Any:
+def _optimized(module: Any, cpu: Cpu, effort: str) -> Any:
+    return optimize(module, cpu, vectors=effort == "vectorizer") if effort in ("optimizer", "vectorizer") else module
+
+
+def optimize(module: Any, cpu: Cpu, *, vectors: bool) -> Any:
     """The module after LLVM's second level of optimisation, in place: values shared, branches merged, invariants moved.
 
-    Vectors are our own business. Unrolling is worth a third in loops of a few instructions (shortest paths by elements), and what
+    Vectors are our own business, but for those in users' functions (`vectors`). Unrolling is
+    worth a third in loops of a few instructions (shortest paths by elements), and what
     the second level knows of ranges as much in a `while` that counts down (insertion sort), for a tenth of its compile time.
     """
     binding = llvm_binding()
     options = binding.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
+    options.loop_vectorization = options.slp_vectorization = vectors
+    options.loop_interleaving = False
     options.loop_unrolling = True
     builder = binding.create_pass_builder(target_machine(cpu, 2, _LANE.is_aside), options)
     passes = builder.getModulePassManager()
@@ -160,9 +166,8 @@ def quick_code(part: ModulePart, cpu: Cpu) -> bytes:
 
 def full_code(part: ModulePart, cpu: Cpu) -> bytes:
     """Object code of a part made with the effort that it is worth; as `object_code`, from the disk or for it."""
-    if part.effort == "shared":
-        return shared_code(part.text, cpu, _level(part))
-    return object_code(part.text, cpu, level=_level(part), optimized=part.effort == "optimizer")
+    code = shared_code if part.effort in ("shared", "vectorizer") else object_code
+    return code(part.text, cpu, level=_level(part), effort=part.effort)
 
 
 def generate(module: Any, cpu: Cpu, *, level: int) -> bytes:
@@ -183,46 +188,46 @@ def generate(module: Any, cpu: Cpu, *, level: int) -> bytes:
         library.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-def object_code(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False) -> bytes:
+def object_code(text: str, cpu: Cpu, *, level: int = 1, effort: str = "usual") -> bytes:
     """Object code of an IR text: what an earlier process has made of it for this processor, or new.
 
     With JITML_CHECK=1 that is what was made of a text that LLVM's verifier has seen.
 
     Args:
         level: as `generate`'s.
-        optimized: whether `optimize` comes before.
+        effort: of a `ModulePart`: whether, and how, LLVM's optimiser comes before.
 
     Raises:
         RuntimeError, StarvedError: as `parse`.
     """
-    kept, key = disk_cache(), object_key(text, cpu, level=level, optimized=optimized)
+    kept, key = disk_cache(), object_key(text, cpu, level=level, effort=effort)
     code = kept.get(key)
     if code is None:
-        code = _object_code(text, cpu, level, optimized)
+        code = _object_code(text, cpu, level, effort)
         kept.put(key, code)
     return code
 
 
-def object_key(text: str, cpu: Cpu, *, level: int = 1, optimized: bool = False) -> str:
+def object_key(text: str, cpu: Cpu, *, level: int = 1, effort: str = "usual") -> str:
     """Where that is kept on disk; the arguments are `object_code`'s."""
-    asked = (str(level), str(optimized), str(CONFIG.check))
+    optimized = effort if effort in ("optimizer", "vectorizer") else ""
+    asked = (str(level), optimized, str(CONFIG.check))
     return DiskCache.key("object", (text, *asked, cpu.triple, cpu.cpu, cpu.features, compiler_version()))
 
 
 def part_key(part: ModulePart, cpu: Cpu) -> str:
     """The same of a part of a program."""
-    return object_key(part.text, cpu, level=_level(part), optimized=part.effort == "optimizer")
+    return object_key(part.text, cpu, level=_level(part), effort=part.effort)
 
 
-def _object_code(text: str, cpu: Cpu, level: int, optimized: bool) -> bytes:
-    module = parse(text)
-    return generate(optimize(module, cpu) if optimized else module, cpu, level=level)
+def _object_code(text: str, cpu: Cpu, level: int, effort: str) -> bytes:
+    return generate(_optimized(parse(text), cpu, effort), cpu, level=level)
 
 
 @cache
-def shared_code(text: str, cpu: Cpu, level: int = 1) -> bytes:
+def shared_code(text: str, cpu: Cpu, level: int = 1, effort: str = "usual") -> bytes:
     """That of a module which many programs have."""
-    return object_code(text, cpu, level=level)
+    return object_code(text, cpu, level=level, effort=effort)
 
 
 @cache
@@ -230,7 +235,7 @@ def compiler_version() -> str:
     """What object code depends on besides its text and the processor: LLVM, and how it is asked here."""
     import llvmlite
 
-    asked = (f.__code__ for f in (_object_code, optimize, generate, target_machine.__wrapped__))
+    asked = (f.__code__ for f in (_object_code, _optimized, optimize, generate, target_machine.__wrapped__))
     versions = (llvm_binding().llvm_version_info, llvmlite.__version__)
     return repr((versions, [(code.co_code, code.co_names, code.co_consts) for code in asked]))
 

@@ -1,0 +1,1 @@
+"""Users' functions of numbers, which another compiler compiles, in programs: `jitml.elementwise`."""
