@@ -34,15 +34,24 @@ def _draw(generator: Any, kind: str, dtype: str, count: int, order: int, limits:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 9001])
-def test_uniform_numbers_of_a_pcg64_are_computed_on_the_device(dtype: str, count: int, order: int) -> None:
-    ours, numpys = np.random.default_rng(count), np.random.default_rng(count)
-    for before in (0, 1, 2):  # halves of a number of 64 bits that are left over
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.Philox], ids=lambda kind: kind.__name__)
+def test_uniform_numbers_are_computed_on_the_device(kind: Any, dtype: str, count: int, order: int) -> None:
+    ours, numpys = np.random.Generator(kind(count)), np.random.Generator(kind(count))
+    for before in (0, 1, 2, 3, 6):  # halves of a number of 64 bits that are left over, and numbers in a buffer
         for generator in (ours, numpys):
             generator.random(before, np.float32)
         found, work = _draw(ours, "uniform", dtype, count, order)
         assert work == [HostWork, Launch]
         np.testing.assert_array_equal(found, numpys.random(count, dtype))
-        assert ours.bit_generator.state == numpys.bit_generator.state
+        np.testing.assert_equal(ours.bit_generator.state, numpys.bit_generator.state)
+
+
+@pytest.mark.parametrize("counter", [[2**64 - 2, 0, 0, 0], [2**64 - 1] * 3 + [5], [2**64 - 1] * 4], ids=["one", "three", "all"])
+def test_a_philox_carries(counter: list[int]) -> None:
+    made = [np.random.Generator(np.random.Philox(counter=np.array(counter, np.uint64), key=[3, 2**63])) for _ in range(2)]
+    found, _ = _draw(made[0], "uniform", "f8", 30, 0)
+    np.testing.assert_array_equal(found, made[1].random(30))
+    np.testing.assert_equal(made[0].bit_generator.state, made[1].bit_generator.state)
 
 
 def test_the_run_may_tell_how_many() -> None:
@@ -53,7 +62,7 @@ def test_the_run_may_tell_how_many() -> None:
 
 
 def test_other_generators_and_distributions_are_drawn_from_on_the_host() -> None:
-    for make in (np.random.MT19937, np.random.Philox, np.random.PCG64DXSM):
+    for make in (np.random.MT19937, np.random.SFC64, np.random.PCG64DXSM):
         found, _ = _draw(np.random.Generator(make(3)), "uniform", "f8", 40, 0)
         np.testing.assert_array_equal(found, np.random.Generator(make(3)).random(40))
     found, _ = _draw(np.random.RandomState(3), "uniform", "f8", 40, 0)

@@ -1,8 +1,8 @@
 """Random draws: how are numbers drawn on a GPU, the same ones as NumPy's?
 
-A generator's state lives on the host. Uniform numbers of a PCG64 are computed on the device, where each thread jumps to its own
-states; the host hands over the state and moves its generator on. All others are drawn on the host and copied: how many steps they
-take depends on what comes.
+A generator's state lives on the host. Uniform numbers of a PCG64 or a Philox are computed on the device: each thread jumps to its
+own states, or counts; the host hands over the state and moves its generator on. All others are drawn on the host and copied: how
+many steps they take depends on what comes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from jitml.records import dataclass, replace
 _EACH = 8  # numbers worth a thread's jump to its first state
 _FACTOR = 0x2360ED051FC65DA44385DF649FCCF645
 _MASK = (1 << 128) - 1
-_ORDER_WORDS = 14  # of `ji_pcg_order`
+_MULTIPLIERS, _BUMPS = (0xD2E7470EE14C6C93, 0xCA5A826395121157), (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
+_ORDER_WORDS = 15  # of `ji_philox_order`; `ji_pcg_order` has one less
+_PCG, _PHILOX = 1, 2
 
 
 def plan_random(call: Call, program: KernelProgram, name: str) -> CallPlan:
@@ -44,8 +46,8 @@ def plan_random(call: Call, program: KernelProgram, name: str) -> CallPlan:
     if kind != "uniform":
         return CallPlan(work=(HostWork(what, reads, (address, numbers), draw, source),))
     element = number_type(numbers.dtype)
-    body = ["if (order->draws) ji_pcg_fill(y, *order);"]
-    text = entry(name, [written(element, "y"), read("ji_pcg_order", "order")], body, f"{numbers.name} = uniform numbers")
+    body = ["ji_fill(y, order);"]
+    text = entry(name, [written(element, "y"), read("unsigned long long", "order")], body, f"{numbers.name} = uniform numbers")
     work = HostWork(what, reads, (address, numbers, order), draw, source)
     launch = Launch(name, blocks, THREADS, 0, (numbers.name, order.name))
     return CallPlan(text, (template("random"),), (work, launch), (order,))
@@ -76,8 +78,12 @@ class _HostDraw:
         if len(writes) == 3:
             order = writes[2]
             order[...] = 0
+            halves = writes[1].dtype.itemsize == 4
             if type(bits) is np.random.PCG64 and count:
-                order[...] = pcg_order(bits, count, self.stride, writes[1].dtype.itemsize == 4)
+                order[:-1] = pcg_order(bits, count, self.stride, halves)
+                return self.names[0], self.names[2]
+            if type(bits) is np.random.Philox and count:
+                order[...] = philox_order(bits, count, halves)
                 return self.names[0], self.names[2]
         options = {"distribution": self.kind, "legacy": self.legacy, "shape": (count,), "dtype": writes[1].dtype}
         writes[1][:count] = ops.random.evaluate(address, *rest, **options)[1]
@@ -90,7 +96,7 @@ def pcg_order(bits: Any, count: int, stride: int, halves: bool) -> Array:
     state, inc = held["state"]["state"], held["state"]["inc"]
     has_half, half = held["has_uint32"], held["uinteger"]
     drawn = (count - has_half + 1) // 2 if halves else count
-    words = [1, count, *_words(state), *_words(_FACTOR), *_words(inc)]
+    words = [_PCG, count, *_words(state), *_words(_FACTOR), *_words(inc)]
     words += [word for number in steps(inc, stride) for word in _words(number)]
     factor, summand = steps(inc, drawn)
     last = (state * factor + summand) & _MASK
@@ -115,6 +121,49 @@ def steps(inc: int, count: int) -> tuple[int, int]:
             factor, summand = factor * square & _MASK, (summand * square + twice) & _MASK
         square, twice, count = square * square & _MASK, (twice * square + twice) & _MASK, count >> 1
     return factor, summand
+
+
+def philox_order(bits: Any, count: int, halves: bool) -> Array:
+    """The same of a Philox: each four numbers are made of a count and the key, and those that are left wait in a buffer."""
+    held: Mapping[str, Any] = bits.state
+    counter, key = ([int(x) for x in held["state"][part]] for part in ("counter", "key"))
+    buffer, place = [int(x) for x in held["buffer"]], held["buffer_pos"]
+    has_half, half = held["has_uint32"], held["uinteger"]
+    order = np.array([_PHILOX, count, *key, *counter, *buffer, place, has_half, half], np.uint64)
+    drawn = (count - has_half + 1) // 2 if halves else count
+    left = len(buffer) - place
+    after = dict(held, buffer_pos=place + drawn)
+    if drawn > left:
+        blocks = -(-(drawn - left) // 4)
+        counter = _quarters(sum(x << 64 * k for k, x in enumerate(counter)) + blocks)
+        buffer = philox(counter, key)
+        after |= {"state": {"counter": np.array(counter, np.uint64), "key": held["state"]["key"]}}
+        after |= {"buffer": np.array(buffer, np.uint64), "buffer_pos": drawn - left - 4 * (blocks - 1)}
+    if halves and drawn:
+        after |= {"has_uint32": (count - has_half) % 2, "uinteger": buffer[after["buffer_pos"] - 1] >> 32}
+    elif halves:
+        after["has_uint32"] = 0
+    bits.state = after
+    return order
+
+
+def _quarters(number: int) -> list[int]:
+    return [number >> 64 * k & (1 << 64) - 1 for k in range(4)]
+
+
+def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
+    """The four numbers of a count (Philox 4x64-10: Salmon et al. 2011).
+
+    >>> bits = np.random.Philox(counter=4, key=7)
+    >>> philox([5, 0, 0, 0], [7, 0]) == [int(x) for x in bits.random_raw(4)]
+    True
+    """
+    (a, b, c, d), (k, m) = counter, key
+    for _ in range(10):
+        (high, low), (other, lower) = _words(_MULTIPLIERS[0] * a), _words(_MULTIPLIERS[1] * c)
+        a, b, c, d = other ^ b ^ k, lower, high ^ d ^ m, low
+        k, m = k + _BUMPS[0] & (1 << 64) - 1, m + _BUMPS[1] & (1 << 64) - 1
+    return [a, b, c, d]
 
 
 def _words(number: int) -> tuple[int, int]:
