@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from jitml.fusion.lower.argreduce import BLOCK
+from jitml.fusion.lower.argreduce import LONG
 from jitml.fusion.lower.reductions import Reduction
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
@@ -71,7 +71,7 @@ def expand(graph: Graph, gemm: Accepts | None = GEMM) -> Graph:
 def expand_argreduce(around: Surroundings, node: Node, x: Value) -> Value | None:
     """The least position of the extreme. Long rows that lie in memory are not worth reading twice (`argreduce.py`)."""
     axis, n = node.params["axis"], bound(x.shape[node.params["axis"]])
-    if axis == x.ndim - 1 and n > BLOCK and x.dtype != BOOL and _is_given(around, node.inputs[0]):
+    if axis == x.ndim - 1 and n > LONG and x.dtype != BOOL and _is_given(around, node.inputs[0]):
         return None
     reduce = ops.reduce_max if node.op is ops.argmax else ops.reduce_min
     extreme = reduce(x, axes=(axis,))
