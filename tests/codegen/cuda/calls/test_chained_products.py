@@ -204,10 +204,13 @@ def test_attention_is_what_numpy_makes(always: None, device: EmulatedDevice) -> 
         compare(name, result, wanted, exact)
 
 
-def called_as_one(programs: Mapping[str, tuple[Function, tuple[Any, ...]]], device: EmulatedDevice) -> dict[str, list[Array]]:
+def called_as_one(
+    programs: Mapping[str, tuple[Function, tuple[Any, ...]]], device: EmulatedDevice, **options: Any
+) -> dict[str, list[Array]]:
     """What each gives on the device, the same bits in every order of threads."""
     functions = [function for function, _ in programs.values()]
-    jitted = jitml.jit(lambda *given: [f(*own) for f, own in zip(functions, given)], verify="never", host_calls="error")
+    options |= {"verify": "never", "host_calls": "error"}
+    jitted = jitml.jit(lambda *given: [f(*own) for f, own in zip(functions, given)], **options)
     found = []
     for device.order in ORDERS:
         with np.errstate(all="ignore"):
@@ -235,6 +238,25 @@ def test_so_are_its_derivatives(always: None, device: EmulatedDevice, monkeypatc
                 flat(squared(PROGRAMS[name][0])(*(a.astype(dtype) for a in given))) for dtype in (given[0].dtype, np.float64)
             )
         compare(name, found[name], wanted, exact)
+
+
+@needs_compiler
+def test_factors_are_rounded_to_tf32_if_that_is_allowed(always: None, device: EmulatedDevice) -> None:
+    programs = {
+        "uneven": (plain, heads(70, 130, 33, 20, 2)),
+        "few columns": (plain, heads(40, 70, 4, 3)),
+        "slopes": (squared(causal), heads(70, 70, 9, 21)),
+    }
+    found = called_as_one(programs, device, fastmath="tf32")
+    for name, (function, given) in programs.items():
+        if name == "slopes":
+            continue
+        for x, y in zip(found[name], flat(function(*given)), strict=True):
+            error = abs(x - y).max() / abs(y).max()
+            assert 1e-6 < error < 2.0**-9, name
+    q, k, v = (x.astype("f8") for x in programs["slopes"][1])
+    for x, y in zip(found["slopes"], run(lowered(squared(causal), q, k, v).program, (q, k, v)), strict=True):
+        assert 1e-6 < abs(x - y).max() / abs(y).max() < 2.0**-8
 
 
 # -------------------------------------------------------------------------------------------------------- plans
@@ -356,7 +378,7 @@ def test_sums_of_rows_are_short_where_they_can_be(factor: Callable[[Any, Any], A
 def test_a_missing_barrier_is_found(always: None) -> None:
     arguments = heads(70, 130, 9, 8, 1)
     source = lowered(plain, *arguments).text("cuda")
-    places = [m.span() for m in re.finditer(r"__syncthreads\(\);", source) if m.start() > source.index("call_0_fused")]
+    places = [m.span() for m in re.finditer(r"__syncthreads\(\);", source) if m.start() > source.rindex("__global__")]
     assert len(places) == 5
     for module in build([source[:start] + source[end:] for start, end in places]):
         with pytest.raises(KernelFault, match="race"):
@@ -368,18 +390,21 @@ def test_a_missing_barrier_is_found(always: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "argument"),
+    ("function", "argument", "fastmath"),
     [
-        (squared(causal), np.ones((16, 2048, 64), "f4")),
-        (squared(plain), np.ones((16, 2048, 128), "f4")),
-        (squared(plain), np.ones((16, 2048, 64), "f8")),
+        (squared(causal), np.ones((16, 2048, 64), "f4"), False),
+        (squared(plain), np.ones((16, 2048, 128), "f4"), False),
+        (squared(plain), np.ones((16, 2048, 64), "f8"), False),
+        (squared(plain), np.ones((16, 2048, 64), "f4"), "tf32"),
+        (squared(plain), np.ones((16, 2048, 128), "f4"), "tf32"),
     ],
 )
-def test_nothing_is_spilled(function: Function, argument: Array) -> None:
+def test_nothing_is_spilled(function: Function, argument: Array, fastmath: Any) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     from support.emitted_cuda.compiled import ARCHS, reports
 
-    made = lowered(function, argument, argument.copy(), argument.copy())
+    made = lowered(function, argument, argument.copy(), argument.copy(), fastmath=fastmath)
+    assert ("ji_square_tf32<64, 64>" in made.text("cuda")) == bool(fastmath)
     assert made.kernels.count("tiles=") >= 3  # more if scores are made again in any case, so that little is kept
     for arch in ARCHS if FULL else ("sm_90",):
         found = reports(made.text("cuda"), arch)

@@ -61,72 +61,80 @@ template <class T, int KEPT, int SUMMED> struct ji_square {
   }
 };
 
-// Sums of a square's tiles times those of a matrix of WIDTH columns.
-template <class T, int KEPT, int SUMMED, int WIDTH> struct ji_end {
-  typedef ji_rows<T, SUMMED> S;
+// Where a thread's sums of a square times a matrix of WIDTH columns lie in the result's tile.
+template <class T, int KEPT, int WIDTH> struct ji_end_at {
   typedef ji_rows<T, WIDTH> M;
-  static constexpr int LANES = S::LANES;
+  static constexpr int LANES = M::LANES;
   static constexpr int ACROSS = M::QUADS > 8 ? 16 : M::QUADS > 4 ? 8 : M::QUADS > 2 ? 4 : M::QUADS;
   static constexpr int THREADS_DOWN = 256 / ACROSS, DOWN = (KEPT + THREADS_DOWN - 1) / THREADS_DOWN;
   static constexpr int CHUNKS = (M::QUADS + ACROSS - 1) / ACROSS;
-  T sums[DOWN][CHUNKS][LANES];
 
   __device__ __forceinline__ static int row(int u) { return threadIdx.x / ACROSS + u * THREADS_DOWN; }
   __device__ __forceinline__ static int column(int c) { return (threadIdx.x % ACROSS + c * ACROSS) * LANES; }
+};
+
+template <class T, int KEPT, int WIDTH, class At> struct ji_end_sums {
+  T sums[At::DOWN][At::CHUNKS][At::LANES];
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int u = 0; u < DOWN; u++)
+    for (int u = 0; u < At::DOWN; u++)
 #pragma unroll
-      for (int c = 0; c < CHUNKS; c++)
+      for (int c = 0; c < At::CHUNKS; c++)
 #pragma unroll
-        for (int k = 0; k < LANES; k++) sums[u][c][k] = 0;
+        for (int k = 0; k < At::LANES; k++) sums[u][c][k] = 0;
   }
 
   // Each row by a factor of its own.
   __device__ __forceinline__ void scale(const T* factors) {
 #pragma unroll
-    for (int u = 0; u < DOWN; u++) {
-      const T factor = row(u) < KEPT ? factors[row(u)] : T(0);
+    for (int u = 0; u < At::DOWN; u++) {
+      const T factor = At::row(u) < KEPT ? factors[At::row(u)] : T(0);
 #pragma unroll
-      for (int c = 0; c < CHUNKS; c++)
+      for (int c = 0; c < At::CHUNKS; c++)
 #pragma unroll
-        for (int k = 0; k < LANES; k++) sums[u][c][k] *= factor;
-    }
-  }
-
-  __device__ __forceinline__ void add(const T* square, const T* matrix) {
-    int columns[CHUNKS];  // threads that have none take the last ones
-#pragma unroll
-    for (int c = 0; c < CHUNKS; c++) columns[c] = column(c) < M::QUADS * LANES ? column(c) : (M::QUADS - 1) * LANES;
-#pragma unroll 1
-    for (int p = 0; p < SUMMED; p += LANES) {
-      alignas(16) T left[DOWN][LANES], right[CHUNKS][LANES];
-#pragma unroll
-      for (int u = 0; u < DOWN; u++) ji_wide_copy(left[u], square + (row(u) < KEPT ? row(u) : 0) * S::PITCH + p);
-#pragma unroll
-      for (int q = 0; q < LANES; q++) {
-#pragma unroll
-        for (int c = 0; c < CHUNKS; c++) ji_wide_copy(right[c], matrix + (p + q) * M::PITCH + columns[c]);
-#pragma unroll
-        for (int u = 0; u < DOWN; u++)
-#pragma unroll
-          for (int c = 0; c < CHUNKS; c++)
-#pragma unroll
-            for (int k = 0; k < LANES; k++) sums[u][c][k] = ji_multiply_add(left[u][q], right[c][k], sums[u][c][k]);
-      }
+        for (int k = 0; k < At::LANES; k++) sums[u][c][k] *= factor;
     }
   }
 
   // `put(row, column, sum)` takes each of them.
   template <class Put> __device__ __forceinline__ void each(long long rows, Put put) const {
 #pragma unroll
-    for (int u = 0; u < DOWN; u++)
+    for (int u = 0; u < At::DOWN; u++)
 #pragma unroll
-      for (int c = 0; c < CHUNKS; c++)
+      for (int c = 0; c < At::CHUNKS; c++)
 #pragma unroll
-        for (int k = 0; k < LANES; k++)
-          if (row(u) < KEPT && row(u) < rows && column(c) + k < WIDTH) put(row(u), column(c) + k, sums[u][c][k]);
+        for (int k = 0; k < At::LANES; k++)
+          if (At::row(u) < KEPT && At::row(u) < rows && At::column(c) + k < WIDTH) put(At::row(u), At::column(c) + k, sums[u][c][k]);
+  }
+};
+
+template <class T, int KEPT, int SUMMED, int WIDTH> struct ji_end : ji_end_sums<T, KEPT, WIDTH, ji_end_at<T, KEPT, WIDTH>> {
+  typedef ji_end_at<T, KEPT, WIDTH> At;
+  typedef ji_rows<T, SUMMED> S;
+  typedef ji_rows<T, WIDTH> M;
+
+  __device__ __forceinline__ void add(const T* square, const T* matrix) {
+    int columns[At::CHUNKS];  // threads that have none take the last ones
+#pragma unroll
+    for (int c = 0; c < At::CHUNKS; c++) columns[c] = At::column(c) < M::QUADS * At::LANES ? At::column(c) : (M::QUADS - 1) * At::LANES;
+#pragma unroll 1
+    for (int p = 0; p < SUMMED; p += At::LANES) {
+      alignas(16) T left[At::DOWN][At::LANES], right[At::CHUNKS][At::LANES];
+#pragma unroll
+      for (int u = 0; u < At::DOWN; u++) ji_wide_copy(left[u], square + (At::row(u) < KEPT ? At::row(u) : 0) * S::PITCH + p);
+#pragma unroll
+      for (int q = 0; q < At::LANES; q++) {
+#pragma unroll
+        for (int c = 0; c < At::CHUNKS; c++) ji_wide_copy(right[c], matrix + (p + q) * M::PITCH + columns[c]);
+#pragma unroll
+        for (int u = 0; u < At::DOWN; u++)
+#pragma unroll
+          for (int c = 0; c < At::CHUNKS; c++)
+#pragma unroll
+            for (int k = 0; k < At::LANES; k++) this->sums[u][c][k] = ji_multiply_add(left[u][q], right[c][k], this->sums[u][c][k]);
+      }
+    }
   }
 };
 

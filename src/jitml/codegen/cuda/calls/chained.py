@@ -28,7 +28,7 @@ from jitml.fusion.prepare.chains import Chain, End, Softmax, TiledMatrix, Tiles,
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import Op
-from jitml.ir.types import DType
+from jitml.ir.types import F32, DType
 from jitml.kernels.ir import Buffer, Const
 from jitml.kernels.program import Call, KernelProgram, seen_as
 
@@ -46,7 +46,8 @@ def plan_chain(call: Call, program: KernelProgram, name: str, means: Means) -> C
     resident = 2 if text.tiles.registers(chain) <= _SPARE else 1
     source = entry(name, [declaration for declaration, _ in text.pointers], text.body(), comment, resident=resident)
     launch = Launch(name, text.tiles.blocks(chain), THREADS, text.shared_bytes, tuple(b for _, b in text.pointers))
-    return CallPlan(source, tuple(map(template, ("common", "gemm", "chain"))), (launch,))
+    names = ("common", "gemm", "chain", *(("mma", "chain_mma") if text.is_tf32 else ()))
+    return CallPlan(source, tuple(map(template, names)), (launch,))
 
 
 class _PassText:
@@ -68,6 +69,8 @@ class _PassText:
         self.pointers += [(pointer(buffer, word), name) for name, (buffer, word) in self.beside.items()]
         self.pointers += [(pointer(buffers[v], word, is_written=True), buffers[v].name) for v, word in self.outs.items()]
         self.shared_bytes = tiles.scratch(chain, self.memory)
+        # A tile of 16 x 32 has too few pieces for all warps.
+        self.is_tf32 = "tf32" in means.fastmath and tiles.kept * tiles.summed >= 1024
         rows, columns = chain.shape[-2:]
         self.ranges = {"b_": (0, prod(chain.batch)), "i_": (0, rows), "j_": (0, columns)}
         self.kept, self.summed = ("i_", "j_") if chain.by_rows else ("j_", "i_")
@@ -149,8 +152,7 @@ class _PassText:
 
     def cleared(self) -> Iterator[str]:
         for k, end in enumerate(self.chain.ends):
-            flags = f"{number_type(end.node.output.dtype)}, {self.tiles.kept}, {self.tiles.summed}, {end.width}"
-            yield f"ji_end<{flags}> end{k};"
+            yield f"{self.struct('end', end.node)}, {end.width}> end{k};"
             yield f"end{k}.clear();"
         if (softmax := self.chain.softmax) is not None:
             kind = number_type(softmax.weights.dtype)
@@ -159,6 +161,12 @@ class _PassText:
             return
         for k, node in enumerate(self.chain.reductions):
             yield f"{number_type(node.output.dtype)} reduced{k} = {self.identity(node)};"
+
+    def struct(self, name: str, product: Node) -> str:
+        """What holds the sums of a product, up to the extents of its tile."""
+        tile = f"{self.tiles.kept}, {self.tiles.summed}"
+        dtype = product.output.dtype
+        return f"ji_{name}_tf32<{tile}" if self.is_tf32 and dtype == F32 else f"ji_{name}<{number_type(dtype)}, {tile}"
 
     def identity(self, node: Node) -> str:
         return literal(REDUCTIONS[node.op].identity(node.output.dtype), node.output.dtype)
@@ -194,7 +202,7 @@ class _PassText:
         yield "__syncthreads();"
         for k, node in enumerate(chain.products):
             left, right = chain.sides(node, self.memory)
-            yield f"ji_square<{number_type(node.output.dtype)}, {tiles.kept}, {tiles.summed}> product{k};"
+            yield f"{self.struct('square', node)}> product{k};"
             yield f"product{k}.make<{left.depth}>({self.matrices[left]}s, {self.matrices[right]}s);"
         yield from self.elements()
         yield "__syncthreads();"
