@@ -69,14 +69,21 @@ def test_slopes_are_right_to_second_order(function: Callable[[Any], Any]) -> Non
     jitml.check_grads(function, (X[:, :1],), order=1)
 
 
-def _quotients(function: Callable[[Any], Any]) -> int:
-    gradient = jitml.jit(jitml.grad(lambda x: (function(x) * W).sum()))
-    return sum(node.op is ops.div for node in gradient.lower(X).graph.nodes)
+def _quotients(function: Callable[[Any], Any], x: Any = X) -> int:
+    w = W[tuple(map(slice, x.shape))]
+    gradient = jitml.jit(jitml.grad(lambda x: (function(x) * w).sum()))
+    return sum(node.op is ops.div for node in gradient.lower(x).graph.nodes)
 
 
 @pytest.mark.parametrize("function", SOFTMAXES[:-1], ids=lambda f: f.__name__)
 def test_cotangents_are_not_divided(function: Callable[[Any], Any]) -> None:
     assert _quotients(function) == 1
+
+
+@pytest.mark.parametrize("x", [X[:1], X[:, :1], X[:1, :1]], ids=lambda x: str(x.shape))
+def test_nor_are_they_beside_axes_of_length_1(x: Any) -> None:
+    assert _quotients(by_rows, x) == 1
+    jitml.check_grads(by_rows, (x,), order=2)
 
 
 def test_those_of_lookalikes_are() -> None:

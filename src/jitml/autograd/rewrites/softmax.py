@@ -40,17 +40,22 @@ def _softmax(node: Node, producers: Producers) -> Graph | None:
         return None
     added, at = producers.get(spread.inputs[0]), spread.params["axes"]
     between: tuple[Node, ...] = ()
-    if added is not None and added.op is ops.reshape:  # sums that have kept their axes
+    if added is not None and added.op is ops.reshape:  # sums that have kept their axes, or lost those of length 1
         shape, between = added.output.shape, (added,)
         at = tuple(axis for axis, n in zip(at, shape) if n != 1)
         added = producers.get(added.inputs[0])
-        if added is None or tuple(n for n in shape if n != 1) != added.output.shape:
+        if added is None or _long(shape) != _long(added.output.shape):
             return None
     if added is None or added.op is not ops.reduce_sum or added.inputs[0] is not e:
         return None
-    if at != tuple(axis for axis in range(e.ndim) if axis not in added.params["axes"]):
+    kept = [axis for axis in range(e.ndim) if axis not in added.params["axes"]]
+    if [axis for axis in at if e.shape[axis] != 1] != [axis for axis in kept if e.shape[axis] != 1]:
         return None  # each sum stands beside other numbers than those that it is of
     return Graph(exp.inputs, (exp, added, *between, spread, node), (node.output,))
+
+
+def _long(shape: tuple[int, ...]) -> list[int]:
+    return [n for n in shape if n != 1]
 
 
 def _rule(softmax: Graph) -> Graph:

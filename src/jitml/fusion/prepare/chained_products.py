@@ -196,9 +196,9 @@ class _Passes:
         maker = self.makers.get(value)
         if maker is None or maker in unit or value in self.squares:
             return maker
-        is_large = value.capacity >= self.large and value.aval.is_static
-        is_of_elements = maker.op.is_pointwise or maker.op in VIEWS
-        return maker if maker.op in FREE or (is_large and is_of_elements) else None
+        is_ours = value.capacity >= self.large or not self.behind[value].isdisjoint(unit)
+        is_of_elements = value.aval.is_static and (maker.op.is_pointwise or maker.op in VIEWS)
+        return maker if maker.op in FREE or (is_ours and is_of_elements) else None
 
 
 def _with_passes(graph: Graph, passes: Sequence[_ChainPass]) -> Graph:

@@ -16,7 +16,7 @@ from math import prod
 from jitml.fusion.lower.contraction import factor_views
 from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, operand_view, product_axes
 from jitml.fusion.lower.reductions import REDUCTIONS
-from jitml.fusion.lower.strided_views import Strided
+from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import DType
@@ -197,25 +197,34 @@ def summed_axis(end: Node, squares: set[Value]) -> int:
 
 def softmax_of(call: Graph, reductions: Sequence[Node]) -> Softmax | None:
     """The softmax of which some reductions are, if others are none."""
-    users = call.users()
-    for top in reductions:
-        for spread in users[top.output] if top.op is ops.reduce_max else ():
-            for difference in users[spread.output] if is_spread(spread, top) else ():
-                if difference.op is ops.sub and difference.inputs == (top.inputs[0], spread.output):
-                    exps = [node for node in users[difference.output] if node.op is ops.exp]
-                    if len(exps) == 1 and exps == [*users[difference.output]]:
-                        e = exps[0].output
-                        sums = [n for n in reductions if n.op is ops.reduce_sum and n.inputs == (e,)]
-                        sums = [n for n in sums if n.params["axes"] == top.params["axes"]]
-                        return Softmax(top.inputs[0], top, e, sums[0] if sums else None)
+    makers, users = call.producers(), call.users()
+    for node in call.nodes:
+        difference = makers.get(node.inputs[0]) if node.op is ops.exp else None
+        if difference is None or difference.op is not ops.sub or len(users[difference.output]) > 1:
+            continue
+        scores, spread = difference.inputs
+        top = spread_of(spread, makers)
+        if top is not None and top in reductions and top.op is ops.reduce_max and top.inputs == (scores,):
+            totals = [n for n in reductions if n.op is ops.reduce_sum and n.inputs == node.outputs and n.params == top.params]
+            return Softmax(scores, top, node.output, totals[0] if totals else None)
     return None
 
 
-def is_spread(node: Node, reduction: Node) -> bool:
-    """Whether it gives each element of a square its row's number."""
-    (square,) = reduction.inputs
-    kept = tuple(a for a in range(square.ndim) if a not in reduction.params["axes"])
-    return node.op is ops.broadcast and node.params["axes"] == kept and node.output.shape == square.shape
+def spread_of(value: Value, makers: Mapping[Value, Node]) -> Node | None:
+    """The reduction whose number for each row a value gives to each element of the row."""
+    views: list[Node] = []
+    v = value
+    while (maker := makers.get(v)) is not None and maker.op in VIEWS:
+        views.insert(0, maker)
+        (v,) = maker.inputs
+    if maker is None or maker.op not in REDUCTIONS or maker.inputs[0].shape != value.shape:
+        return None
+    view = operand_view(Strided.dense(v.shape), views, lambda place: Const(0))
+    steps = iter(Strided.dense(v.shape).strides)
+    wanted = [0 if a in maker.params["axes"] else next(steps) for a in range(value.ndim)]
+    is_whole = view is not None and view.offset == Const(0)
+    is_so = view is not None and all(n == 1 or x == y for n, x, y in zip(value.shape, view.strides, wanted, strict=True))
+    return maker if is_whole and is_so else None
 
 
 def of_softmax(square: Value, softmax: Softmax, makers: Mapping[Value, Node]) -> tuple[Value, Value | None] | None:
@@ -225,10 +234,7 @@ def of_softmax(square: Value, softmax: Softmax, makers: Mapping[Value, Node]) ->
     node = makers[square]
     if node.op is not ops.div or node.inputs[0] is not softmax.weights or softmax.total is None:
         return None
-    spread = makers.get(node.inputs[1])
-    if spread is None or not is_spread(spread, softmax.total) or spread.inputs != softmax.total.outputs:
-        return None
-    return node.inputs[0], spread.inputs[0]
+    return (node.inputs[0], softmax.total.output) if spread_of(node.inputs[1], makers) is softmax.total else None
 
 
 def _end(node: Node, squares: set[Value], softmax: Softmax | None, call: Graph) -> End:

@@ -122,6 +122,7 @@ PROGRAMS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "aligned": (plain, heads(64, 64, 16, 32, 2)),
     "one of each": (plain, heads(1, 1, 1, 1)),
     "one row": (plain, heads(1, 65, 3, 2, 2)),
+    "one matrix": (plain, heads(40, 65, 3, 2, 1, 1)),
     "one column": (plain, heads(65, 1, 2, 3)),
     "wide": (plain, heads(17, 33, 128, 128)),
     "wide doubles": (plain, heads(17, 33, 128, 100, dtype="f8")),
@@ -144,7 +145,14 @@ PROGRAMS: dict[str, tuple[Function, tuple[Any, ...]]] = {
 }
 
 
-QUICK = ("plain", "a scale of doubles", "masks and biases", "special values", "one projection")  # g++ takes seconds for each
+QUICK = (
+    "plain",
+    "one matrix",
+    "a scale of doubles",
+    "masks and biases",
+    "special values",
+    "one projection",
+)  # g++ takes seconds for each
 
 
 def lowered(function: Function, *arguments: Any, **options: Any) -> Lowered:
@@ -266,11 +274,14 @@ def test_factors_are_rounded_to_tf32_if_that_is_allowed(always: None, device: Em
     ("function", "arguments", "expected"),
     [
         (plain, heads(256, 200, 20, 30, 2), ["fused"]),
+        (plain, heads(256, 200, 20, 30, 1), ["fused"]),
+        (plain, heads(256, 200, 20, 30, 1, 3), ["fused"]),
         (causal, heads(200, 200, 64, 64, 2, dtype="f8"), ["fused"]),
         (by_einsum, tuple(numbers(n, 3, 8) for n in (90, 66, 66)), ["fused"]),
         (one_projection, (numbers(2, 120, 72),), ["fused", "k0_reshape"]),
         (shared_keys, (numbers(2, 3, 90, 8), numbers(2, 80, 8), numbers(2, 80, 9)), ["fused"]),
         (squared(causal), heads(200, 200, 20, 20, 2), ["fused", "k0_mul", "fused", "fused"]),
+        (squared(causal), heads(200, 200, 20, 20, 1), ["fused", "k0_mul", "fused", "fused"]),
         (squared(division_last), heads(100, 120, 20, 20), None),
     ],
 )

@@ -197,7 +197,7 @@ class _PassText:
 
     def step(self) -> Iterator[str]:
         """What is done with one tile of squares."""
-        chain, tiles = self.chain, self.tiles
+        chain = self.chain
         yield from (self.brought(x) for x in self.matrices if not x.is_kept)
         yield "__syncthreads();"
         for k, node in enumerate(chain.products):
@@ -262,21 +262,20 @@ class _PassText:
     # ------------------------------------------------------------------------------------------------------- results
 
     def stored(self) -> Iterator[str]:
-        chain = self.chain
-        softmax = chain.softmax
+        chain, softmax = self.chain, self.chain.softmax
         row = self.row_type(chain.held[0].dtype)
-        at = [f"const int {self.kept} = (int)kept + {row}::row();", f"if ({row}::is_first() && {row}::row() < left) {{"]
-        for k, node in enumerate(chain.reductions):
-            if node.output in self.outs:
+        wanted = [(k, node) for k, node in enumerate(chain.reductions) if node.output in self.outs]
+        if wanted:
+            yield f"if ({row}::is_first() && {row}::row() < left) {{"
+            yield f"  const int {self.kept} = (int)kept + {row}::row();"
+            for k, node in wanted:
                 word = f"reduced{k}"
                 if softmax is not None:
                     word = "softmax.top" if node is softmax.top else "softmax.sum(least)"
-                at += [f"  {line}" for line in self.storing(node.output, self.row_index(), {node.output: word})]
-        yield from ("{", *(f"  {line}" for line in at), "  }")
+                yield from (f"  {line}" for line in self.storing(node.output, self.row_index(), {node.output: word}))
+            yield "}"
         if softmax is not None:
-            yield f"  if ({row}::is_first()) totals[{row}::row()] = softmax.sum(least);"
-        yield "}"
-        if softmax is not None:
+            yield f"if ({row}::is_first()) totals[{row}::row()] = softmax.sum(least);"
             yield "__syncthreads();"
         for k, end in enumerate(chain.ends):
             kind = number_type(end.node.output.dtype)
