@@ -73,6 +73,17 @@ class Builder:
         self._count += 1
         return f"{stem}.{self._count}"
 
+    def reserve(self, count: int) -> int:
+        """The first number of so many fresh names."""
+        first = self._count + 1
+        self._count += count
+        return first
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What an operation is written by, apart from its operands."""
+        return self.has_fma, self.compares_quietly, self.is_optimized, self.half_lanes, self.fastmath
+
     def emit(self, line: str) -> None:
         self.lines.append(f"  {line}")
 
@@ -134,8 +145,7 @@ class Builder:
         if copies == 1:
             return Operand(dtype, xs[0].lanes, (self.define(template.format(*[column[0] for column in columns])),))
         rows = zip(*[column if len(column) == copies else column * copies for column in columns])
-        first = self._count + 1
-        self._count += copies
+        first = self.reserve(copies)
         names = tuple([f"%v.{n}" for n in range(first, first + copies)])  # as `define` has them
         self.lines += [f"  {name} = {template.format(*row)}" for name, row in zip(names, rows)]
         return Operand(dtype, xs[0].lanes, names)

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 
 from jitml.codegen.llvm.ir.builder import Operand, literal
 from jitml.codegen.llvm.ir.linear_forms import LinearForm
+from jitml.codegen.llvm.ir.stamps import emit_stamped
 from jitml.codegen.llvm.loops.function import Function
-from jitml.codegen.scalar_math import emit
 from jitml.codegen.scalar_math.builder import RAISING
 from jitml.errors import LoweringError
 from jitml.ir.op import is_total
@@ -89,7 +89,7 @@ class Values(ABC):
         floor = 0 if is_cheap else self.function.branch_floor()
         if not is_total(fn):
             floor = self.function.here.depth
-        return self.function.compute((fn, dtype), operands, lambda: emit(self.builder, fn, operands, dtype), floor=floor)
+        return self.function.compute((fn, dtype), operands, lambda: emit_stamped(self.builder, fn, operands, dtype), floor=floor)
 
     def widen(self, x: Operand, lanes: int) -> Operand:
         """A scalar in every lane. Done where it is used: a hoisted vector would hold registers through the whole loop."""
