@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 
 from jitml.codegen.llvm.ir.builder import Operand, literal
 from jitml.codegen.llvm.ir.linear_forms import LinearForm
-from jitml.codegen.llvm.ir.stamps import emit_stamped
 from jitml.codegen.llvm.loops.function import Function
+from jitml.codegen.llvm.loops.stamps import emit_stamped
 from jitml.codegen.scalar_math.builder import RAISING
 from jitml.errors import LoweringError
 from jitml.ir.op import is_total

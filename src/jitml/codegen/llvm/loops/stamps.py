@@ -8,12 +8,12 @@ of metadata and constants. The next is the template filled in: the same text as 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, cast
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand
 from jitml.codegen.llvm.ir.declarations import Declarations
-from jitml.codegen.scalar_math import emit
+from jitml.codegen.scalar_math import RULES, emit
 from jitml.ir.types import DType
 from jitml.records import dataclass
 
@@ -52,35 +52,22 @@ class _Stamp:
 _stamps: dict[Hashable, _Stamp | None] = {}  # None: of no use, or with names that nothing here accounts for
 
 
-class _Asked(Declarations):
-    """The declarations of a module, and what is asked of them meanwhile."""
+class _Questions:
+    """Stands for the declarations of a module: what is asked of them, and what they answer."""
 
     def __init__(self, module: Declarations) -> None:
-        super().__init__()
-        self.module = module
+        self._module = module
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.answers: list[str] = []
 
-    def _ask(self, method: str, *texts: str) -> Any:
-        answer = getattr(self.module, method)(*texts)
-        self.asked.append((method, texts))
-        self.answers.append(answer)
-        return answer
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def ask(*texts: str) -> Any:
+            answer = getattr(self._module, method)(*texts)
+            self.asked.append((method, texts))
+            self.answers.append(answer)
+            return answer
 
-    def declare(self, text: str) -> None:
-        self._ask("declare", text)
-
-    def declare_object(self, name: str) -> None:
-        self._ask("declare_object", name)
-
-    def constant(self, text: str) -> str:
-        return str(self._ask("constant", text))
-
-    def function(self, head: str, body: str) -> str:
-        return str(self._ask("function", head, body))
-
-    def metadata(self, text: str) -> str:
-        return str(self._ask("metadata", text))
+        return ask
 
 
 def emit_stamped(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> Operand:
@@ -90,7 +77,8 @@ def emit_stamped(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> 
         LoweringError: no rule bears that name.
     """
     names = [name for x in args for name in x.names]
-    if fn in _PLAIN or not all(name.startswith("%") for name in names):  # rules look at constants
+    has_rule = fn in RULES or fn == "convert"  # and is no function of a user's, which is a call
+    if not has_rule or fn in _PLAIN or not all(name.startswith("%") for name in names):  # rules look at constants
         return emit(b, fn, args, dtype)
     kinds = tuple([(x.dtype, x.lanes, len(x.names)) for x in args])
     key = (fn, dtype, kinds, b.settings, tuple(map(names.index, names)) if len(names) > len({*names}) else ())
@@ -99,7 +87,8 @@ def emit_stamped(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> 
     if key in _stamps or len(_stamps) >= _MOST:
         return emit(b, fn, args, dtype)
     module, lines, begin, label, fresh = b.module, b.lines, len(b.lines), b.label, b.reserve(0)
-    b.module = asked = _Asked(module)
+    asked = _Questions(module)
+    b.module = cast(Declarations, asked)
     try:
         result = emit(b, fn, args, dtype)
     finally:
@@ -113,7 +102,7 @@ def emit_stamped(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> 
     return result
 
 
-def _cut(text: str, given: list[str], operands: int, first: int, fresh: int, asked: _Asked, result: Operand) -> _Stamp | None:
+def _cut(text: str, given: list[str], operands: int, first: int, fresh: int, asked: _Questions, result: Operand) -> _Stamp | None:
     """The stamp of a text: `given` are the operands' names, the label before, and answers."""
     slots: list[tuple[bool, int]] = []
     strange: list[str] = []
