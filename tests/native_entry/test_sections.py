@@ -10,6 +10,7 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -320,5 +321,9 @@ def test_it_is_collected() -> None:
         return weakref.ref(f), weakref.ref(own), weakref.ref(split_of(f))
 
     found = make()
-    gc.collect()
+    for _ in range(100):  # until its program has been written to the disk
+        gc.collect()
+        if found[0]() is None:
+            break
+        sleep(0.05)
     assert [known() for known in found] == [None] * 3
