@@ -170,7 +170,13 @@ def test_what_is_left_alone_pays_for_its_parts(part: str) -> None:
 
 
 class OneVariant:
-    """A section's program that is for 1 alone."""
+    """A section's program that is for 1 alone, and has no native entry."""
+
+    is_made_better = False
+    enter = None
+
+    def entries(self, *_: Any) -> Any:
+        return SimpleNamespace(called=None, tried=lambda *_: MISS, hits=0, answer=lambda calls: None)
 
     def __init__(self) -> None:
         self.variants: tuple[Any, ...] = ()

@@ -28,7 +28,8 @@ SHARE = 0.1  # of the time that has passed, which may be spent on what may be fo
 ADVANCE = 1.0  # seconds that may be spent before: what is likely to run for long is to be compiled at its first call
 FRAME = 0.02  # seconds that it takes to write the frame of a function in sections, about
 LONG = 1e-3  # seconds of plain Python in one call that are worth a compilation, if there will be more such calls
-SMALL = 1e-5  # seconds of plain Python that are not worth the call of a section
+SMALL = 1e-5  # seconds of plain Python in one turn for which nothing is compiled in a hurry
+_SMALLEST = 2e-6  # the same of which all would go for the way into compiled code
 _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
 _TIMING = 2e-3  # a hundred times the seconds that it takes to time a call, whose code is in no cache
@@ -221,7 +222,7 @@ class Rent:
     @property
     def is_small(self) -> bool:
         """Whether what runs here is known to be too small to be worth anything."""
-        return self.turns >= FEW and self.spent < self.turns * SMALL
+        return self.turns >= FEW and self.spent < self.turns * _SMALLEST
 
     def bought(self, seconds: float, *, is_made: bool) -> None:
         """So long it has taken to compile, or to find out that it cannot be compiled."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Collection
-from types import FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jitml.diagnostics.tracebacks import shorten
-from jitml.dispatch.renting import PlainTurn, Rent, Sampling
+from jitml.dispatch.renting import FEW, PlainTurn, Rent, Sampling
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
@@ -31,12 +31,14 @@ class HotCallees:
 
     Attributes:
         compiled: the names of those that have been compiled.
+        settled: what is called in place of functions from now on: what they have been compiled to, or they themselves.
     """
 
     def __init__(self, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
         self._jitted = jitted
         self._known: dict[FunctionType, _HotCallee] = {}
         self.compiled: set[str] = set()
+        self.settled: dict[FunctionType, Callable[..., Any]] = {}
 
     def __call__(self, function: Any) -> Any:
         """What to call in its place."""
@@ -55,8 +57,12 @@ class HotCallees:
         if known is None:
             if not _is_compiled(function):
                 return function
-            known = self._known[function] = _HotCallee(function, self._compile)
+            known = self._known[function] = _HotCallee(function, self._compile, self.settled)
         return known.next_call()
+
+    def may_compile(self, function: Any) -> bool:
+        """Whether something else may be called in its place one day."""
+        return function in self._known
 
     def timed(self, names: Collection[str]) -> list[_HotCallee]:
         """Those of these names that may become hot."""
@@ -65,6 +71,42 @@ class HotCallees:
     def _compile(self, function: FunctionType, rent: Rent) -> Callable[..., Any]:
         self.compiled.add(function.__name__)
         return self._jitted(function, rent)
+
+
+class CallSite:
+    """What a call in a plain statement asks: what to call in place of what it names.
+
+    Args:
+        cell: holds this; None in it says that nothing is to be asked, since nothing else has been called for a while.
+    """
+
+    __slots__ = ("_callees", "_cell", "_left", "_settled")
+
+    def __init__(self, callees: HotCallees, cell: CellType | None) -> None:
+        self._callees, self._cell, self._left, self._settled = callees, cell, FEW, callees.settled
+
+    def __call__(self, called: Any) -> Any:
+        kind = type(called)
+        function = called if kind is FunctionType else called.__func__ if kind is MethodType else None
+        if type(function) is not FunctionType:
+            return self._as_it_is(called)
+        found = self._settled.get(function)
+        if found is None:
+            answer = self._callees(called)
+            return answer if self._callees.may_compile(function) else self._as_it_is(answer)
+        if found is function:
+            return self._as_it_is(called)
+        if is_watched():
+            return called
+        self._left = FEW
+        return found if kind is FunctionType else MethodType(found, called.__self__)
+
+    def _as_it_is(self, called: Any) -> Any:
+        """It is none that will be compiled."""
+        self._left -= 1
+        if self._left <= 0 and self._cell is not None:
+            self._cell.cell_contents = None
+        return called
 
 
 def _is_compiled(function: FunctionType) -> bool:
@@ -98,8 +140,13 @@ def _named(called: ast.expr, caller: FunctionType) -> Any:
 class _HotCallee:
     """One function: itself is called, which is timed now and then; in the end what it was compiled to, or the plain function."""
 
-    def __init__(self, function: FunctionType, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
-        self._function, self._jitted = function, jitted
+    def __init__(
+        self,
+        function: FunctionType,
+        jitted: Callable[[FunctionType, Rent], Callable[..., Any]],
+        settled: dict[FunctionType, Callable[..., Any]],
+    ) -> None:
+        self._function, self._jitted, self._settled = function, jitted, settled
         self._rent = Rent()
         self._sampling = Sampling(self._rent.paid)
         self._turn: PlainTurn | None = None  # the outermost call that is timed
@@ -144,6 +191,7 @@ class _HotCallee:
             self._now = self._function
         if not self.is_timed:
             self._sampling.at_once()
+            self._settled[self._function] = self._now
 
 
-__all__ = ["HotCallees", "is_asked_for"]
+__all__ = ["CallSite", "HotCallees", "is_asked_for"]

@@ -24,19 +24,19 @@ that is entered once and runs for long has a compiled body after a while.
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jitml.records import dataclass, field, replace
+from jitml.sections.call_sites import GROWING, CalleeCalls, may_be_users
 from jitml.sections.expressions import CutStep, Cutter
 from jitml.sections.live_names import NONE, Live, Names, before, binds, loads, loop_head, surely
-from jitml.trace.rewrite.syntax import SCOPES, Transformer, inside, parts, placed, within
+from jitml.trace.rewrite.syntax import SCOPES, inside, parts, placed, within
 
 Place = tuple[int, int, int, int]  # lines and columns of a statement, where it begins and ends
 
-TUPLE, TYPE, CALLEE = ".tuple", ".type", ".callee"
+TUPLE, TYPE = ".tuple", ".type"
 HELD = "__jm_held__"
 _PART, _POINT = ".e0", "__jm_point_"
 _TEMPLATE = """
@@ -58,23 +58,6 @@ _TRIES = (ast.Try, ast.TryStar)
 _WORK = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.AugAssign)
 _USING_UP = {
     *("sum", "any", "all", "min", "max", "list", "tuple", "set", "dict", "frozenset", "sorted", "join", "fsum", "fromiter")
-}
-_GROWING = {"append", "add", "extend", "insert", "update", "setdefault", "appendleft"}
-# Methods of Python's own containers and texts: no function of the user's is behind most of them.
-_PYTHONS = _GROWING | {
-    "pop",
-    "popleft",
-    "get",
-    "keys",
-    "values",
-    "items",
-    "format",
-    "join",
-    "split",
-    "strip",
-    "copy",
-    "write",
-    "sort",
 }
 
 
@@ -137,6 +120,7 @@ class FrameWriter:
 
     Attributes:
         runs: the sections that the new function calls.
+        sites: its calls that are asked for (`call_sites.py`).
     """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -147,6 +131,7 @@ class FrameWriter:
     seen: Names = NONE
     changed: Names = NONE
     runs: list[StatementRun] = field(default_factory=list)
+    sites: dict[str, bool] = field(default_factory=dict)
     _own: Names = NONE
 
     def write(self) -> Any:
@@ -181,7 +166,7 @@ class FrameWriter:
                 cutter = self._cutter(statement, around)
                 rest = cutter.cut(statement) or statement
                 written += self._steps(cutter.steps, run, live.then(before(statements[n:], live)), begins, around)
-                others = frozenset(step.name for step in cutter.steps if not _may_be_users(step.value))
+                others = frozenset(step.name for step in cutter.steps if not may_be_users(step.value))
                 rests = self._opened(rest, live.then(before(statements[n + 1 :], live)), around, others)
                 written += _freed(cutter.steps, rests)
                 run = []
@@ -211,7 +196,7 @@ class FrameWriter:
             written += self._run(run, live, begins)  # each by itself: of several on a line, it is not known which was refused
             run, begins = [], around
             if not step.is_part:
-                written += _assigned(step.name, _CalleeCalls(self.asks).visit(copy.deepcopy(step.value)), step.value)
+                written += _assigned(step.name, CalleeCalls(self.asks, self.sites).visit(copy.deepcopy(step.value)), step.value)
         return written + self._run(run, live, begins)
 
     def _ends_run(self, statement: ast.stmt) -> bool:
@@ -248,7 +233,7 @@ class FrameWriter:
     def _grows(self, statement: ast.stmt) -> bool:
         """Whether a container of the frame's gets what is there already: taken in, it would be another one each time."""
         match statement:
-            case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=arguments)) if attr in _GROWING:
+            case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=arguments)) if attr in GROWING:
                 return name in self.names and not any(isinstance(x, _WORK) for x in inside(arguments))
         return False
 
@@ -261,7 +246,7 @@ class FrameWriter:
         if isinstance(statement, SCOPES):
             return [statement]
         made: Any = copy.copy(statement)
-        calls = _CalleeCalls(self.asks, others)
+        calls = CalleeCalls(self.asks, self.sites, others)
         inside = live
         block = around
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
@@ -415,35 +400,6 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
     made.defaults = [ast.Constant(None) for _ in made.defaults]
     made.kw_defaults = [x and ast.Constant(None) for x in made.kw_defaults]
     return made
-
-
-class _CalleeCalls(Transformer):
-    """The user's functions that a plain statement calls are compiled for themselves; `others` are names of what is none."""
-
-    def __init__(self, asks: Callable[[ast.expr], bool], others: Names = NONE) -> None:
-        self._asks, self._others = asks, others
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if not _may_be_users(node.func) or getattr(node.func, "id", "") in self._others or not self._asks(node.func):
-            return node
-        node.func = ast.copy_location(ast.Call(_at(ast.Name(CALLEE, ast.Load()), node.func), [node.func], []), node.func)
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return node
-
-
-def _may_be_users(function: ast.expr) -> bool:
-    match function:
-        case ast.Attribute(attr=attr):
-            return attr not in _PYTHONS
-        case ast.Name(id=name):
-            return not hasattr(builtins, name)
-    return False
 
 
 def _template(section: str, takes: Sequence[str], answered: str, where: ast.stmt) -> Iterator[Any]:

@@ -23,9 +23,9 @@ from jitml.errors import CompilerError, JitmlError, LifetimeError
 from jitml.forks import lock
 from jitml.records import dataclass
 from jitml.sections.blame import Break, blame, cause_of
-from jitml.sections.callees import HotCallees, is_asked_for
+from jitml.sections.callees import CallSite, HotCallees, is_asked_for
 from jitml.sections.code import build, function_of, own_node, section_code
-from jitml.sections.frames import CALLEE, TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held
+from jitml.sections.frames import TUPLE, TYPE, FrameWriter, Place, StatementRun, with_held
 from jitml.sections.live_names import NONE, Names
 from jitml.sections.section import Compiled, Section
 from jitml.trace.record.libraries import is_library
@@ -165,11 +165,14 @@ class SplitFunction:
         frame = FrameWriter(node, names, frozenset(self.breaks), frozenset(self._left_out), asks, *self._inside)
         made = frame.write()
         self._inside = frame.seen, frame.changed
-        cells = {TUPLE: CellType(tuple), TYPE: CellType(type), CALLEE: CellType(self._callee)}
+        cells = {TUPLE: CellType(tuple), TYPE: CellType(type)}
         for run in frame.runs:
             section = self._section(run)
             self.sections.append(section)
             cells[run.name] = section.cell
+        for name, may_end in frame.sites.items():
+            cells[name] = cell = CellType()
+            cell.cell_contents = CallSite(self._callee, cell if may_end else None)
         return function_of(build(made, code, tuple(cells)), function, cells)
 
     def _section(self, run: StatementRun) -> Section:
