@@ -87,8 +87,11 @@ def test_sites_that_call_small_things_are_asked_no_more() -> None:
         for _ in range(3):
             assert made(model, called, 50, got) == calling(model, called, 50, wanted)
         assert got == wanted
-    found = sites(f)
-    assert found == [None] * 4
+    for _ in range(500):  # where the machine is busy, some are taken for longer at first
+        if sites(f) == [None] * 4:
+            break
+        made(model, tiny, 50, [])
+    assert sites(f) == [None] * 4
 
 
 def test_a_site_asks_as_long_as_something_may_be_compiled() -> None:
@@ -100,7 +103,7 @@ def test_a_site_asks_as_long_as_something_may_be_compiled() -> None:
 
     callees, cell = HotCallees(jitted), CellType()
     cell.cell_contents = site = CallSite(callees, cell)
-    for n in range(5000):
+    for n in range(50_000):
         assert site(tiny)(n) == n + 1
         if cell.cell_contents is None:
             break
