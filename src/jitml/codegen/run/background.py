@@ -19,7 +19,7 @@ from jitml.interrupts import has_room_to_start
 
 MANY = 64  # jobs that wait: their texts are held meanwhile
 _LAST = 2.0  # seconds of jobs once the interpreter is ending: about what their quick code has saved
-_NICENESS = 10  # what the program itself does comes first
+_NICENESS = 5  # what the program itself does comes first, but on a machine that is busy the full code shall come, too
 
 
 class Job(Protocol):
