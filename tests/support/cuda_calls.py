@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from jitml.codegen.cuda.calls.calls import plan_call
-from jitml.codegen.cuda.calls.plan import CallPlan, HostWork
+from jitml.codegen.cuda.calls.plan import CallPlan, HostWork, Means
 from jitml.codegen.cuda.module import Launch
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
@@ -25,9 +25,10 @@ def program_of(buffers: Sequence[Buffer], call: Call, **more: Any) -> KernelProg
     return KernelProgram({b.name: b for b in buffers}, inputs, call.writes, {}, {}, (call,), **more)
 
 
-def plans_of(programs: Sequence[KernelProgram]) -> tuple[str, list[CallPlan]]:
+def plans_of(programs: Sequence[KernelProgram], fastmath: Sequence[str] = ()) -> tuple[str, list[CallPlan]]:
     """The text of the calls of programs, each of one step, and their plans. Checks are numbered as their programs are."""
-    plans = [plan_call(program.steps[0], program, f"call_{n}") for n, program in enumerate(programs)]  # type: ignore[arg-type]
+    means = Means(fastmath=frozenset(fastmath))
+    plans = [plan_call(program.steps[0], program, f"call_{n}", means) for n, program in enumerate(programs)]  # type: ignore[arg-type]
     templates = dict.fromkeys(text for plan in plans for text in plan.templates)
     return "\n".join([*templates, *(plan.numbered(f"call_{n}", n + 1) for n, plan in enumerate(plans))]), plans
 
@@ -62,9 +63,9 @@ class Case:
     error: float = 0.0
 
 
-def check(cases: Sequence[Case]) -> None:
+def check(cases: Sequence[Case], fastmath: Sequence[str] = ()) -> None:
     """Every case gives what is wanted, and the same bits in every order of threads."""
-    text, plans = plans_of([case.program for case in cases])
+    text, plans = plans_of([case.program for case in cases], fastmath)
     (module,) = build([text])
     for case, plan in zip(cases, plans):
         found = [run_plan(module, plan, case.memory, order)[case.result] for order in ORDERS]

@@ -265,6 +265,21 @@ def _scatter(call: Call, memory: _ProgramMemory) -> None:
         target[one] = new if p["combine"] == "set" else _UFUNCS[p["combine"]](target[one], new)
 
 
+def _compact(call: Call, memory: _ProgramMemory) -> None:
+    p, target = call.params, memory.whole(call.writes[0])
+    operands = call.reads[:-1] if p["sized"] else call.reads
+    seen = [seen_as(memory.buffers[name], shape) for name, shape in zip(operands, p["shapes"], strict=True)]
+    mask, *given = (memory.view(b.name, b) for b in seen)
+    if p["sized"]:
+        n, *extents = memory.whole(call.reads[-1]).tolist()
+        mask, target = mask[:n], target[tuple(map(slice, extents))]
+    kept = np.flatnonzero(mask)[: target.shape[p["axis"]]]
+    for x in given:
+        parts = (slice(n if axis != p["axis"] else None) for axis, n in enumerate(target.shape))
+        kept = x[tuple(parts)].take(kept, p["axis"])
+    target[tuple(map(slice, kept.shape))] = kept
+
+
 def _random(call: Call, memory: _ProgramMemory) -> None:
     numbers = memory.whole(call.writes[1])
     legacy, dtype = call.params["routine"].startswith("jitml_legacy_"), numbers.dtype
@@ -311,6 +326,7 @@ _CALLS = {
     "random": _random,
     "scan": _scan,
     "scatter": _scatter,
+    "compact": _compact,
     "host": _call_host,
     "empty": _empty,
     "zeros": _zeros,

@@ -44,6 +44,9 @@ class Call:
     `scatter`: writes[0] with reads[0] combined (`combine`, or `set`) into it, in the order of the indices, at the places that the
     index arrays reads[1:] name from `axis` on: from either end, and clamped. `shapes` are those in which it gets what it reads.
     If it is `sized`, a last read, i64[], holds the extents of the result's axes and of the indices'.
+    `compact`: writes[0] = what the mask reads[0], of one axis, keeps of reads[1] along `axis`, in order; or, if nothing else is
+    read, where in the mask that stands (i64). `shapes` are those in which it gets what it reads. If it is `sized`, a last read,
+    i64[], holds the mask's extent and those of the result's axes.
     `argsort`: writes[0] (i64) = where in its row the element of reads[0] stands that comes there in a sort; both lie as above.
 
     updates: result -> the buffer whose contents it must hold when the step starts (as in `Kernel.updates`).

@@ -30,6 +30,7 @@ LEAST_ROW = 44 << 10
 _GEMM = Accepts(dtypes=frozenset((F32, F64)), small=8, epilogues=frozenset(("add",)))
 _SCAN = Accepts(dtypes=frozenset(d for d in DTYPES.values() if d.kind in "biuf" and d != F16))
 _SCATTER = Accepts(dtypes=_SCAN.dtypes, small=64)
+_COMPACT = Accepts(small=64)
 
 
 @cache
@@ -60,6 +61,7 @@ def cuda_target(arch: str = "sm_90") -> Target:
             "fused": _GEMM,
             "scan": _SCAN,
             "scatter": _SCATTER,
+            "compact": _COMPACT,
             **dict.fromkeys(("sort", "argsort", "random"), Accepts()),
         },
     )

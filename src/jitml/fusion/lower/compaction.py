@@ -10,6 +10,7 @@ from jitml.ir.dims import Dim
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, I64
 from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, If, Load, Loop, Stmt, Store, Update, Var, add, mul
+from jitml.kernels.program import Call
 
 
 def keeps_positions(node: Node, makers: Mapping[Value, Node]) -> bool:
@@ -22,6 +23,21 @@ def keeps_positions(node: Node, makers: Mapping[Value, Node]) -> bool:
 
 @nests.rule(ops.compress)
 def lower_compress(site: NestSite) -> None:
+    """Loops, or a call if the target has one."""
+    compact = site.target.calls.get("compact")
+    if compact is None or site.reads[1].size <= compact.small or not site.out.size:
+        _compress_in_order(site)
+        return
+    axis, (x, mask) = site.node.params["axis"], site.reads
+    operands = (mask,) if keeps_positions(site.node, site.makers) else (mask, x)
+    extents = [site.extent(1, 0), *map(site.sizes.expr, site.node.output.shape)]
+    is_sized = not all(isinstance(n, Const) for n in extents)
+    reads = (*(b.name for b in operands), *((site.held(extents),) if is_sized else ()))
+    params = {"axis": axis, "shapes": tuple(b.shape for b in operands), "sized": is_sized}
+    site.steps.append(Call("compact", reads, (site.out.name,), params, site.sources))
+
+
+def _compress_in_order(site: NestSite) -> None:
     """In order along the axis, with a counter of what has been kept.
 
     Single elements are stored without a branch, to be overwritten by the next if the mask drops them: a branch that data decides

@@ -233,9 +233,7 @@ def lower_scatter(site: NestSite) -> None:
     lengths: tuple[str, ...] = ()
     if is_sized:
         extents = [site.extent(0, a) for a in range(len(x.shape))] + [site.extent(2, d) for d in range(len(indices[0].shape))]
-        held = site.new_buffer(I64, (len(extents),))
-        site.emit(tuple(Store(held.name, (Const(k),), n) for k, n in enumerate(extents)), held)
-        lengths = (held.name,)
+        lengths = (site.held(extents),)
     params = {
         "axis": axis,
         "combine": site.node.params["combine"],

@@ -9,8 +9,8 @@ from jitml.errors import Source
 from jitml.fusion.lower.points import Index, Ranges
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import RuleTable
-from jitml.ir.types import DType
-from jitml.kernels.ir import Buffer, Const, Expr, Loop, Stmt
+from jitml.ir.types import I64, DType
+from jitml.kernels.ir import Buffer, Const, Expr, Loop, Stmt, Store
 from jitml.kernels.program import Call, Step
 from jitml.kernels.sizes import Shape, Sizes
 from jitml.kernels.target import Target
@@ -93,6 +93,12 @@ class NestSite:
     def call(self, name: str, read: Buffer, written: Buffer, **params: Any) -> None:
         """A call into a library that makes one buffer from one other."""
         self.steps.append(Call(name, (read.name,), (written.name,), params, self.sources))
+
+    def held(self, extents: Sequence[Expr]) -> str:
+        """The name of a buffer, i64[], that holds extents which only the run knows."""
+        buffer = self.new_buffer(I64, (len(extents),))
+        self.emit(tuple(Store(buffer.name, (Const(k),), n) for k, n in enumerate(extents)), buffer)
+        return buffer.name
 
     def emit(
         self,

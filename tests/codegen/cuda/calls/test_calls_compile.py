@@ -51,6 +51,13 @@ def _scatter(dtype: np.dtype, count: int, combine: str) -> KernelProgram:  # typ
     return program_of(buffers, Call("scatter", ("v", "i"), ("y",), params))
 
 
+def _compact(dtype: np.dtype, shape: tuple[int, ...]) -> KernelProgram:  # type: ignore[type-arg]
+    mask, out = Buffer("m", np.dtype(bool), shape[:1]), Buffer("y", dtype, shape)
+    sizes = Buffer("n", I64, (1 + len(shape),))
+    params = {"axis": 0, "shapes": (mask.shape, shape), "sized": True}
+    return program_of([mask, Buffer("x", dtype, shape), sizes, out], Call("compact", ("m", "x", "n"), ("y",), params))
+
+
 def _routine(name: str, dtype: np.dtype, n: int) -> KernelProgram:  # type: ignore[type-arg]
     shapes = {"solve": {"b": (n, 4), "y": (n, 4)}, "cholesky": {"y": (n, n)}, "det": {"y": ()}, "slogdet": {"y": (), "z": ()}}
     buffers = [Buffer("a", dtype, (n, n)), *(Buffer(b, dtype, shape) for b, shape in shapes[name].items())]
@@ -85,6 +92,8 @@ def _programs() -> Iterator[KernelProgram]:
     yield _scatter(I64, 5000, "add")
     yield _scatter(F32, 5000, "add")
     yield _scatter(F32, 5000, "set")
+    yield _compact(F64, (100_000,))
+    yield _compact(F32, (5000, 30))
     yield from map(_routine, ("solve", "solve", "cholesky", "slogdet", "det"), (F64, F32, F64, F32, F64), (9, 300, 72, 9, 300))
     yield _transform("fft", F64, 16, 1000, axes=(1,), inverse=False)
     yield _transform("fft", F32, 1 << 20, axes=(0,), inverse=True)

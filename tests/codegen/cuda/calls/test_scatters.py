@@ -7,7 +7,7 @@ import pytest
 
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call
-from support.cuda_calls import Case, check, program_of
+from support.cuda_calls import Case, check, plans_of, program_of
 
 UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -87,6 +87,29 @@ def test_floats_and_narrow_integers_are_combined_in_order() -> None:
             _scatter((9,), 0, (300,), "f4", "max"),
         ]
     )
+
+
+def test_floats_are_added_in_any_order_for_those_who_choose_it() -> None:
+    cases = [
+        _scatter((70,), 0, (300,), "f4", "add"),
+        _scatter((5,), 0, (3000,), "f8", "add"),  # in shared memory
+        _scatter((3, 40, 5), 1, (20, 4), "f8", "add"),
+        _scatter((5,), 0, (3000,), "f4", "add", live=(4, 2000)),
+    ]
+    check(cases, fastmath=["atomics"])
+    assert "atomicAdd" in plans_of([case.program for case in cases], ["atomics"])[0]
+    others = [_scatter((70,), 0, (300,), "f4", combine) for combine in ("mul", "max")]
+    kept = [*others, _scatter((70,), 0, (300,), "f8", "set")]
+    assert plans_of([c.program for c in kept])[0] == plans_of([c.program for c in kept], ["atomics"])[0]
+
+
+@pytest.mark.parametrize(
+    "value, start, wanted", [(-0.0, -0.0, -0.0), (0.0, -0.0, 0.0), (np.nan, 1.0, np.nan), (np.inf, 1.0, np.inf)]
+)
+def test_zeros_and_nan_in_shared_memory(value: float, start: float, wanted: float) -> None:
+    case = _scatter((5,), 0, (300,), "f8", "add")
+    memory = {**case.memory, "y": np.full(5, start), "v": np.full(300, value)}
+    check([Case(case.program, memory, "y", np.full(5, wanted))], fastmath=["atomics"])
 
 
 def test_the_run_may_tell_the_extents() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from jitml.codegen.cuda.calls.compaction import plan_compaction
 from jitml.codegen.cuda.calls.copies import plan_copy, plan_zeros
 from jitml.codegen.cuda.calls.fused import plan_fused
 from jitml.codegen.cuda.calls.host import plan_host
@@ -27,8 +28,8 @@ def plan_call(call: Call, program: KernelProgram, name: str, means: Means | None
     Raises:
         UnsupportedError: there is no such call.
     """
-    if call.name in _PRODUCTS:
-        return _PRODUCTS[call.name](call, program, name, means or Means())
+    if call.name in _BY_MEANS:
+        return _BY_MEANS[call.name](call, program, name, means or Means())
     if call.name not in _PLANS:
         raise UnsupportedError(f"no function of the GPU's is named {call.name}")
     return _PLANS[call.name](call, program, name)
@@ -39,15 +40,19 @@ def _plan_empty(call: Call, program: KernelProgram, name: str) -> CallPlan:
     return CallPlan()
 
 
-_PRODUCTS: Mapping[str, Callable[[Call, KernelProgram, str, Means], CallPlan]] = {"fused": plan_fused, "gemm": plan_gemm}
+_BY_MEANS: Mapping[str, Callable[[Call, KernelProgram, str, Means], CallPlan]] = {
+    "fused": plan_fused,
+    "gemm": plan_gemm,
+    "scatter": plan_scatter,
+}
 _PLANS: Mapping[str, Callable[[Call, KernelProgram, str], CallPlan]] = {
     "argsort": plan_sort,
+    "compact": plan_compaction,
     "copy": plan_copy,
     "empty": _plan_empty,
     "host": plan_host,
     "random": plan_random,
     "scan": plan_scan,
-    "scatter": plan_scatter,
     "sort": plan_sort,
     "zeros": plan_zeros,
 }

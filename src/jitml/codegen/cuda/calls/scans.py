@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from jitml.codegen.cuda.calls.combine import combine_struct, wide_type
 from jitml.codegen.cuda.calls.plan import CallPlan, blocks_for
 from jitml.codegen.cuda.calls.strided import SharedAxis, extents_text, place_text, shared_axes, total_text
-from jitml.codegen.cuda.calls.text import entry, index_text, number_type, read_sizes, size_lets, template
+from jitml.codegen.cuda.calls.text import (
+    combine_struct,
+    entry,
+    index_text,
+    number_type,
+    read_sizes,
+    size_lets,
+    template,
+    wide_type,
+)
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.ir.types import I32

@@ -9,21 +9,24 @@ __device__ __forceinline__ long long ji_wrapped(long long i, long long n) {
 __device__ __forceinline__ void ji_atomic_add(int* at, int x) { atomicAdd(at, x); }
 __device__ __forceinline__ void ji_atomic_add(unsigned int* at, unsigned int x) { atomicAdd(at, x); }
 __device__ __forceinline__ void ji_atomic_add(unsigned long long* at, unsigned long long x) { atomicAdd(at, x); }
+__device__ __forceinline__ void ji_atomic_add(float* at, float x) { atomicAdd(at, x); }
+__device__ __forceinline__ void ji_atomic_add(double* at, double x) { atomicAdd(at, x); }
 __device__ __forceinline__ void ji_atomic_add(long long* at, long long x) {
   atomicAdd((unsigned long long*)at, (unsigned long long)x);
 }
 template <class T> __device__ __forceinline__ void ji_atomic_max(T* at, T x) { atomicMax(at, x); }
 template <class T> __device__ __forceinline__ void ji_atomic_min(T* at, T x) { atomicMin(at, x); }
 
-// Sums that go to few places: counted in shared memory, and added up once for each block.
+// Sums that go to few places: counted in shared memory, and added up once for each block. Integers that come to nothing are left
+// out; 0.0 may still change the sign of a zero, which -0.0 does not.
 template <class T, class Place, class Get, class Put>
 __device__ __forceinline__ void ji_histogram(T* bins, int count, long long n, Place place, Get get, Put put) {
-  for (int e = threadIdx.x; e < count; e += 256) bins[e] = 0;
+  for (int e = threadIdx.x; e < count; e += 256) bins[e] = (T)-0.0;
   __syncthreads();
   for (long long i = blockIdx.x * 256LL + threadIdx.x; i < n; i += gridDim.x * 256LL) ji_atomic_add(&bins[place(i)], get(i));
   __syncthreads();
   for (int e = threadIdx.x; e < count; e += 256)
-    if (bins[e] != 0) put(e, bins[e]);
+    if ((T)0.5 != 0 || bins[e] != 0) put(e, bins[e]);
 }
 
 // What belongs to one place, in sorted updates: `key(i)` tells the place, `get(i)` what is put there.

@@ -1,6 +1,7 @@
 """Scatters: how are elements combined into places that index arrays name?
 
-Integers are added, and their extremes found, by atomic operations: any order gives the same. Few sums are taken in shared memory
+Integers are added, and their extremes found, by atomic operations: any order gives the same. So are floats added, if the user has
+chosen that ("atomics"): each run has bits of its own then. Few sums are taken in shared memory
 first. Where elements are replaced, the last one of each place is found by an atomic maximum of positions. All else is sorted by
 place, stably, so that each place combines its own elements: the bits do not depend on which thread comes first. (Sums of many
 elements are split among the lanes of a warp; short ones are NumPy's to the bit.)
@@ -13,17 +14,16 @@ from math import prod
 
 import numpy as np
 
-from jitml.codegen.cuda.calls.combine import combine_struct, wide_type
-from jitml.codegen.cuda.calls.plan import CallPlan, blocks_for
+from jitml.codegen.cuda.calls.plan import CallPlan, Means, blocks_for
 from jitml.codegen.cuda.calls.sorts import sorted_rows
-from jitml.codegen.cuda.calls.text import WORDS, entry, number_type, read, template
+from jitml.codegen.cuda.calls.strided import PlacedExtents
+from jitml.codegen.cuda.calls.text import WORDS, combine_struct, entry, number_type, read, template, wide_type
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import THREADS
 from jitml.errors import UnsupportedError
 from jitml.ir.types import I32, I64
 from jitml.kernels.ir import Buffer, is_ordered
 from jitml.kernels.program import Call, KernelProgram, seen_as
-from jitml.records import dataclass
 
 _MOST_BINS = 4096
 _LONG = 16  # elements a place, on average, that are worth a warp
@@ -31,34 +31,13 @@ _ATOMIC = {"add", "max", "min"}
 _KEYS = np.dtype(np.uint32)
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedExtents:
-    """Extents of axes, of which those that only the run knows are `x` and a number."""
-
-    most: tuple[int, ...]
-    texts: tuple[str, ...]
-
-    @property
-    def total(self) -> str:
-        return "(" + (" * ".join(f"{text}" for text in self.texts) or "1") + ")"
-
-    def place(self, position: str, steps: Sequence[int]) -> str:
-        """Where in memory the element at a position lies."""
-        terms, rest = [], position
-        for k in reversed(range(len(steps))):
-            at = rest if k == 0 else f"{rest} % {self.texts[k]}"
-            terms.append(f"({at}) * {steps[k]}LL")
-            rest = f"{rest} / {self.texts[k]}"
-        return " + ".join(terms) or "0"
-
-
-def plan_scatter(call: Call, program: KernelProgram, name: str) -> CallPlan:
+def plan_scatter(call: Call, program: KernelProgram, name: str, means: Means) -> CallPlan:
     """writes[0], with reads[0] combined into the places that the index arrays name.
 
     Raises:
         UnsupportedError: there are too many places, or too many indices.
     """
-    return _ScatterPlanner(call, program, name).plan()
+    return _ScatterPlanner(call, program, name).plan(any_order="atomics" in means.fastmath)
 
 
 class _ScatterPlanner:
@@ -73,8 +52,8 @@ class _ScatterPlanner:
         runs = iter(range(len(self.out.shape) + depth))
         shape = self.out.shape
 
-        def extents(most: Sequence[int]) -> _PlacedExtents:
-            return _PlacedExtents(tuple(most), tuple(f"x{next(runs)}" if self.is_sized else f"{n}LL" for n in most))
+        def extents(most: Sequence[int]) -> PlacedExtents:
+            return PlacedExtents(tuple(most), tuple(f"x{next(runs)}" if self.is_sized else f"{n}LL" for n in most))
 
         self.lead, self.places, self.trail = extents(shape[:axis]), extents(shape[axis : axis + k]), extents(shape[axis + k :])
         self.index = extents(self.indices[0].shape)
@@ -83,11 +62,16 @@ class _ScatterPlanner:
         if max(self.count, self.bins) >= 1 << 31:
             raise UnsupportedError(f"{self.count} elements cannot be put into {self.bins} places on a GPU")
 
-    def plan(self) -> CallPlan:
+    def plan(self, *, any_order: bool) -> CallPlan:
+        """
+        Args:
+            any_order: in which floats may be added.
+        """
         dtype = self.out.dtype
         if self.combine == "set":
             return self._last_wins()
-        if self.combine in _ATOMIC and dtype.kind in "iu" and dtype.itemsize >= 4:
+        is_any = dtype.kind in "iu" or (any_order and dtype.kind == "f" and self.combine == "add")
+        if self.combine in _ATOMIC and is_any and dtype.itemsize >= 4:
             return self._atomic()
         return self._in_order()
 
@@ -191,7 +175,7 @@ class _ScatterPlanner:
         """A pointer to an element of the result."""
         first, end, _ = self.split
         steps = self.out.element_strides
-        places = _PlacedExtents(self.places.most, tuple(f"{n}LL" for n in self.places.most))  # as keys count them
+        places = PlacedExtents(self.places.most, tuple(f"{n}LL" for n in self.places.most))  # as keys count them
         lead, trail = self.lead.place(l, steps[:first]), self.trail.place(t, steps[end:])
         return f"(out + ({lead}) + ({places.place(f'({key})', steps[first:end])}) + ({trail}))"
 

@@ -27,6 +27,27 @@ class SharedAxis:
         return isinstance(inner.extent, Const) and (self.target, self.source) == (inner.target * n, inner.source * n)
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedExtents:
+    """Extents of axes, of which those that only the run knows are `x` and a number."""
+
+    most: tuple[int, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def total(self) -> str:
+        return "(" + (" * ".join(f"{text}" for text in self.texts) or "1") + ")"
+
+    def place(self, position: str, steps: Sequence[int]) -> str:
+        """Where in memory the element at a position lies."""
+        terms, rest = [], position
+        for k in reversed(range(len(steps))):
+            at = rest if k == 0 else f"{rest} % {self.texts[k]}"
+            terms.append(f"({at}) * {steps[k]}LL")
+            rest = f"{rest} / {self.texts[k]}"
+        return " + ".join(terms) or "0"
+
+
 def shared_axes(target: Buffer, source: Buffer, extents: Sequence[Expr]) -> list[SharedAxis]:
     """The axes of a copy, the densest of the target last, as few as they can be."""
     steps = zip(extents, target.shape, target.element_strides, source.element_strides, strict=True)
