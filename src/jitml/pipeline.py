@@ -27,6 +27,7 @@ from jitml.kernels.verify.program import verify_program
 from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
+from jitml.memory.recompute import bytes_needed, within
 from jitml.memory.report import describe
 from jitml.process import fewer_collections, room_for_nests
 from jitml.records import dataclass
@@ -178,17 +179,23 @@ def lower(
     optimized = run_passes(graph, check=CONFIG.check)
     backend = backend or chosen_backend()
     target = backend.target
-    kernels = fuse(
-        optimized,
-        aliases=aliases or {},
-        strides=strides or {},
-        target=target,
-        scheduler=backend.scheduler,
-        schedules=schedules,
-    )
-    if CONFIG.check:
-        verify_for(verify_program(kernels), target)
-    program = plan(kernels, target.limits.alignment)
+
+    def planned(optimized: Graph) -> Program:
+        kernels = fuse(
+            optimized,
+            aliases=aliases or {},
+            strides=strides or {},
+            target=target,
+            scheduler=backend.scheduler,
+            schedules=schedules,
+        )
+        if CONFIG.check:
+            verify_for(verify_program(kernels), target)
+        return plan(kernels, target.limits.alignment)
+
+    program, most = planned(optimized), backend.most_bytes
+    if most is not None and bytes_needed(program) > most:
+        optimized, program = within(most, optimized, program, planned)
     return Lowered(graph, optimized, program, backend, CodeOptions(threads, fastmath))
 
 

@@ -155,6 +155,7 @@ class _Recorded:
     stages = ("steps",)
     target = Target("a machine without a library", calls={"sort": Accepts()})
     scheduler = SERIAL
+    most_bytes = None
 
     def emit(self, program: Program, options: CodeOptions) -> tuple[str, ...]:
         return tuple(step.name for step in program.kernels.steps)

@@ -62,6 +62,10 @@ class Backend(Protocol[M]):
     def scheduler(self) -> Scheduler:
         """How loops are to run: heuristics, whose answers are data."""
 
+    @property
+    def most_bytes(self) -> int | None:
+        """The most memory that programs may take, where that is known: one that needs more computes values again."""
+
     def emit(self, program: Program, options: CodeOptions) -> M:
         """The program's code; pure: no device is needed."""
 

@@ -80,6 +80,7 @@ class Interpreter:
     name = "interpreter"
     stages = ("python",)
     target = Target(name)
+    most_bytes = None
     scheduler = SCHEDULER  # the kernels whose answers are compared are those of the other back end
 
     def emit(self, program: Program, options: CodeOptions) -> InterpretedModule:

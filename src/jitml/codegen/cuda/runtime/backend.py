@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from jitml.codegen.backend import Backend, CodeOptions, Executable
 from jitml.codegen.cuda.compiler import compile_cubin, compile_ptx, disassemble
-from jitml.codegen.cuda.runtime.devices import device, known_arch
+from jitml.codegen.cuda.runtime.devices import device, known_arch, most_bytes
 from jitml.codegen.cuda.runtime.executable import CudaExecutable
 from jitml.codegen.cuda.runtime.loaded import LoadedProgram
 from jitml.codegen.cuda.runtime.text import CudaText, write_text
@@ -27,6 +27,10 @@ class Cuda:
     @property
     def target(self) -> Target:
         return cuda_target(known_arch())
+
+    @property
+    def most_bytes(self) -> int | None:
+        return most_bytes()
 
     def emit(self, program: Program, options: CodeOptions) -> CudaText:
         return write_text(program, options.fastmath)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from jitml.codegen.cuda.runtime.device import Device
 from jitml.codegen.cuda.runtime.driver import device_count
 from jitml.codegen.cuda.runtime.gpu import Gpu
+from jitml.config import CONFIG
 from jitml.forks import lock
 
 _USUAL_ARCH = "sm_90"
@@ -35,6 +36,13 @@ def known_arch() -> str:
     if _instead is not None or _OPEN or device_count():
         return device().arch
     return _USUAL_ARCH
+
+
+def most_bytes() -> int:
+    """The memory that the first GPU has, as far as JITML_DEVICE_BYTES allows; where there is none, that alone counts."""
+    if _instead is not None or _OPEN or device_count():
+        return min(device().memory()[1], CONFIG.device_bytes)
+    return CONFIG.device_bytes
 
 
 @contextmanager

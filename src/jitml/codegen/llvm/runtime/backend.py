@@ -18,6 +18,7 @@ class LLVM:
     name = "llvm"
     stages = ("llvm", "asm")
     scheduler = SCHEDULER
+    most_bytes = None
 
     @property
     def target(self) -> Target:
