@@ -248,6 +248,24 @@ def test_so_are_its_derivatives(always: None, device: EmulatedDevice, monkeypatc
         compare(name, found[name], wanted, exact)
 
 
+TILES = ((64, 64), (32, 32), (64, 32), (32, 64), (16, 32))
+
+
+@needs_compiler
+@pytest.mark.parametrize("fastmath", [False, "tf32"])
+def test_tiles_of_all_sizes(fastmath: Any, always: None, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {depth: Tiles(*extents) for depth, extents in enumerate(TILES if FULL else TILES[:1], 9)}
+    monkeypatch.setattr(
+        "jitml.fusion.prepare.chained_products.tiles_for", lambda chain, limits: sizes[chain.ends[0].width if chain.ends else 9]
+    )
+    programs = {str(tiles): (squared(causal), heads(140, 140, n, n, dtype="f4")) for n, tiles in sizes.items()}
+    found = called_as_one(programs, device, **({"fastmath": fastmath} if fastmath else {}))
+    for name, (function, given) in programs.items():
+        exact = tuple(x.astype("f8") for x in given)
+        for x, y in zip(found[name], run(lowered(function, *exact).program, exact), strict=True):
+            assert abs(x - y).max() < (2.0**-8 if fastmath else 2e-6) * abs(y).max(), name
+
+
 @needs_compiler
 def test_factors_are_rounded_to_tf32_if_that_is_allowed(always: None, device: EmulatedDevice) -> None:
     programs = {
@@ -386,7 +404,8 @@ def test_sums_of_rows_are_short_where_they_can_be(factor: Callable[[Any, Any], A
 
 @needs_compiler
 @pytest.mark.skipif(not FULL, reason="g++ compiles six kernels")
-def test_a_missing_barrier_is_found(always: None) -> None:
+def test_a_missing_barrier_is_found(always: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jitml.fusion.prepare.chained_products.tiles_for", lambda *a: Tiles(32, 64))
     arguments = heads(70, 130, 9, 8, 1)
     source = lowered(plain, *arguments).text("cuda")
     places = [m.span() for m in re.finditer(r"__syncthreads\(\);", source) if m.start() > source.rindex("__global__")]
@@ -394,7 +413,7 @@ def test_a_missing_barrier_is_found(always: None) -> None:
     for module in build([source[:start] + source[end:] for start, end in places]):
         with pytest.raises(KernelFault, match="race"):
             for order in ORDERS:
-                module.launch("call_0_fused", 5, 256, *arguments, np.zeros((1, 70, 8), "f4"), shared=64 << 10, order=order)
+                module.launch("call_0_fused", 3, 256, *arguments, np.zeros((1, 70, 8), "f4"), shared=64 << 10, order=order)
 
 
 # -------------------------------------------------------------------------------------------------- the compiler
