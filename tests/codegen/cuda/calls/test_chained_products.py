@@ -248,6 +248,81 @@ def test_so_are_its_derivatives(always: None, device: EmulatedDevice, monkeypatc
         compare(name, found[name], wanted, exact)
 
 
+def difference_of_two(q: Any, k: Any, v: Any) -> Any:
+    """Differential attention: two softmaxes in one square."""
+    return (softmax(q @ k.T) - 0.3 * softmax(q[:, ::-1] @ k.T * 0.5)) @ v
+
+
+def of_its_own_result(q: Any, k: Any, v: Any) -> Any:
+    """The second scores take what the first have made."""
+    first = softmax(q @ k.T) @ v
+    return softmax(q @ k.T * first[:, :1]) @ (v * first.sum())
+
+
+def two_values(q: Any, k: Any, v: Any) -> Any:
+    p = softmax(q @ k.T)
+    return p @ v, p @ (v * v), p.T @ q, p.sum(axis=0), p.max(axis=1)
+
+
+def weights_with_gates(q: Any, k: Any, v: Any) -> Any:
+    """What is multiplied is more than a softmax."""
+    return (softmax(q @ k.T) * np.tanh(q @ k.T)) @ v
+
+
+def down_and_across(q: Any, k: Any, v: Any) -> Any:
+    """Sums of rows and of columns that need each other."""
+    near = np.exp(-0.1 * (q @ k.T) ** 2)
+    near = near / near.sum(axis=1, keepdims=True)
+    near = near / near.sum(axis=0)
+    return near @ v, near.T @ q
+
+
+def second_derivative(q: Any, k: Any, v: Any) -> Any:
+    slope = jitml.grad(lambda q: (plain(q, k, v) ** 2).sum())
+    return jitml.grad(lambda q: (slope(q) * v.sum()).sum())(q)
+
+
+def log_sum_exp(q: Any, k: Any, v: Any) -> Any:
+    scores = q @ k.T
+    top = scores.max(axis=-1, keepdims=True)
+    return np.log(np.exp(scores - top).sum(axis=-1)) + top[:, 0], np.tanh(scores) @ v
+
+
+def layers(q: Any, k: Any, v: Any) -> Any:
+    for _ in range(3):
+        q = q + softmax(q @ k.T) @ k
+    return q
+
+
+KIN = (
+    *(difference_of_two, of_its_own_result, two_values, weights_with_gates, down_and_across, second_derivative, log_sum_exp),
+    layers,
+)
+
+
+@pytest.mark.parametrize("function", KIN, ids=lambda f: f.__name__)
+def test_what_is_alike_is_cut_into_passes_that_wait_for_each_other(function: Function, always: None) -> None:
+    arguments = heads(40, 50, 12, 12, dtype="f8")
+    made = lowered(function, *arguments)
+    assert "tiles=" in made.kernels
+    if function is not second_derivative:
+        wanted = flat(function(*arguments))
+    else:
+        wanted = flat(jitml.jit(function)(*arguments))
+    assert max(b.nbytes for b in made.program.kernels.buffers.values()) < 8 * 40 * 50
+    for x, y in zip(run(made.program, arguments), wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
+
+
+@needs_compiler
+@pytest.mark.skipif(not FULL, reason="g++ compiles some forty kernels")
+def test_these_passes_give_numpys_answers(always: None, device: EmulatedDevice) -> None:
+    programs = {function.__name__: (function, heads(40, 50, 12, 12)) for function in KIN if function is not second_derivative}
+    for name, result in called_as_one(programs, device).items():
+        function, given = programs[name]
+        compare(name, result, flat(function(*given)), flat(function(*exact_of(given))))
+
+
 TILES = ((64, 64), (32, 32), (64, 32), (32, 64), (16, 32))
 
 
