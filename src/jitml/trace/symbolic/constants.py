@@ -22,6 +22,10 @@ class _Unknown(set[Value], CallPart):
     """Values that depend on what only the program knows."""
 
 
+class _DependsOnNumbers(dict[Value, bool], CallPart):
+    """Values of which it has been asked whether they do, and what these are made of."""
+
+
 def constant_of(value: Value) -> Array | None:
     """The array that a value is bound to be; None if it depends on an array from outside, on a size, or on a loop.
 
@@ -86,6 +90,18 @@ def unknowns_of(value: Value) -> Iterator[Value | None]:
             yield v
         elif made is not None and _is_python(made):
             yield None
+
+
+def depends_on_numbers(value: Value) -> bool:
+    """Whether a value depends on the caller's numbers. What it is made of is kept, too."""
+    trace = active_trace()
+    depends, numbers = trace.call[_DependsOnNumbers], trace.root.inputs.scalars
+    alias: dict[Value, Value] = {}
+    for v, made in _origins([(value, None)], trace, alias, known=depends):
+        if v not in depends:
+            inputs = made.inputs if made is not None else ()
+            depends[v] = v in numbers or any(depends[_follow(x, alias)] for x in inputs)
+    return depends[_follow(value, alias)]
 
 
 def _is_python(node: Node) -> bool:

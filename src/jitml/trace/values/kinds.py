@@ -27,7 +27,7 @@ from jitml.trace.storage.storage import Storage
 from jitml.trace.storage.strides import Ints
 from jitml.trace.symbolic.booleans import all_of, as_value, negated
 from jitml.trace.symbolic.broadcasting import is_single, require_sizes
-from jitml.trace.symbolic.constants import constant_of
+from jitml.trace.symbolic.constants import constant_of, depends_on_numbers
 from jitml.trace.values.array_writes import is_writeable
 from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, lift, read, scalar
 from jitml.trace.values.python_arithmetic import that_floats_hold
@@ -159,7 +159,10 @@ def truth(x: Any) -> Value:
 
 
 def is_decided(x: Any) -> bool:
-    """Whether Python decides on a traced value: on a number from outside or a constant, whose truth is then guarded."""
+    """Whether Python decides on a traced value: on a number of Python's from outside, whose truth is then guarded, or a constant.
+
+    NumPy's numbers from outside are elements of arrays, as a rule: others come with the next call.
+    """
     if may_be_none(x):
         return False
     if type(x) is TracedNumber:
@@ -170,7 +173,8 @@ def is_decided(x: Any) -> bool:
             return low > 0 or high < 0 or low == high
     elif not is_single(x.aval.size):
         return True  # whose truth is ambiguous
-    return constant_of(read(x)) is not None
+    value = read(x)
+    return not depends_on_numbers(value) and constant_of(value) is not None
 
 
 _LEAF = optree.treespec_leaf(none_is_leaf=True)
