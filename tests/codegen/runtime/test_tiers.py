@@ -225,21 +225,38 @@ def test_the_background_does_not_hold_up_what_is_compiled_now(monkeypatch: pytes
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_goes_on_with_what_was_to_be_done(gate: Gate) -> None:
+@pytest.mark.parametrize("is_under_way", [False, True])
+@pytest.mark.parametrize("settles", [False, True])
+def test_a_child_goes_on_with_what_was_to_be_done(
+    is_under_way: bool, settles: bool, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also with the job that was under way, and where it only waits for better code."""
+    run, begun, leave = compiler.Upgrade.run, threading.Event(), threading.Event()
+
+    def held(self: compiler.Upgrade) -> None:
+        begun.set()
+        assert leave.wait(LIMIT)
+        run(self)
+
+    monkeypatch.setattr(compiler.Upgrade, "run", held)
     f = jitml.jit(long)
     expected, program = f(X), executable_of(f)
-    for asks in (lambda: jitml.settle(LIMIT), lambda: program.is_made_better):
-        child = os.fork()
-        if not child:
-            signal.alarm(int(LIMIT))
-            gate.opened.set()
-            asks()
-            while program.is_made_better:
-                assert same_bits(f(X), expected)
-            os._exit(0 if program.tier == "full" and same_bits(f(X), expected) else 1)
-        assert os.waitpid(child, 0)[1] == 0
+    if is_under_way:
+        gate.opened.set()
+        assert begun.wait(LIMIT)
+    child = os.fork()
+    if not child:
+        signal.alarm(int(LIMIT))
+        gate.opened.set()
+        leave.set()
+        if settles:
+            jitml.settle(LIMIT)
+        while program.is_made_better:
+            assert same_bits(f(X), expected)
+        os._exit(0 if program.tier == "full" and same_bits(f(X), expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0
     assert program.tier == "quick"
+    leave.set()
 
 
 END = """
