@@ -251,7 +251,8 @@ class Engine:
         with as_python():  # functions inside are not to be compiled for it
             turn.begin()
             result = self.function(*args, **kwargs)
-        turn.seen()
+            ended = perf_counter()
+        turn.seen(ended)
         self._rest()
         return result
 

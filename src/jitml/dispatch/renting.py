@@ -151,7 +151,11 @@ class TimedTurn:
 
     @property
     def seconds(self) -> float:
-        return perf_counter() - self._began - (PURSE.away - self._away)
+        return self.until(perf_counter())
+
+    def until(self, ended: float) -> float:
+        """Seconds of one that ended then: of what is short, to ask for them takes longer than it has taken."""
+        return ended - self._began - (PURSE.away - self._away)
 
     def is_usual(self, seconds: float) -> bool:
         """Whether others take as long: after a compilation or a check nothing is in the caches."""
@@ -167,8 +171,8 @@ class PlainTurn(TimedTurn):
         self._told = told
         self.begin()
 
-    def seen(self) -> None:
-        self._told(self.seconds)
+    def seen(self, ended: float | None = None) -> None:
+        self._told(self.until(perf_counter() if ended is None else ended))
 
 
 class Rent:

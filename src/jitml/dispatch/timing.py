@@ -24,7 +24,7 @@ _MORE = 4  # times what plain Python took when it won: then the work is another,
 _WORTH = 1e-4  # seconds of plain Python for which that is asked
 _WATCHED = 1e-5  # seconds more that a call takes as long as its arguments are looked at, about
 _DISPATCH = 1.5e-6  # seconds more that it takes to find the variant of a call than to call the plain function
-_FORWARD = 1e-7  # the same where machine code does so
+_FORWARD = 2e-7  # the same where machine code does so, and what a turn of plain Python has around it
 _OTHERS, _LONG = 3, 0.01  # calls for which that is so, or seconds of one; of fewer the machine may be the reason
 TINY = 5e-4  # seconds of plain Python, of which some calls are nobody's time
 _PAID = 0.02  # seconds of such calls that are worth a contest
@@ -121,7 +121,8 @@ class Timed:
         result = call()
         if result is MISS:
             result, more = self.enter(leaves), _DISPATCH
-        if result is not MISS and turn.is_usual(seconds := turn.seconds) and not self.variant.is_made_better:
+        ended = perf_counter()
+        if result is not MISS and turn.is_usual(seconds := turn.until(ended)) and not self.variant.is_made_better:
             self.contest.compiled_took(seconds + more)
             self._decide()
         return result

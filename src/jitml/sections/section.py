@@ -30,6 +30,7 @@ from jitml.trace.record.recording import current_trace
 if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
+_AROUND = 3e-7  # seconds that a section takes in its frame, besides what answers
 OFTEN = 2 if CONFIG.check else 200  # answers from Python after which machine code answers: making it takes about as long
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
 
@@ -286,7 +287,7 @@ class Section:
         if answer is not None:
             self._misses.in_a_row = 0
             if turn.is_usual(seconds := turn.seconds) and not any(v.is_made_better for v in self._compiled().variants):
-                self.contest.compiled_took(seconds)
+                self.contest.compiled_took(seconds + _AROUND)
                 self._decide()
         return answer
 
