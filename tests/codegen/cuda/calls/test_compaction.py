@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 
 import jitml
+from jitml.codegen.interpreter import run
 from jitml.config import CONFIG
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call
@@ -133,6 +135,17 @@ def test_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             x = rng.normal(size=n)
             assert difference(jitted(x), function(x), within(0.0)) is None
         assert not any(variant.replays for variant in jitted.variants) and device.launches
+
+
+@pytest.mark.parametrize("name", ["what is positive", "rows", "columns", "where"])
+def test_the_interpreter_packs_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jitml.codegen.backend.CONFIG", replace(CONFIG, backend="cuda"))
+    x = np.random.default_rng(3).normal(size=200)
+    program = jitml.jit(PROGRAMS[name]).lower(x).program
+    assert any(isinstance(step, Call) and step.name == "compact" for step in program.kernels.steps)
+    wanted = optree.tree_leaves(PROGRAMS[name](x))
+    for got, expected in zip(run(program, [x]), wanted):
+        np.testing.assert_array_equal(got, expected.T if np.isfortran(expected) else expected)  # as it lies in memory
 
 
 def test_no_loop_goes_over_long_masks(monkeypatch: pytest.MonkeyPatch) -> None:
