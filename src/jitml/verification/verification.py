@@ -144,7 +144,8 @@ class Verification:
             return (self.calls - 1) % self.every == 0
         if self.watching is None or not self.watching.answers:  # the call that was to be checked has been interrupted
             return True
-        self.watching.begin_look()
+        if not self.watching.begin_call():
+            return False
         began = PURSE.began()
         try:
             roots = _named(self.function, *self.call_of(leaves))
