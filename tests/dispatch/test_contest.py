@@ -213,9 +213,11 @@ def test_plain_python_is_asked_alone_where_it_has_to_answer_each_call(is_won: bo
         for _ in range(2 * TURNS + 2):
             jitted(one)
         assert not isinstance(jitted.variants[0].enter, Timed)
+    calls = 0
     with pytest.warns(RuntimeWarning, match="divide by zero"):
-        for _ in range(FAILED + 2):
+        while calls < FAILED + 2 or (not jitted.variants[0].timed and calls < 100_000):  # it rests for long on a busy machine
             assert np.isinf(jitted(zero))
+            calls += 1
     assert "had to answer" in jitted.variants[0].timed
     assert sum(jitted.variants[0].replays.values()) == (FAILED if is_won else FAILED_AT_FIRST)
 
