@@ -10,13 +10,17 @@ from jitml.api import jit
 from jitml.device.on_host import on_host
 from jitml.device.operations import compile_by
 from jitml.dispatch.on_device import compile_programs_by, counted, device_for, on_device
+from jitml.imports.late import late
 from jitml.interrupts import uninterrupted
 from jitml.options import Options
 from jitml.program_cache.compile import compile_graph as compile_or_load
 from jitml.trace.trace import Traced
 
 if TYPE_CHECKING:
+    from jitml import pipeline
     from jitml.pipeline import Lowered
+else:
+    pipeline = late("jitml.pipeline")
 
 
 def join() -> None:
@@ -29,8 +33,6 @@ def _compile_transform(traced: Traced) -> Callable[..., Any]:
     """What runs the program of a transform outside `jit` on the device of its arrays."""
 
     def compile_graph() -> Callable[..., Any]:
-        from jitml import pipeline  # brings llvmlite, which transforms on NumPy's arrays do not need
-
         assert traced.device is not None
         backend = pipeline.backend_named(traced.device.backend)
         executable = pipeline.compile_graph(traced.graph, backend, aliases=traced.aliases, strides=traced.strides)
@@ -57,8 +59,6 @@ def compile_traced(traced: Traced, options: Options, name: str) -> Callable[...,
         device = device_for(traced, options.device, name)
         if device is None:
             return compile_or_load(traced.graph, **_given(traced, options))
-        from jitml import pipeline  # few need it
-
         backend = pipeline.backend_named(device.backend)
         executable = pipeline.compile_graph(traced.graph, backend, **_given(traced, options), watch=True)
         return (on_device if traced.device else counted)(traced, device, executable)
@@ -70,8 +70,6 @@ def lower_traced(traced: Traced, options: Options, name: str) -> Lowered:
     """Every stage of it."""
 
     def lower() -> Lowered:
-        from jitml import pipeline  # as above
-
         device = device_for(traced, options.device, name)
         return pipeline.lower(
             traced.graph, None if device is None else pipeline.backend_named(device.backend), **_given(traced, options)

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.disk_cache import disk_cache
 from jitml.errors import own_faults
+from jitml.imports.late import late
 from jitml.ir.graph import Graph
 from jitml.process import importing
 from jitml.program_cache.keys import key_of
+
+if TYPE_CHECKING:
+    from jitml import pipeline
+    from jitml.codegen.llvm.runtime import cached_programs, compiler
+else:  # they bring llvmlite
+    pipeline = late("jitml.pipeline")
+    cached_programs, compiler = late("jitml.codegen.llvm.runtime.cached_programs"), late("jitml.codegen.llvm.runtime.compiler")
 
 
 @own_faults()
@@ -27,27 +35,19 @@ def compile_graph(graph: Graph, **given: Any) -> Any:
     with importing():  # llvmlite, and what runs programs
         key = key_of(graph, **given)
     if key is not None and (data := disk_cache().get(key)) is not None:
-        from jitml.codegen.llvm.runtime import cached_programs  # brings llvmlite, as what follows does
-
         found = cached_programs.load(data, partial(_planned, graph, given))
         if found is not None:
             return found
-    from jitml import pipeline
-
     lowered = pipeline.lower(graph, **given)
     executable: Any = lowered.compile(watch=True)
     if key is not None:
-        from jitml.codegen.llvm.runtime.compiler import kept_form
-
-        form = kept_form(executable, lowered.module)
+        form = compiler.kept_form(executable, lowered.module)
         if form is not None:
             disk_cache().put(key, form)
     return executable
 
 
 def _planned(graph: Graph, given: Mapping[str, Any]) -> Any:
-    from jitml import pipeline
-
     return pipeline.lower(graph, **given).program
 
 
