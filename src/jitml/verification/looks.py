@@ -105,12 +105,10 @@ class Watching:
         is_due = self._looks < len(_LOOKS) and calls >= _LOOKS[self._looks][0]
         return is_due and self.seconds + self.check_seconds <= _SHARE * calls * self.plain_seconds
 
-    def begin_call(self) -> bool:
-        """A further call; whether to look at what there is."""
-        is_due = self.is_due
+    def begin_look(self) -> None:
+        """There is such a call."""
         self.calls += 1
-        self._looks += is_due
-        return is_due
+        self._looks += 1
 
     @property
     def with_code(self) -> bool:
