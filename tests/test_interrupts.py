@@ -353,7 +353,7 @@ def test_what_a_handler_raises_is_the_callers(f: Callable[..., Any], warm: bool)
     def late(*args: object) -> None:
         raise TimeoutError("late")
 
-    x = np.eye(3)
+    x = np.eye(9)  # of which the inverse is a call of NumPy
     before = signal.signal(signal.SIGALRM, late)
     try:
         for n in range(1, 6):
