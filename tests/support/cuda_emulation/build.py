@@ -77,6 +77,6 @@ def _built(name: str, text: str, options: Sequence[str], includes: Sequence[str]
         source = library.with_name("source.cpp")
         write(source, text)
         # The libraries by their names: the options would bring the sanitizer's as well.
-        linked = ("-shared", "-nostdlib", "-x", "c++", str(source), "-x", "none", "-lstdc++", "-lm", "-lc", "-lgcc")
+        linked = ("-shared", "-nodefaultlibs", "-x", "c++", str(source), "-x", "none", "-lstdc++", "-lm", "-lc", "-lgcc")
         compile_to(library, ("-std=c++20", "-fPIC", *options, f"-I{HEADERS}", *includes, *linked))
     return library
