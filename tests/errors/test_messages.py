@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import pickle
@@ -343,7 +344,11 @@ def test_a_leaked_value_is_refused() -> None:
         jitml.jit(lambda x: x + value)(X)
 
 
-def test_what_has_no_source_says_so() -> None:
+@pytest.mark.parametrize("held", [(), ("__builtins__",)], ids=["as ever", "builtins that hold themselves"])
+def test_what_has_no_source_says_so(held: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`exec` in the namespace of builtins makes it hold itself."""
+    for name in held:
+        monkeypatch.setitem(vars(builtins), name, vars(builtins))
     scope: dict[str, Any] = {"np": np}
     exec("def unseen(x):\n    y = np.zeros(3)\n    y[0] = x[0, 0]\n    return y.sum()", scope)
     reason = "it was made by exec from a text, <string>, that nobody keeps"

@@ -77,7 +77,7 @@ def test_code_is_made_once(kept: DiskCache, made: list[int]) -> None:
 OTHERS: list[Callable[[], object]] = [
     lambda: jit.object_code(TEXT + " ", host_cpu()),
     lambda: jit.object_code(TEXT, host_cpu(), level=0),
-    lambda: jit.object_code(TEXT, host_cpu(), optimized=True),
+    lambda: jit.object_code(TEXT, host_cpu(), effort="optimizer"),
     lambda: jit.object_code(TEXT, replace(host_cpu(), features="+sse2" if host_cpu().is_x86 else "+neon")),
     lambda: jit.object_code(TEXT, replace(host_cpu(), cpu="generic")),
 ]
@@ -99,7 +99,7 @@ def test_other_code_is_made_by_another(what: str, kept: DiskCache, made: list[in
     if what == "version of LLVM":
         monkeypatch.setattr(llvm_binding(), "llvm_version_info", (99, 0, 0))
     else:
-        monkeypatch.setattr(jit, "optimize", lambda module, cpu: module)
+        monkeypatch.setattr(jit, "optimize", lambda module, cpu, **_: module)
     jit.compiler_version.cache_clear()
     jit.object_code(TEXT, host_cpu())
     assert len(made) == 2

@@ -10,6 +10,7 @@ libraries above all, is taken at run time. `value_classification.py` has the tab
 
 from __future__ import annotations
 
+import builtins
 import copy
 import functools
 from collections import defaultdict, deque
@@ -84,6 +85,9 @@ def load(trace: Trace, function: Callable[..., Any], base: Slot | HostConst, key
 def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
     """A value from outside, as the function shall see it; guarded so that no later call sees another one."""
     if is_traced(value) or type(value) is TracedGenerator or is_opaque(value):
+        return value
+    if value is vars(builtins):  # in the namespace of what `exec` has made; it may hold itself
+        trace.host.require_same(slot, value)
         return value
     way = way_of(value)
     if way is Way.PARTS and is_method_of_opaque(value):

@@ -73,7 +73,7 @@ def quickly(program: Program, fastmath: frozenset[str] = frozenset()) -> Callabl
 
     Not so where nobody knows how long a call takes, nor where there is no second core to make the full code on, nor with
     fast-math flags, for which the same bits are not promised, nor where memory is limited, of which LLVM wants to be sure.
-    docs/architecture.md has what is measured of both.
+    The architecture page has what is measured of both.
     """
     if CONFIG.tier == "quick":
         return lambda part: True
