@@ -34,7 +34,7 @@ class Item:
 
     def __init__(self, function: str, row: int, marks: Sequence[str], params: dict[str, object]) -> None:
         self.name = f"{function}[{row}-{'-'.join(map(str, params.values()))}]"
-        self.nodeid = f"tests/test_x.py::{self.name}"
+        self.nodeid = self.name if "::" in function else f"tests/test_x.py::{self.name}"
         self.callspec = SimpleNamespace(params={"row": row, **params})
         self.marks = marks
 
@@ -67,6 +67,13 @@ def test_some_turns_see_every_row_once() -> None:
 def test_narrow_tables_marked_ones_and_files_by_hand_run_whole(count: int, marks: tuple[str, ...], turn: str | None) -> None:
     table = rows("test_it", count, *marks)
     assert effort.by_turns(table, turn) == (table, [])
+
+
+def test_costly_tables_are_narrower() -> None:
+    table = rows("tests/codegen/cuda/test_x.py::test_costly", 8)
+    seen = [effort.by_turns(table, turn)[0] for turn in "0123"]
+    assert sorted(item.name for items in seen for item in items) == sorted(item.name for item in table)
+    assert max(len(items) for items in seen) < 6
 
 
 def test_a_full_run_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

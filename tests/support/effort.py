@@ -59,6 +59,8 @@ def named(cases: Iterable[tuple[object, ...]]) -> list[str]:
 WAYS = ("finish", "target")
 _FEW = 6  # rows of a table that run at least
 _TURNS = 4
+# Where a row takes most of a second, by compilers of C++ or of Numba or by many derivatives, fewer do.
+_COSTLY, _FEW_COSTLY = ("tests/codegen/cuda/", "tests/scalar_functions/", "tests/autograd/rules/"), 2
 
 
 def by_turns(items: Sequence[pytest.Item], turn: str | None = TURN) -> tuple[list[pytest.Item], list[pytest.Item]]:
@@ -94,7 +96,7 @@ def _other_rows(items: Iterable[pytest.Item], turn: int) -> set[pytest.Item]:
             tables[_function(item)].append(item)
     left = set()
     for table in tables.values():
-        turns = min(_TURNS, len(table) // _FEW)
+        turns = min(_TURNS, len(table) // (_FEW_COSTLY if table[0].nodeid.startswith(_COSTLY) else _FEW))
         left |= {item for item in table if turns > 1 and crc32(item.name.encode()) % turns != turn % turns}
     return left
 
