@@ -57,23 +57,23 @@ def some(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_some_turns_see_every_row_once() -> None:
     table = rows("test_wide", 200)
-    seen = [effort.by_turns(table, turn)[0] for turn in "0123"]
+    seen = [effort.by_turns(table, turn)[0] for turn in "01234"]
     assert sorted(item.name for items in seen for item in items) == sorted(item.name for item in table)
-    assert all(len(items) > 30 for items in seen)
-    assert [item.name for item in effort.by_turns(table, "3f")[0]] == [item.name for item in seen[0x3F % 4]]
+    assert all(len(items) > 25 for items in seen)
+    assert [item.name for item in effort.by_turns(table, "3f")[0]] == [item.name for item in seen[0x3F % 5]]
 
 
-@pytest.mark.parametrize(("count", "marks", "turn"), [(11, (), "1"), (200, ("every_row",), "1"), (200, (), None)])
+@pytest.mark.parametrize(("count", "marks", "turn"), [(7, (), "1"), (200, ("every_row",), "1"), (200, (), None)])
 def test_narrow_tables_marked_ones_and_files_by_hand_run_whole(count: int, marks: tuple[str, ...], turn: str | None) -> None:
     table = rows("test_it", count, *marks)
     assert effort.by_turns(table, turn) == (table, [])
 
 
 def test_costly_tables_are_narrower() -> None:
-    table = rows("tests/codegen/cuda/test_x.py::test_costly", 8)
-    seen = [effort.by_turns(table, turn)[0] for turn in "0123"]
+    table = rows("tests/codegen/cuda/test_x.py::test_costly", 10)
+    seen = [effort.by_turns(table, turn)[0] for turn in "01234"]
     assert sorted(item.name for items in seen for item in items) == sorted(item.name for item in table)
-    assert max(len(items) for items in seen) < 6
+    assert max(len(items) for items in seen) < 7
 
 
 def test_a_full_run_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

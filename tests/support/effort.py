@@ -57,8 +57,8 @@ def named(cases: Iterable[tuple[object, ...]]) -> list[str]:
 
 # Ways to run what a row has, of which each is a path of its own: `finish` is eager or jitted, `target` interpreted or compiled.
 WAYS = ("finish", "target")
-_FEW = 6  # rows of a table that run at least
-_TURNS = 4
+_FEW = 4  # rows of a table that run at least
+_TURNS = 5
 # Where a row takes most of a second, by compilers of C++ or of Numba or by many derivatives, fewer do.
 _COSTLY, _FEW_COSTLY = ("tests/codegen/cuda/", "tests/scalar_functions/", "tests/autograd/rules/"), 2
 
