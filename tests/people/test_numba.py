@@ -13,7 +13,7 @@ from sections.forced_breaks import no_trials, trials
 
 numba = pytest.importorskip("numba")
 
-pytestmark = pytest.mark.loose
+pytestmark = [pytest.mark.loose, pytest.mark.every_row]  # some rows have others' functions compiled
 
 
 @numba.njit

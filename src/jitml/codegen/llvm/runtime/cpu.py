@@ -41,10 +41,11 @@ def _share_lock(library: Any) -> None:
     Its own way is in Python: an exception that comes just when the lock is taken leaves it so, and nothing is compiled any more.
     """
     own = getattr(getattr(library, "_lock", None), "_lock", None)
-    if not isinstance(own, type(threading.RLock())) or library._lock._cblist:
+    if not isinstance(own, type(threading.RLock())):
         return
-    for function in [*library._fntab.values()]:  # another thread may add some
-        function._lock = own
+    if not library._lock._cblist:  # of Numba, if that was imported before
+        for function in [*library._fntab.values()]:  # another thread may add some
+            function._lock = own
     hold_at_fork(own)
 
 
