@@ -109,7 +109,7 @@ def test_a_site_asks_as_long_as_something_may_be_compiled() -> None:
             break
     assert cell.cell_contents is None
     cell.cell_contents = site = CallSite(callees, cell)
-    for _ in range(2000):
+    for _ in range(50_000):  # until it has paid: work of some 100 us, on quick machines
         if site(work) is not work and compiled:
             break
         site(work)(0.5)
@@ -132,7 +132,7 @@ def test_a_site_asks_as_long_as_something_may_be_compiled() -> None:
 def test_methods_are_bound_to_their_object() -> None:
     site = CallSite(HotCallees(lambda function, rent: lambda self, x: ("compiled", self.by, x)), None)
     heavy = Heavy()
-    for _ in range(2000):
+    for _ in range(50_000):  # until it has paid: work of some 100 us, on quick machines
         found = site(heavy.step)
         if found.__func__ is not Heavy.step and "run_timed" not in repr(found.__func__):
             break
