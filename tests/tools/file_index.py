@@ -1,4 +1,4 @@
-"""Writes the last part of `docs/architecture.md`, a line for each file, from what the files say of themselves: `make docs`."""
+"""Writes `docs/files.md`, a line for each file, from what the files say of themselves: `make docs`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from tools.pages import DOCS, ROOT
 
 SOURCE = ROOT / "src" / "jitml"
-PAGE = DOCS / "architecture.md"
+PAGE = DOCS / "files.md"
 HEAD = """\
-## Every file
+# Every file
 
 Written by `make docs` from the first lines of the files; not by hand.
 """
@@ -25,14 +25,14 @@ def says(path: Path) -> str:
     return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
 
 
-def index() -> str:
+def page() -> str:
     """A table for each package."""
     files = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
     parts = [HEAD]
     for package, found in groupby(sorted(files, key=_order), key=lambda path: _order(path)[:1]):
         name = f"`{package[0]}/`" if package[0] else "Files beside the packages"
         rows = [f"| `{path.relative_to(SOURCE).as_posix()}` | {says(path)} |" for path in found]
-        parts.append("\n".join([f"### {name}", "", "| file | holds |", "| --- | --- |", *rows, ""]))
+        parts.append("\n".join([f"## {name}", "", "| file | holds |", "| --- | --- |", *rows, ""]))
     return "\n".join(parts)
 
 
@@ -40,11 +40,6 @@ def _order(path: Path) -> tuple[str, str, str]:
     folder = path.relative_to(SOURCE).parent.as_posix()
     package, _, room = ("" if folder == "." else folder).partition("/")
     return package, room, path.name
-
-
-def page() -> str:
-    """The page as it is, with a new last part."""
-    return PAGE.read_text().partition(HEAD.splitlines()[0])[0] + index()
 
 
 if __name__ == "__main__":
