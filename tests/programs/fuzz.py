@@ -22,17 +22,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ.setdefault("JITML_CHECK", "1")
 os.environ.setdefault("JITML_TRIAL", "0")  # all that can be compiled is
 os.environ.setdefault("JITML_VERIFY", "never")  # what is wrong shall be found here, not repaired
 
+from jitml.codegen.cuda.emit import launches
 from programs.drawn.choices import Choices
 from programs.drawn.outcomes import LAYERS, Verdict, judge
 from programs.drawn.program import SHAPES, Drawn, write_program
@@ -123,6 +125,13 @@ class Worker:
             self.process.wait()
             self.told.close()
             self.process = None
+
+
+@contextmanager
+def on_small_gpu() -> Iterator[EmulatedDevice]:
+    """An emulated GPU, with blocks for two processors where only the run knows how long a loop is: each thread takes its time."""
+    with mock.patch.object(launches, "PROCESSORS", 2), emulated(level="0") as device:
+        yield device
 
 
 def serve(device: EmulatedDevice | None) -> None:
@@ -276,7 +285,7 @@ def main() -> None:
         # jitml has read the environment when it was imported: once more, from the start.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | settings)
     if options.worker or options.only is not None:
-        with emulated(level="0") if os.environ.get(_EMULATED) else nullcontext() as device:
+        with on_small_gpu() if os.environ.get(_EMULATED) else nullcontext() as device:
             if options.worker:
                 serve(device)
                 return
