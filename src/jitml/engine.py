@@ -18,7 +18,7 @@ from jitml.config import CONFIG
 from jitml.device.convert import is_foreign, is_on_device, ours
 from jitml.diagnostics import log
 from jitml.diagnostics.progress import in_sight
-from jitml.diagnostics.tracebacks import shorten
+from jitml.diagnostics.tracebacks import passed_over, shorten
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.on_device import copies_of, device_for
 from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
@@ -133,6 +133,7 @@ class Engine:
         assert jitted is not None
         return jitted
 
+    @passed_over
     def answer_seen(self, *args: Any, **kwargs: Any) -> Any:
         """A call while somebody sees calls, or the first one."""
         alone, is_plain = self.jitted.alone, is_disabled()
@@ -147,6 +148,7 @@ class Engine:
         alone.begin()
         return alone.timed(*args, **kwargs)
 
+    @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if current_trace() is not None:
@@ -241,6 +243,7 @@ class Engine:
                 return result
         return split
 
+    @passed_over
     def _take(self, turn: PlainTurn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A turn of plain Python."""
         self._leave_native()
@@ -485,14 +488,10 @@ def _section(options: Options, function: FunctionType, is_exact: bool, rent: Ren
     return Engine(function, options.of_part(), require_no_calls if is_exact else None, is_timed=False, rent=rent)
 
 
-def _callee(options: Options, function: FunctionType, rent: Rent) -> Jit:
-    """What compiles a function that a statement between sections calls."""
-    return Jit(function, options.of_part(), rent=rent)
-
-
 @cache
 def _callees(options: Options) -> HotCallees:
-    return callees.HotCallees(partial(_callee, options))
+    """What compiles the functions that statements between sections call."""
+    return callees.HotCallees(lambda function, rent: Jit(function, options.of_part(), rent=rent))
 
 
 join()

@@ -18,7 +18,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
 
-from jitml.diagnostics.tracebacks import shorten
+from jitml.diagnostics.tracebacks import passed_over, shorten
 
 
 class _Bound:
@@ -240,6 +240,7 @@ class Switch(FunctionAttributes, Forwarding):
         """What answers calls that have to be seen. It does not hold the object: callers do."""
         known = ref(self)
 
+        @passed_over
         def answer(*args: Any, **kwargs: Any) -> Any:
             switch = known()
             assert switch is not None  # it is being called

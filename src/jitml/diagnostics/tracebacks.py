@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import linecache
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -32,6 +33,23 @@ def stay_whole_while(is_tracing: Callable[[], object]) -> None:
     """From now on, shorten nothing as long as this gives something: a function is being traced."""
     global _is_tracing
     _is_tracing = is_tracing
+
+
+def passed_over(function: F) -> F:
+    """Have warnings name the user's line beyond a function that calls the user's code: a `stacklevel` does not count its frame.
+
+    Python passes over its own frames that import modules, and knows them by what their file is called.
+    """
+    file = function.__code__.co_filename
+    named = f"{file} (importlib._bootstrap)"
+    linecache.cache.setdefault(named, (lambda: "".join(linecache.getlines(file)),))  # read when it is asked for
+    function.__code__ = function.__code__.replace(co_filename=named)
+    return function
+
+
+def is_passed_over(code: CodeType) -> bool:
+    """Whether a `stacklevel` does not count frames of this code."""
+    return "importlib" in code.co_filename and "_bootstrap" in code.co_filename
 
 
 def shorten(error: BaseException) -> None:
@@ -116,4 +134,4 @@ def _of_users(found: TracebackType | None) -> TracebackType | None:
     return after
 
 
-__all__ = ["SHIM", "entry", "is_shim", "shorten", "stay_whole_while"]
+__all__ = ["SHIM", "entry", "is_passed_over", "is_shim", "passed_over", "shorten", "stay_whole_while"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from jitml.diagnostics.tracebacks import shorten
+from jitml.diagnostics.tracebacks import passed_over, shorten
 from jitml.dispatch.renting import FEW, PlainTurn, Rent, Sampling
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
@@ -167,6 +167,7 @@ class _HotCallee:
         """What the next call is to be of."""
         return self._function if self._sampling.passes() else self._now
 
+    @passed_over
     def _run_timed(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself, whose outermost call is timed."""
         is_outermost = self._turn is None and current_trace() is None

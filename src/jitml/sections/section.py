@@ -16,6 +16,7 @@ from types import CellType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jitml.config import CONFIG
+from jitml.diagnostics.tracebacks import passed_over
 from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.renting import FEW, Misses, PlainTurn, Rent, Sampling, TimedTurn, Unpaid
@@ -162,12 +163,14 @@ class Section:
 
     # What the frame calls.
 
+    @passed_over
     def _run_for_rent(self, *args: Any) -> Any:
         """Plain Python, timed now and then, until the rent is due."""
         if self._sampling.passes() or is_watched():
             return None
         return self._compile_first(*args) if self.rent.is_due() else PlainTurn(self._pay_rent)
 
+    @passed_over
     def _compile_first(self, *args: Any) -> Any:
         """The first compilation, and its answer."""
         if current_trace() is not None or runs_as_python() or is_watched():
@@ -204,6 +207,7 @@ class Section:
             setattr(holder, self.run.takes[n], args[n])
         return (holder, *(x for n, x in enumerate(args) if n not in self._held))
 
+    @passed_over
     def _compile(self, args: tuple[Any, ...]) -> Any:
         """The answer of code that is made for these arguments; None if it cannot answer."""
         refusal: Untraced | JitmlError | None = None
@@ -271,6 +275,7 @@ class Section:
                 self._set_entry(self._run_compiled)
             return None
 
+    @passed_over
     def _try(self, *args: Any) -> Any:
         """Compiled code and plain Python by turns."""
         if is_watched():
@@ -291,6 +296,7 @@ class Section:
                 self._decide()
         return answer
 
+    @passed_over
     def _run_compiled(self, *args: Any) -> Any:
         """Compiled code, which has won."""
         if is_watched():
@@ -309,6 +315,7 @@ class Section:
                 self._answer_compiled(is_often=True)
         return answer
 
+    @passed_over
     def _look(self, args: Sequence[Any]) -> Any:
         """Time both again: the next call is plain Python's."""
         self._next_look *= 2
@@ -316,6 +323,7 @@ class Section:
         self._set_entry(self._try)
         return self._try(*args)
 
+    @passed_over
     def _answer_other_kind(self, args: tuple[Any, ...]) -> Any:
         """Arguments of another kind."""
         if CONFIG.trial and not self.rent.is_due():

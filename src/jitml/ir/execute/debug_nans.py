@@ -18,6 +18,7 @@ from weakref import ref
 import numpy as np
 
 from jitml.config import CONFIG
+from jitml.diagnostics.tracebacks import passed_over
 from jitml.errors import NonFiniteError, Source
 from jitml.interrupts import unset
 from jitml.ir import ops
@@ -83,6 +84,7 @@ def as_python() -> Iterator[None]:
         end_python(token)
 
 
+@passed_over
 def called_as_python(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A call inside of which no function is to be compiled for it."""
     with as_python():

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitml.diagnostics.code_owners import is_machinery, is_users
-from jitml.diagnostics.tracebacks import stay_whole_while
+from jitml.diagnostics.tracebacks import is_passed_over, stay_whole_while
 from jitml.errors import Cause, JitmlError, Source, TraceError, UnsupportedError
 from jitml.functions import look_away, see_calls
 from jitml.interrupts import pass_on, unset
@@ -45,11 +45,12 @@ _SELDOM = 16  # operations between two looks at what there is
 
 
 def frames_of_ours() -> int:
-    """How many frames are between the caller and the user's line."""
+    """How many frames a `stacklevel` counts between the caller and the user's line."""
     count = 0
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_machinery(frame.f_code.co_filename):
-        frame, count = frame.f_back, count + 1  # type: ignore[assignment]  # None at the outermost frame ends the loop
+        count += not is_passed_over(frame.f_code)
+        frame = frame.f_back
     return count
 
 
