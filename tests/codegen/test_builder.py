@@ -143,7 +143,7 @@ def operands(place: int, dtypes: tuple[DType, ...], lanes: int, copies: int) -> 
 
 def written(b: Builder, result: Operand) -> tuple[object, ...]:
     declared = b.module.externals, b.module.nodes, b.module.constants, b.module.functions
-    return b.lines, b.label, b.fresh(), result, [list(each.items()) for each in declared]
+    return "\n".join(b.lines), b.label, b.fresh(), result, [list(each.items()) for each in declared]
 
 
 def kinds(name: str) -> Iterator[tuple[tuple[DType, ...], DType]]:

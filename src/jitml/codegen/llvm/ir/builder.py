@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 
@@ -65,6 +66,12 @@ class Builder:
         self.lines: list[str] = []
         self.label = "entry"
         self._count = 0
+
+    def alone(self) -> Builder:
+        """One with the same settings that has written nothing, for a module of its own."""
+        found = copy(self)
+        found.module, found.lines, found.label, found._count = Declarations(), [], "entry", 0
+        return found
 
     # ------------------------------------------------------------------------------------------------ text
 

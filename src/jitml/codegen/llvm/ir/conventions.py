@@ -44,10 +44,16 @@ class ModulePart(NamedTuple):
     """LLVM IR of some of a program's functions, all worth the same effort, or of one that other programs have: a module.
 
     A user's function is one of those that others have, and LLVM finds vectors in it (`vectorizer`).
+
+    Args:
+        short: the same with calls for long operations, for quick code; "" if it has none.
+        outlines: the modules of the functions that it calls then.
     """
 
     effort: Effort | Literal["shared", "vectorizer"]
     text: str
+    short: str = ""
+    outlines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from jitml.codegen.llvm.ir.blocks import LONG_BLOCK, longest_block, split_blocks
 from jitml.codegen.llvm.ir.builder import Builder
 from jitml.codegen.llvm.ir.conventions import EFFORTS, Effort, HostStep, ModulePart
 from jitml.codegen.llvm.ir.cpu import Cpu
 from jitml.codegen.llvm.ir.declarations import Declarations, mentioned
+from jitml.codegen.llvm.ir.outlines import Outline, outlined
 from jitml.kernels.ir import Check, Kernel, walk
 from jitml.kernels.text.nameless import nameless
 from jitml.records import dataclass, field
@@ -28,6 +30,14 @@ class KnownKernel:
     @cached_property
     def text(self) -> str:
         return nameless(self.kernel)
+
+
+class Definition(NamedTuple):
+    """A function as it is written out, and with calls for long operations: of the outlines, if there are any."""
+
+    text: str
+    short: str
+    outlines: tuple[Outline, ...] = ()
 
 
 @dataclass
@@ -51,27 +61,31 @@ class Unit:
     declarations: Declarations = field(default_factory=Declarations)
     checks: list[Check] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
-    functions: dict[Effort, list[str]] = field(default_factory=lambda: {effort: [] for effort in EFFORTS})
+    functions: dict[Effort, list[Definition]] = field(default_factory=lambda: {effort: [] for effort in EFFORTS})
     heads: dict[str, str] = field(default_factory=dict)
     parts: list[ModulePart] = field(default_factory=list)
     loops: int = 0
     kernels: dict[Hashable, list[KnownKernel]] = field(default_factory=dict)
     is_long: bool = False
 
-    def add(self, head: str, body: str, effort: Effort | None = None) -> None:
-        """Take a function in, `i64 @name(ptr %x)` and its blocks; without an effort it has no loops that matter.
+    def add(self, head: str, body: str | list[str], effort: Effort | None = None) -> None:
+        """Take a function in, `i64 @name(ptr %x)` and its blocks, or their lines; without an effort it has no loops that matter.
 
         What runs once in a call of the program is worth the least: LLVM's work takes a thousand times as long as it saves. So are
         long blocks: scheduling and allocating them takes most of the time, and gains nothing. Loops with accumulators or short
         bodies run two to three times as long so (bench/results/code_generation.md).
         """
+        lines = [body] if isinstance(body, str) else body
+        body = "\n".join(lines)
         if effort is None:
             effort = "usual" if self.loops else "least"
         if effort == "usual" and longest_block(body) >= LONG_BLOCK:
             effort = "least"
         if effort == "least":
             body = split_blocks(body)
-        self.functions[effort].append(f"define hidden {head} #0 {{\n{body}\n}}")
+        short, outlines = outlined(lines) if effort != "least" else (body, ())
+        written, in_short = (f"define hidden {head} #0 {{\n{x}\n}}" for x in (body, short))
+        self.functions[effort].append(Definition(written, in_short, outlines))
         self.heads[mentioned(head)[0]] = f"declare hidden {head}"
         if _lines(self.functions[effort]) >= LONG_PART:
             part = self._part(effort)
@@ -99,13 +113,20 @@ class Unit:
     def _part(self, effort: Effort) -> ModulePart:
         """Make a part of the functions that are in none yet."""
         functions = self.functions[effort]
-        own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
-        elsewhere = [head for name, head in self.heads.items() if name in names - own]
-        head, tail = self._around
-        text = "\n\n".join([head, *functions, tail, "\n".join([*elsewhere, self.declarations.text_for(names)])])
-        self.parts.append(ModulePart(effort, f"{text}\n"))
+        outlines = dict.fromkeys(outline for function in functions for outline in function.outlines)
+        text = self._text([function.text for function in functions])
+        short = self._text([function.short for function in functions], outlines) if outlines else ""
+        self.parts.append(ModulePart(effort, text, short, tuple(outline.module(*self._around) for outline in outlines)))
         self.functions[effort] = []
         return self.parts[-1]
+
+    def _text(self, functions: Sequence[str], outlines: Iterable[Outline] = ()) -> str:
+        """A module of these functions."""
+        own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
+        elsewhere = [head for name, head in self.heads.items() if name in names - own]
+        elsewhere += [f"declare {outline.head}" for outline in outlines]
+        head, tail = self._around
+        return "\n\n".join([head, *functions, tail, "\n".join([*elsewhere, self.declarations.text_for(names)])]) + "\n"
 
     @property
     def _around(self) -> tuple[str, str]:
@@ -149,8 +170,8 @@ class Unit:
         )
 
 
-def _lines(functions: Sequence[str]) -> int:
-    return sum(text.count("\n") for text in functions)
+def _lines(functions: Sequence[Definition]) -> int:
+    return sum(function.text.count("\n") for function in functions)
 
 
 def attributes(cpu: Cpu) -> str:

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from jitml.codegen.llvm.ir.builder import Operand, literal, llvm_type
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
-from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.ir.operand import mangled
 from jitml.codegen.llvm.loops.function import Function
+from jitml.codegen.llvm.loops.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.values import Values
 from jitml.codegen.scalar_math import emit
 from jitml.ir.types import BOOL, I64, DType

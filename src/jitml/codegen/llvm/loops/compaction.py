@@ -10,9 +10,9 @@ is best: telling vectors apart that are kept as a whole, or not at all, was slow
 from __future__ import annotations
 
 from jitml.codegen.llvm.ir.builder import Operand
-from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.ir.operand import mangled
 from jitml.codegen.llvm.loops.access import Address, memory_type
+from jitml.codegen.llvm.loops.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.values import Lanes
 from jitml.codegen.llvm.loops.vectorize import VectorNest
 from jitml.ir.types import BOOL, I64

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE, Cpu
-from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.access import Address, BufferMemory, MemoryEmitter, memory_type
 from jitml.codegen.llvm.loops.function import Function
+from jitml.codegen.llvm.loops.linear_forms import LinearForm
 from jitml.kernels.ir import Load, Store
 from jitml.records import dataclass, field
 

@@ -11,11 +11,11 @@ from math import inf
 
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.conventions import LOOK, NO_MEMORY, RAISED, STOPPED, Effort
-from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.ir.translation_unit import Unit
 from jitml.codegen.llvm.loops.access import BufferMemory, Extents
 from jitml.codegen.llvm.loops.compaction import CompactingNest
 from jitml.codegen.llvm.loops.function import Function
+from jitml.codegen.llvm.loops.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.safepoints import BLOCK, READ_WORD, SELF_LOOKING, find_word, look_every, looking, parallel_for, work
 from jitml.codegen.llvm.loops.statements import identifier
 from jitml.ir.types import BOOL, I64
@@ -59,7 +59,7 @@ def emit_kernel(
         params.append(f"ptr {attribute}{pointer(b).names[0]}")
     sources = [f"; {source}: {source.text}" for source in kernel.sources]
     has_loops = kernel.optimize or body.function.has_loops
-    unit.add(f"i64 @{symbol}({', '.join(params)})", "\n".join([*sources, *body.text()]), body.effort if has_loops else None)
+    unit.add(f"i64 @{symbol}({', '.join(params)})", [*sources, *body.text()], body.effort if has_loops else None)
     return symbol
 
 
@@ -332,7 +332,7 @@ class ParallelBody(KernelBody):
         self.counted(own, begin, end, 1, {}, body, stored=stored, is_certain=True, stem=stem)
         self.leave("0")
         symbol, parameters = f"{self.symbol}.some" if is_apart else self.symbol, "(ptr %ctx, i64 %begin, i64 %end)"
-        self.unit.add(f"void @{symbol}{parameters}", "\n".join(self.text()), self.effort)
+        self.unit.add(f"void @{symbol}{parameters}", self.text(), self.effort)
         if is_apart:
             self.unit.declarations.declare(f"i64 @{LOOK}(ptr)")
             self.unit.add(f"void @{self.symbol}{parameters}", looking(symbol, length))

@@ -8,14 +8,17 @@ of metadata and constants. The next is the template filled in: the same text as 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, cast
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand
-from jitml.codegen.llvm.ir.declarations import Declarations
+from jitml.codegen.llvm.ir.declarations import Declarations, mentioned
+from jitml.codegen.llvm.ir.operand import mangled
+from jitml.codegen.llvm.ir.outlines import Inlined, Outline, inlined
 from jitml.codegen.scalar_math import RULES, emit
 from jitml.ir.types import DType
-from jitml.records import dataclass
+from jitml.records import dataclass, replace
 
 _PLAIN = frozenset(("add", "sub", "mul", "div"))  # one instruction: never worth a stamp
 _FEW = 12  # lines: a rule that writes no more is as fast as its stamp
@@ -24,29 +27,53 @@ _NAMES = re.compile(r"%(?P<used>[\w.]+)|^(?P<block>[\w.]+):|(?P<numbered>!\d+\b|
 _FRESH = re.compile(r"([\w.]+)\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class _Stamp:
-    """What a rule has written, then the names of its result, then the label of the block that it ends in.
+    """What a rule has written, then the names of its result and the label of the block that it ends in, each with slots.
 
-    slots: of each, whether a fresh name's number stands there, and which one; else the place of a name among those given.
+    slots: of each slot in the text, whether a fresh name's number stands there, and which one; else the place of a name among
+    those given. ends: the same of what stands behind the text.
     asked: methods of the module's declarations and their arguments. What they answer is given, too.
+    outline: a function that does the same; None if it gives other than one vector.
     """
 
     text: str
     slots: tuple[tuple[bool, int], ...]
+    end: str
+    ends: tuple[tuple[bool, int], ...]
     fresh: int
     asked: tuple[tuple[str, tuple[str, ...]], ...]
     result: Operand
+    outline: Outline | None = None
 
-    def press(self, b: Builder, names: Sequence[str]) -> Operand:
+    def press(self, b: Builder, args: Sequence[Operand], names: Sequence[str]) -> Operand:
         given = (*names, b.label, *[getattr(b.module, method)(*texts) for method, texts in self.asked])
         first = b.reserve(self.fresh)
-        filled = self.text % tuple([first + n if is_fresh else given[n] for is_fresh, n in self.slots])
-        *lines, label = filled.split("\n")
-        count = len(self.result.names)
-        b.lines += lines[:-count]
+        text = self.text % tuple([first + n if is_fresh else given[n] for is_fresh, n in self.slots])
+        *results, label = (self.end % tuple([first + n if is_fresh else given[n] for is_fresh, n in self.ends])).split("\n")
+        result = Operand(self.result.dtype, self.result.lanes, tuple(results))
+        b.lines.append(text if self.outline is None else _either(text, self.outline, args, result, b.label, label[1:]))
         b.label = label[1:]
-        return Operand(self.result.dtype, self.result.lanes, tuple(lines[-count:]))
+        return result
+
+    def outlined(self, b: Builder, fn: str, args: Sequence[Operand]) -> Outline | None:
+        """A function that does the same as the stamp, under a name that tells what it is of and how it does it."""
+        if len(self.result.names) > 1 or any(len(x.names) > 1 for x in args):
+            return None
+        alone = b.alone()
+        own = [replace(x, names=(f"%x{n}",)) for n, x in enumerate(args)]
+        result = self.press(alone, own, [x.names[0] for x in own])
+        body = "\n".join(["entry:", *alone.lines, f"  ret {result.type} {result.names[0]}"])
+        made = f"{zlib.crc32(body.encode()):08x}"
+        name = ".".join([fn, *dict.fromkeys(mangled(x.dtype, x.lanes) for x in own), made])
+        head = f"hidden {result.type} @{name}({', '.join(f'{x.type} {x.names[0]}' for x in own)})"
+        return Outline(head, body, alone.module.text_for({*mentioned(body)}))
+
+
+def _either(text: str, outline: Outline, args: Sequence[Operand], result: Operand, begins: str, ends: str) -> Inlined:
+    passed = ", ".join(f"{x.type} {x.names[0]}" for x in args)
+    call = f"  {result.names[0]} = call {result.type} @{outline.name}({passed})"
+    return inlined(text, call, outline, begins, ends)
 
 
 _stamps: dict[Hashable, _Stamp | None] = {}  # None: of no use, or with names that nothing here accounts for
@@ -83,7 +110,7 @@ def emit_stamped(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> 
     kinds = tuple([(x.dtype, x.lanes, len(x.names)) for x in args])
     key = (fn, dtype, kinds, b.settings, tuple(map(names.index, names)) if len(names) > len({*names}) else ())
     if (stamp := _stamps.get(key)) is not None:
-        return stamp.press(b, names)
+        return stamp.press(b, args, names)
     if key in _stamps or len(_stamps) >= _MOST:
         return emit(b, fn, args, dtype)
     module, lines, begin, label, fresh = b.module, b.lines, len(b.lines), b.label, b.reserve(0)
@@ -94,16 +121,21 @@ def emit_stamped(b: Builder, fn: str, args: Sequence[Operand], dtype: DType) -> 
     finally:
         b.module = module
     written = lines[begin:]
-    if b.lines is lines and len(written) > _FEW:
-        text = "\n".join([*written, *result.names, f"%{b.label}"])
-        _stamps[key] = _cut(text, [*names, label, *asked.answers], len(names), fresh, b.reserve(0) - fresh, asked, result)
-    else:
+    if b.lines is not lines or len(written) <= _FEW:
         _stamps[key] = None
+        return result
+    given, ends = [*names, label, *asked.answers], "\n".join([*result.names, f"%{b.label}"])
+    stamp = _stamps[key] = _cut("\n".join(written), ends, given, len(names), fresh, b.reserve(0) - fresh, asked, result)
+    if stamp is not None and (outline := stamp.outlined(b, fn, args)) is not None:
+        stamp.outline = outline
+        lines[begin:] = [_either("\n".join(written), outline, args, result, label, b.label)]
     return result
 
 
-def _cut(text: str, given: list[str], operands: int, first: int, fresh: int, asked: _Questions, result: Operand) -> _Stamp | None:
-    """The stamp of a text: `given` are the operands' names, the label before, and answers."""
+def _cut(
+    text: str, end: str, given: list[str], operands: int, first: int, fresh: int, asked: _Questions, result: Operand
+) -> _Stamp | None:
+    """The stamp of a text and what stands behind it: `given` are the operands' names, the label before, and answers."""
     slots: list[tuple[bool, int]] = []
     strange: list[str] = []
 
@@ -125,8 +157,11 @@ def _cut(text: str, given: list[str], operands: int, first: int, fresh: int, ask
         strange.append(match[0])
         return match[0]
 
-    template = _NAMES.sub(slot, text)
-    return None if strange else _Stamp(template, tuple(slots), fresh, tuple(asked.asked), result)
+    template, own = _NAMES.sub(slot, text), len(slots)
+    behind = _NAMES.sub(slot, end)
+    return (
+        None if strange else _Stamp(template, tuple(slots[:own]), behind, tuple(slots[own:]), fresh, tuple(asked.asked), result)
+    )
 
 
 __all__ = ["emit_stamped"]

@@ -9,11 +9,11 @@ from math import inf
 
 from jitml.codegen.llvm.ir.builder import Builder, Operand, llvm_type
 from jitml.codegen.llvm.ir.cpu import Cpu
-from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.ir.operand import c_type
 from jitml.codegen.llvm.loops.access import COMBINES, BufferMemory
 from jitml.codegen.llvm.loops.function import Function
 from jitml.codegen.llvm.loops.interleave import InterleavedStores
+from jitml.codegen.llvm.loops.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.register_pressure import POLYNOMIAL, operations
 from jitml.codegen.llvm.loops.safepoints import BLOCK, LONG_ITERATION, SHORT_TRIPS, Range, look_every, within, work
 from jitml.codegen.llvm.loops.trip_counts import BoundedCounter, course_of

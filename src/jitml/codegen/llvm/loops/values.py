@@ -9,8 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from jitml.codegen.llvm.ir.builder import Operand, literal
-from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.function import Function
+from jitml.codegen.llvm.loops.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.stamps import emit_stamped
 from jitml.codegen.scalar_math.builder import RAISING
 from jitml.errors import LoweringError

@@ -12,8 +12,8 @@ from functools import reduce
 
 from jitml.codegen.llvm.ir.builder import Operand
 from jitml.codegen.llvm.ir.cpu import DENSE_STRIDE
-from jitml.codegen.llvm.ir.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.access import COMBINES, STREAMED_BYTES
+from jitml.codegen.llvm.loops.linear_forms import LinearForm
 from jitml.codegen.llvm.loops.register_pressure import (
     POLYNOMIAL,
     operations,

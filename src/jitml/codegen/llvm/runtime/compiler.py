@@ -59,11 +59,12 @@ def compile_module(
     with jit.Generation(cpu, quickly(program, fastmath)) as generation:
         module = emit_program(program, cpu=cpu, fastmath=fastmath, threads=threads, finished=generation.begin)
         objects = generation.finish(module.parts)
-    executable = bind_module(program, module, objects, threads, needs)
+    called = jit.outlines(generation.quick, cpu)
+    executable = bind_module(program, module, [*called, *objects], threads, needs)
     if generation.quick:
         executable.tier = "quick"
         if CONFIG.tier != "quick":
-            executable.better = Upgrade(executable, [*zip(module.parts, objects)], generation.quick)
+            executable.better = Upgrade(executable, [*zip(module.parts, objects)], generation.quick, len(called))
             BACKGROUND.take(executable.better)
     return module, executable
 
@@ -97,12 +98,17 @@ class Upgrade:
     Args:
         parts: with their objects.
         quick: those that are to have others.
+        called: how many objects, in front of these, only quick code needs.
     """
 
     def __init__(
-        self, executable: NativeExecutable, parts: Sequence[tuple[ModulePart, bytes]], quick: Collection[ModulePart]
+        self,
+        executable: NativeExecutable,
+        parts: Sequence[tuple[ModulePart, bytes]],
+        quick: Collection[ModulePart],
+        called: int,
     ) -> None:
-        self._executable, self._parts, self._quick = ref(executable), parts, quick
+        self._executable, self._parts, self._quick, self._called = ref(executable), parts, quick, called
         self.outcome = ""  # "done", or why not
 
     def is_to_come(self) -> bool:
@@ -119,7 +125,7 @@ class Upgrade:
                 objects.append(jit.full_code(part, cpu) if part in self._quick else code)
         executable = self._executable()
         if executable is not None:
-            executable.enter_by((*objects, *executable.native.objects[len(objects) :]))
+            executable.enter_by((*objects, *executable.native.objects[self._called + len(objects) :]))
             executable.tier = "full"
         self._end("done")
 

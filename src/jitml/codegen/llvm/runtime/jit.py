@@ -160,8 +160,18 @@ def optimize(module: Any, cpu: Cpu, *, vectors: bool) -> Any:
 
 
 def quick_code(part: ModulePart, cpu: Cpu) -> bytes:
-    """Object code of a part made with the least effort: it computes the same bits, and takes longer for it."""
-    return generate(parse(part.text), cpu, level=0)
+    """Object code of a part made with the least effort: it computes the same bits, and takes longer for it.
+
+    It calls functions for long operations, if the part has such: `outlines` has their code.
+    """
+    return generate(parse(part.short or part.text), cpu, level=0)
+
+
+def outlines(parts: Iterable[ModulePart], cpu: Cpu) -> list[bytes]:
+    """Object code of what the quick code of these parts calls."""
+    return [
+        shared_code(text, cpu, level=0, effort="shared") for text in dict.fromkeys(t for part in parts for t in part.outlines)
+    ]
 
 
 def full_code(part: ModulePart, cpu: Cpu) -> bytes:
@@ -316,6 +326,7 @@ class Generation:
         kept = disk_cache().get(part_key(part, self._cpu)) if CONFIG.tier != "quick" else None
         if kept is None:
             self.quick.add(part)
+            outlines([part], self._cpu)  # made here, beside Python
         return quick_code(part, self._cpu) if kept is None else kept
 
 
