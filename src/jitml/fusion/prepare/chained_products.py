@@ -52,6 +52,8 @@ def _squares(graph: Graph) -> Iterator[dict[Value, Node]]:
     users, outputs = graph.users(), frozenset(graph.outputs)
     for squares in {id(group): group for group in group_of.values()}.values():
         inner = set(squares.values())
+        if any(node.op is ops.dot_general and not squares.keys().isdisjoint(node.inputs) for node in inner):
+            continue  # what a product makes of a square is complete after a pass, and no element of one
         outer = [(v, user) for v in squares for user in users[v] if user not in inner]
         is_ended = outputs.isdisjoint(squares) and all(_ends(user, v, squares) for v, user in outer)
         if is_ended and any(user.op in REDUCTIONS for _, user in outer) and all(v.dtype != F16 for v in squares):
@@ -97,6 +99,9 @@ class _Passes:
         self.ends = ProductEnds(graph)
         self.large = min(v.shape[-1] * v.shape[-2] for v in squares)
         self.behind = self._dependences()
+        products = [node for node in (*squares.values(), *self.results) if node.op is ops.dot_general]
+        factors = [(v, self.ends.factor(v, node, k)) for node in products for k, v in enumerate(node.inputs)]
+        self.matrices = {self.ends.matrix(v, views) for v, views in factors if v not in squares}
 
     def found(self) -> list[_ChainPass]:
         """None at all if some do not fit into a processor, or do not pay."""
@@ -196,6 +201,8 @@ class _Passes:
         maker = self.makers.get(value)
         if maker is None or maker in unit or value in self.squares:
             return maker
+        if value in self.matrices:  # a product reads it where it lies
+            return None
         is_ours = value.capacity >= self.large or not self.behind[value].isdisjoint(unit)
         is_of_elements = value.aval.is_static and (maker.op.is_pointwise or maker.op in VIEWS)
         return maker if maker.op in FREE or (is_ours and is_of_elements) else None

@@ -6,7 +6,7 @@ A value that only loops want is not made there: they make it themselves, of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from heapq import heappop, heappush
 
 from jitml.fusion.lower import lowering
@@ -70,7 +70,7 @@ class ProductEnds:
         if all(any(n.op is ops.convert for n in nodes) for nodes in halves) and (narrow := self._narrowed(product)) is not None:
             last, factors, start = narrow, halves, frozenset((product, narrow))
         start = start.union(*factors)
-        made = self._made_of(last, start)
+        made = self._made_of(last, start, {self.matrix(v, views) for v, views in zip(product.inputs, factors, strict=True)})
         for node in reversed(made):
             members = self._ancestors(node, made) if self._lies_in_memory(node.output) else None
             if members is not None and self._is_closed(last, node, members):
@@ -96,17 +96,23 @@ class ProductEnds:
                 found = frozenset(nodes)
         return found
 
+    def matrix(self, value: Value, views: Container[Node]) -> Value:
+        """What lies in memory of a factor that is read through views."""
+        while (maker := self.producers.get(value)) is not None and maker in views:
+            (value,) = maker.inputs
+        return value
+
     def _narrowed(self, product: Node) -> Node | None:
         """What makes halves of all sums: tensor cores take halves as they are."""
         users = self.users[product.output]
         is_alone = len(users) == 1 and product.output not in self.outputs
         return users[0] if is_alone and users[0].op is ops.convert and users[0].output.dtype == F16 else None
 
-    def _made_of(self, first: Node, start: frozenset[Node]) -> dict[Node, frozenset[Node]]:
-        """What is made of a node's elements, in order, and what else that takes."""
+    def _made_of(self, first: Node, start: frozenset[Node], stored: set[Value]) -> dict[Node, frozenset[Node]]:
+        """What is made of a node's elements, in order, and what else that takes; `stored` lies in memory."""
         made: dict[Node, frozenset[Node]] = {}
         waiting = [self.order[user] for user in self.users[first.output]]  # a heap
-        seen, values = set(waiting), {first.output}
+        seen, values = set(waiting), {first.output, *stored}
         while waiting and len(made) < _MOST:
             node = self.graph.nodes[heappop(waiting)]
             is_of_elements = node.op.is_pointwise and node.output.shape == first.output.shape

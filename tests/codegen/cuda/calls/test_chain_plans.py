@@ -134,6 +134,34 @@ def test_sums_of_rows_are_short_where_they_can_be(factor: Callable[[Any, Any], A
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4)
 
 
+def beside_its_factor(x: Any, w: Any) -> Any:
+    y = np.tanh(x)
+    return np.square(y @ w + y - x @ w).sum(axis=1)
+
+
+def product_of_squares(x: Any, w: Any) -> Any:
+    z = np.square(x @ w + x)
+    return (z @ w * z).sum(axis=1), (z @ w).max(axis=1)
+
+
+def slope(x: Any, w: Any) -> Any:
+    return jitml.grad(lambda x, w: np.exp(-beside_its_factor(x, w)).sum(), argnums=(0, 1))(x, w)
+
+
+@pytest.mark.parametrize(("function", "passes"), [(beside_its_factor, 1), (product_of_squares, 0), (slope, None)])
+def test_products_of_what_is_made_element_by_element(
+    function: Function, passes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jitml.fusion.prepare.chained_products.pays", lambda *a: True)
+    arguments = (numbers(40, 50).astype("f8"), numbers(50, 50).astype("f8"))
+    made = lowered(function, *arguments)
+    assert passes is None or made.kernels.count("tiles=") == passes
+    assert "__global__" in made.text("cuda")
+    wanted = flat(jitml.jit(function)(*arguments))
+    for x, y in zip(run(made.program, arguments), wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("function", KIN, ids=lambda f: f.__name__)
 def test_what_is_alike_is_cut_into_passes_that_wait_for_each_other(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jitml.fusion.prepare.chained_products.pays", lambda *a: True)
