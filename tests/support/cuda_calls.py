@@ -14,7 +14,7 @@ from jitml.codegen.cuda.calls.plan import CallPlan, HostWork, Means
 from jitml.codegen.cuda.module import Launch
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
-from support.cuda_emulation import ORDERS, EmulatedModule, build, guarded
+from support.cuda_emulation import ORDERS, EmulatedModule, arguments_of, build, guarded
 
 Array = np.ndarray[Any, Any]
 
@@ -40,9 +40,9 @@ def run_plan(module: EmulatedModule | None, plan: CallPlan, memory: Mapping[str,
     for work in plan.work:
         match work:
             case Launch():
-                pointers = [*(held[name] for name in work.buffers), *([held.get("error", 0)] if work.has_error else [])]
                 assert module is not None
-                module.launch(work.entry, work.blocks, work.threads, *pointers, shared=work.shared, order=order)
+                given = arguments_of(work, held, held.get("error", 0))
+                module.launch(work.entry, work.blocks, work.threads, *given, shared=work.shared, order=order)
             case HostWork():
                 made = {b.name: np.full(b.shape, 99, b.dtype) for b in work.writes}
                 for name in work.run([held[b.name].reshape(b.shape) for b in work.reads], list(made.values())):

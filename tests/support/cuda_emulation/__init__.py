@@ -14,7 +14,7 @@ which therefore has to compile each kernel, too.
 
 from support.cuda_emulation.build import build
 from support.cuda_emulation.host_library import BuildError, has_compiler
-from support.cuda_emulation.launch import ORDERS, EmulatedModule, KernelFault
+from support.cuda_emulation.launch import ORDERS, EmulatedModule, KernelFault, arguments_of
 from support.cuda_emulation.memory import GuardedMemory, guarded
 from support.cuda_emulation.traffic import Traffic, counted
 
@@ -25,6 +25,7 @@ __all__ = [
     "GuardedMemory",
     "KernelFault",
     "Traffic",
+    "arguments_of",
     "build",
     "counted",
     "guarded",

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from jitml.codegen.cuda.module import Launch
+
 # Of threads and blocks: ascending, descending, and a shuffle that every phase draws anew.
 ORDERS = (0, 1, 12345)
 
@@ -37,6 +39,13 @@ def machine() -> ctypes.CDLL:
 
 
 _MACHINES: list[ctypes.CDLL] = []
+
+
+def arguments_of(launch: Launch, memory: Mapping[str, Any], error: Any) -> list[Any]:
+    """What a launch gives its function, where its buffers are these arrays."""
+    starts = launch.starts or (0,) * len(launch.buffers)
+    pointers = [memory[name].ctypes.data + start for name, start in zip(launch.buffers, starts, strict=True)]
+    return [*pointers, *map(np.int64, launch.numbers), *([error] if launch.has_error else [])]
 
 
 class EmulatedModule:

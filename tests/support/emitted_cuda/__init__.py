@@ -16,7 +16,7 @@ from jitml.ir.ops.regions import failed_check
 from jitml.kernels.interpret import KernelFunction, compile_kernel
 from jitml.kernels.ir import Kernel
 from jitml.memory.program import Program
-from support.cuda_emulation import ORDERS, EmulatedModule, build, guarded
+from support.cuda_emulation import ORDERS, EmulatedModule, arguments_of, build, guarded
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +51,7 @@ class EmulatedKernel:
         error = np.zeros(self.module.error_words, np.int64)
         homes = {name: self._home(name, arrays) for name in arrays}
         for launch in self.module.launches[id(self.kernel)]:
-            given = [*(homes[name].ctypes.data for name in launch.buffers), *((error,) if launch.has_error else ())]
+            given = arguments_of(launch, homes, error)
             self.code.launch(launch.entry, launch.blocks, launch.threads, *given, shared=launch.shared, order=order)
         for name, home in homes.items():
             if home is not arrays[name] and name in self.kernel.writes:

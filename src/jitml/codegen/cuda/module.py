@@ -16,8 +16,10 @@ class Launch:
         entry: the function's name in the source, without mangling.
         blocks, threads: of the grid, and of each block. Blocks stride over their loop, so that fewer would do as well.
         shared: bytes of dynamic shared memory.
-        buffers: of the program around; the function takes a pointer to the first element of each, in this order.
+        buffers: of the program around; the function takes a pointer into each, in this order.
         has_error: whether a last pointer follows, to the program's error record.
+        starts: how many bytes behind the first element of each buffer the pointer is; for all of them 0 if there are none.
+        numbers: of 64 bits, which follow the buffers. Launches that differ in starts and numbers share a function.
     """
 
     entry: str
@@ -26,6 +28,8 @@ class Launch:
     shared: int
     buffers: tuple[str, ...]
     has_error: bool = False
+    starts: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

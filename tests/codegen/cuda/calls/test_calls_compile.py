@@ -114,6 +114,6 @@ def test_no_function_spills(arch: str) -> None:
     for launch in launches:
         used = resources[launch.entry]
         assert used.frame == 0, (launch.entry, used)
-        assert used.parameters == (8,) * (len(launch.buffers) + launch.has_error), launch
+        assert used.parameters == (8,) * (len(launch.buffers) + len(launch.numbers) + launch.has_error), launch
         assert used.shared <= 48 * 1024
     assert max(used.registers for used in resources.values()) <= 144

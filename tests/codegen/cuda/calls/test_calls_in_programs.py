@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -73,6 +74,20 @@ def test_calls_give_numpys_answers(name: str, device: EmulatedDevice) -> None:
         np.testing.assert_allclose(got, expected, rtol=2e-5 if expected.dtype == np.float32 else 1e-12, atol=1e-5)
     (variant,) = jitted.variants
     assert not variant.replays and device.launches
+
+
+def test_calls_that_do_the_same_share_functions(device: EmulatedDevice) -> None:
+    def program(x: Any, w: Any, a: Any, b: Any) -> Any:
+        return x @ w[0], x @ w[1], np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
+
+    arguments = (F32, RNG.random((2, 90, 20), np.float32), RNG.integers(0, 50, 9000), RNG.integers(0, 50, 9000))
+    expected = program(*arguments)
+    jitted = jitml.jit(program, verify="never", host_calls="error")
+    functions = re.findall(r'^extern "C" __global__ .* (call_\w+)\(', jitted.lower(*arguments).cuda, re.MULTILINE)
+    assert len(functions) == 3, "a product, pieces that are sorted, and runs that are merged by two stages and the last one"
+    for device.order in ORDERS:
+        for got, wanted in zip(jitted(*arguments), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_generators_go_on_as_numpys(device: EmulatedDevice) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from jitml.ir.types import I64
 from jitml.kernels.ir import Buffer
@@ -54,6 +55,11 @@ def test_rows_of_all_lengths_are_sorted() -> None:
         [_sort(rows, n, "f4") for rows, n in ((1, 1), (300, 5), (70, 8), (5, 255), (2, 2048), (2, 2049), (1, 9001))]
         + [_sort(rows, n, "f8", "argsort") for rows, n in ((1, 1), (40, 17), (2, 2049), (1, 5000), (1, 9001))]
     )
+
+
+def test_places_may_need_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jitml.codegen.cuda.calls.sorts._FAR", 0)
+    check([_sort(2, 5000, "i4"), _sort(1, 5000, "f4", "argsort")])
 
 
 def test_a_sort_may_be_in_place() -> None:

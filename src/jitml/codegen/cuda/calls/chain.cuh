@@ -15,17 +15,24 @@ template <class T> __device__ __forceinline__ void ji_wide_copy(T* to, const T* 
 template <class T, int ROWS, int DEPTH, bool ALONG>
 __device__ __forceinline__ void ji_bring_rows(T* tile, const ji_operand<T>& x, long long r0, long long rows) {
   typedef ji_rows<T, DEPTH> R;
-  for (int piece = threadIdx.x; piece < ROWS * R::QUADS; piece += 256) {
+  constexpr int PIECES = ROWS * R::QUADS;
+  const T* const first = x.first + r0 * x.row;
+  if (DEPTH % R::LANES == 0 && x.is_aligned && r0 + ROWS <= rows) {  // all loads on their way at once
+#pragma unroll
+    for (int piece = threadIdx.x; piece < PIECES; piece += 256) {
+      const int r = piece / R::QUADS, p = piece % R::QUADS * R::LANES;
+      ji_wide_copy(tile + r * R::PITCH + p, first + r * x.row + p);
+    }
+    return;
+  }
+#pragma unroll ALONG ? 1 : 2
+  for (int piece = threadIdx.x; piece < PIECES; piece += 256) {
     const int r = ALONG ? piece / R::QUADS : piece % ROWS, p = (ALONG ? piece % R::QUADS : piece / ROWS) * R::LANES;
-    const T* at = x.first + (r0 + r) * x.row + p * x.deep;
+    const T* at = first + r * x.row + p * x.deep;
     const bool is_inside = r0 + r < rows;
     alignas(16) T lanes[R::LANES];
-    if (is_inside && p + R::LANES <= DEPTH && x.is_aligned) {
-      ji_wide_copy(lanes, at);
-    } else {
 #pragma unroll
-      for (int k = 0; k < R::LANES; k++) lanes[k] = is_inside && p + k < DEPTH ? at[k * x.deep] : T(0);
-    }
+    for (int k = 0; k < R::LANES; k++) lanes[k] = is_inside && p + k < DEPTH ? at[k * x.deep] : T(0);
     ji_wide_copy(tile + r * R::PITCH + p, lanes);
   }
 }

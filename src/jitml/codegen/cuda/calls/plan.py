@@ -110,6 +110,20 @@ class CallPlan:
         """The source, where `first` is the number of the first check, counted from 1."""
         return f"constexpr long long {name}_check = {first};\n{self.source}" if self.checks else self.source
 
+    def nameless(self, name: str) -> str:
+        """The source as that of a call with the same functions reads, too, which has another name; without comments."""
+        return re.sub(r"^//.*\n", "", self.source, flags=re.M).replace(name, "call")
+
+    def by_functions_of(self, twin: str, name: str) -> CallPlan:
+        """The plan without a source of its own: its functions are those of a call that has the same."""
+
+        def renamed(launch: Launch) -> Launch:
+            assert launch.entry.startswith(name), "functions are called after their call"
+            return replace(launch, entry=twin + launch.entry.removeprefix(name))
+
+        work = tuple(renamed(each) if isinstance(each, Launch) else each for each in self.work)
+        return replace(self, source="", work=work, after=tuple(map(renamed, self.after)))
+
     def guarded(self, callers: Collection[str]) -> CallPlan:
         """The plan in a program with checks: once one has failed, its functions do nothing.
 

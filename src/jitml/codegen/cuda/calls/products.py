@@ -13,6 +13,7 @@ cuBLASLt is installed, it does what it takes (`cublaslt.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from jitml.codegen.cuda.calls.cublaslt import library_product
 from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, Means, blocks_for
@@ -29,6 +30,8 @@ _SMALL = 16  # rows and columns up to which a product is done an element a threa
 _BUSY = PROCESSORS * 2  # blocks that keep a device busy
 _LEAST_PART = 512  # of a sum that is cut
 _WIDTHS = {"f32": (128, 64, 32), "f64": (64, 32)}  # of tiles
+
+_Operand: TypeAlias = tuple[str, str, int]  # a parameter's declaration, the buffer that it points into, and bytes to there
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,9 @@ def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32
     """A product, and what becomes of it. Of halves, sums are f32: z's buffer is."""
     if 0 in (p.stacks, p.m, p.n):
         return CallPlan()
+    factors = (("x", p.x), ("y", p.y))
+    reads = [(read(number_type(m.buffer.dtype), a), m.buffer.name, m.offset * m.buffer.dtype.itemsize) for a, m in factors]
+    p = replace(p, x=replace(p.x, offset=0), y=replace(p.y, offset=0))
     is_half = p.x.buffer.dtype == F16
     if not is_half and p.m <= _SMALL and p.n <= _SMALL and (p.k <= 64 or p.stacks * p.m * p.n >= _BUSY * THREADS):
         cut, body = _Shares(1, 1, 1, 1), _by_element(p)
@@ -107,36 +113,27 @@ def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32
     else:
         cut, body = _by_tile(p, on_tensor_cores=is_half or is_tf32)
         blocks = cut.tiles(p)
-    kind, values = number_type(p.z.buffer.dtype), [(read("long long", "values"), p.values)] if p.values is not None else []
-    reads = [(read(number_type(m.buffer.dtype), a), m.buffer.name) for a, m in (("x", p.x), ("y", p.y))]
+    kind, values = number_type(p.z.buffer.dtype), [(read("long long", "values"), p.values, 0)] if p.values is not None else []
     has_error, resident = p.values is not None, 2 if is_half or is_tf32 else 1
     templates = (*(template(t) for t in ("common", "gemm", "products")), *([template("mma")] if is_half or is_tf32 else []))
+
+    def function(symbol: str, ending: Ending, operands: Sequence[_Operand], body: Sequence[str], blocks: int) -> None:
+        pointers = [*((d, buffer, 0) for d, buffer in ending.parameters), *operands, *values]
+        declared, buffers, starts = zip(*pointers)
+        lines = [*_extents(p), *ending.text(p), *body]
+        note = comment if symbol == name else ""
+        texts.append(entry(symbol, declared, lines, note, has_error=has_error, resident=resident))
+        work.append(Launch(symbol, blocks, THREADS, 0, buffers, has_error, starts))
+
+    texts, work = list[str](), list[Launch]()
     if cut.parts == 1:
-        pointers = [*ending.parameters, *reads, *values]
-        text = entry(
-            name,
-            [d for d, _ in pointers],
-            [*_extents(p), *ending.text(p), *body],
-            comment,
-            has_error=has_error,
-            resident=resident,
-        )
-        launch = Launch(name, blocks, THREADS, 0, tuple(b for _, b in pointers), has_error)
-        return CallPlan(text, templates, (launch,))
+        function(name, ending, reads, body, blocks)
+        return CallPlan(texts[0], templates, tuple(work))
     scratch = Buffer(f"{name}_parts", p.z.buffer.dtype, (cut.parts, p.stacks, p.m, p.n))
     part = Ending([(f"{kind}* parts", scratch.name)], [f"parts[b * {p.m * p.n}LL + i * {p.n}LL + j] = sum;"])
-    pointers = [*part.parameters, *reads, *values]
-    sums = entry(
-        name, [d for d, _ in pointers], [*_extents(p), *part.text(p), *body], comment, has_error=has_error, resident=resident
-    )
-    others = [*ending.parameters, (read(kind, "parts"), scratch.name), *values]
-    last = [*_extents(p), *ending.text(p), *_summing(p, cut)]
-    sums += entry(f"{name}_sum", [d for d, _ in others], last, has_error=has_error)
-    work = (
-        Launch(name, blocks, THREADS, 0, tuple(b for _, b in pointers), has_error),
-        Launch(f"{name}_sum", blocks_for(p.stacks * p.m * p.n), THREADS, 0, tuple(b for _, b in others), has_error),
-    )
-    return CallPlan(sums, templates, work, (scratch,))
+    function(name, part, reads, body, blocks)
+    function(f"{name}_sum", ending, [(read(kind, "parts"), scratch.name, 0)], _summing(p, cut), blocks_for(p.stacks * p.m * p.n))
+    return CallPlan("".join(texts), templates, tuple(work), (scratch,))
 
 
 def _extents(p: Product) -> list[str]:

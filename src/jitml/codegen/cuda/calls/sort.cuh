@@ -24,6 +24,7 @@ __device__ __forceinline__ bool ji_before(ji_f16_bits x, ji_f16_bits y) { return
 template <class K, class I>
 __device__ __forceinline__ I ji_merge_split(const K* a, I a_count, const K* b, I b_count, I count) {
   I low = count > b_count ? count - b_count : 0, high = count < a_count ? count : a_count;
+#pragma unroll 1
   while (low < high) {
     const I middle = low + (high - low) / 2;
     if (ji_before(b[count - 1 - middle], a[middle])) high = middle;
@@ -58,10 +59,11 @@ struct ji_sort_share {
 
   // Sort the first `count`: neighbours change places if the second one belongs before the first.
   __device__ __forceinline__ void sort(int count) {
+#pragma unroll 1
+    for (int round = 0; round < JI_SORT_EACH; round += 2)
 #pragma unroll
-    for (int round = 0; round < JI_SORT_EACH; round++)
-#pragma unroll
-      for (int u = round % 2; u + 1 < JI_SORT_EACH; u += 2)
+      for (int k = 0; k < JI_SORT_EACH - 1; k++) {
+        const int u = k < JI_SORT_EACH / 2 ? 2 * k : 2 * k - JI_SORT_EACH + 1;  // even ones, then odd ones
         if (u + 1 < count && ji_before(keys[u + 1], keys[u])) {
           const K key = keys[u];
           keys[u] = keys[u + 1];
@@ -72,6 +74,7 @@ struct ji_sort_share {
             places[u + 1] = place;
           }
         }
+      }
   }
 
   // Take what comes next of the runs from a to a_end and from b to b_end.
@@ -87,31 +90,36 @@ struct ji_sort_share {
   }
 };
 
-__device__ __forceinline__ int ji_sort_within(long long count, int most) {
+template <class I> __device__ __forceinline__ int ji_sort_within(I count, int most) {
   return count < 0 ? 0 : count > most ? most : (int)count;
 }
 
 // Sort pieces of rows, of SPAN elements each, of which a block takes as many as make a tile. `get(at)` gives a key and
-// `put(at, key, place)` takes an element; `at` is its place in memory, rows being `stride` apart.
-template <class K, int SPAN, bool CARRIES, class Get, class Put>
-__device__ __forceinline__ void ji_sort_pieces(K* tile, unsigned int* places, long long rows, long long n, long long stride,
-                                               Get get, Put put) {
-  const long long pieces = (n + SPAN - 1) / SPAN, total = rows * pieces;
-  for (long long t = blockIdx.x; t * (JI_SORT_TILE / SPAN) < total; t += gridDim.x) {
-    for (int e = threadIdx.x; e < JI_SORT_TILE; e += 256) {
-      const long long piece = t * (JI_SORT_TILE / SPAN) + e / SPAN, within = piece % pieces * SPAN + e % SPAN;
-      if (piece < total && within < n) {
-        tile[e] = get(piece / pieces * stride + within);
+// `put(at, key, place)` takes an element; `at` is its place in memory, rows being `stride` apart. I holds all places.
+template <class K, int SPAN, bool CARRIES, class I, class Get, class Put>
+__device__ __forceinline__ void ji_sort_pieces(K* tile, unsigned int* places, I rows, I n, I stride, Get get, Put put) {
+  const I pieces = (n + SPAN - 1) / SPAN, total = rows * pieces;
+#pragma unroll 1
+  for (I t = blockIdx.x; t * (JI_SORT_TILE / SPAN) < total; t += gridDim.x) {
+    // Of the element at `e` of the tile: its row and its place there, which is none if it is beyond `n`.
+    const auto each = [=](int e, auto work) {
+      const I piece = t * (JI_SORT_TILE / SPAN) + e / SPAN, row = piece / pieces, within = (piece - row * pieces) * SPAN + e % SPAN;
+      if (piece < total && within < n) work(row * stride + within, within);
+    };
+#pragma unroll 4
+    for (int e = threadIdx.x; e < JI_SORT_TILE; e += 256)
+      each(e, [=](I at, I within) {
+        tile[e] = get(at);
         if (CARRIES) places[e] = (unsigned int)within;
-      }
-    }
+      });
     __syncthreads();
     const int mine = threadIdx.x * JI_SORT_EACH, first = mine / SPAN * SPAN, me = mine % SPAN;
-    const long long piece = t * (JI_SORT_TILE / SPAN) + mine / SPAN;
-    const int count = piece < total ? ji_sort_within(n - piece % pieces * SPAN, SPAN) : 0;
+    const I piece = t * (JI_SORT_TILE / SPAN) + mine / SPAN;
+    const int count = piece < total ? ji_sort_within<I>(n - piece % pieces * SPAN, SPAN) : 0;
     ji_sort_share<K, CARRIES> share;
     share.read(tile, places, mine, first + count);
     share.sort(count - me);
+#pragma unroll 1
     for (int width = JI_SORT_EACH; width < SPAN; width *= 2) {
       __syncthreads();
       share.write(tile, places, mine, first + count);
@@ -127,34 +135,34 @@ __device__ __forceinline__ void ji_sort_pieces(K* tile, unsigned int* places, lo
     __syncthreads();
     share.write(tile, places, mine, first + count);
     __syncthreads();
-    for (int e = threadIdx.x; e < JI_SORT_TILE; e += 256) {
-      const long long piece = t * (JI_SORT_TILE / SPAN) + e / SPAN, within = piece % pieces * SPAN + e % SPAN;
-      if (piece < total && within < n) put(piece / pieces * stride + within, tile[e], CARRIES ? places[e] : 0);
-    }
+#pragma unroll 4
+    for (int e = threadIdx.x; e < JI_SORT_TILE; e += 256)
+      each(e, [=](I at, I) { put(at, tile[e], CARRIES ? places[e] : 0); });
     __syncthreads();
   }
 }
 
 // Merge sorted runs of `width` elements in pairs: each block makes tiles of the result.
-template <class K, bool CARRIES, class Put>
-__device__ __forceinline__ void ji_sort_merge(K* tile, unsigned int* places, long long* splits, const K* keys,
-                                              const unsigned int* from, long long rows, long long n, long long stride,
-                                              long long width, Put put) {
-  const long long across = (n + JI_SORT_TILE - 1) / JI_SORT_TILE;
-  for (long long t = blockIdx.x; t < rows * across; t += gridDim.x) {
-    const long long begin = t % across * JI_SORT_TILE, start = begin / (2 * width) * (2 * width), row = t / across * stride;
-    const long long a_count = n - start < width ? n - start : width;
-    const long long b_count = n - start - a_count < width ? n - start - a_count : width;
-    const long long skipped = begin - start, rest = a_count + b_count - skipped;
+template <class K, bool CARRIES, class I, class Put>
+__device__ __forceinline__ void ji_sort_merge(K* tile, unsigned int* places, I* splits, const K* keys, const unsigned int* from,
+                                              I rows, I n, I stride, I width, Put put) {
+  const I across = (n + JI_SORT_TILE - 1) / JI_SORT_TILE;
+#pragma unroll 1
+  for (I t = blockIdx.x; t < rows * across; t += gridDim.x) {
+    const I begin = t % across * JI_SORT_TILE, start = begin / (2 * width) * (2 * width), row = t / across * stride;
+    const I a_count = n - start < width ? n - start : width;
+    const I b_count = n - start - a_count < width ? n - start - a_count : width;
+    const I skipped = begin - start, rest = a_count + b_count - skipped;
     const int count = rest < JI_SORT_TILE ? (int)rest : JI_SORT_TILE;
     const K *a = keys + row + start, *b = a + width;
     if (threadIdx.x % 32 == 0 && threadIdx.x < 64)
-      splits[threadIdx.x / 32] = ji_merge_split(a, a_count, b, b_count, skipped + (threadIdx.x ? count : 0));
+      splits[threadIdx.x / 32] = ji_merge_split<K, I>(a, a_count, b, b_count, skipped + (threadIdx.x ? count : 0));
     __syncthreads();
-    const long long a_first = splits[0], b_first = skipped - a_first;
+    const I a_first = splits[0], b_first = skipped - a_first;
     const int a_here = (int)(splits[1] - a_first);
+#pragma unroll 4
     for (int e = threadIdx.x; e < count; e += 256) {
-      const long long at = e < a_here ? a_first + e : width + b_first + (e - a_here);
+      const I at = e < a_here ? a_first + e : width + b_first + (e - a_here);
       tile[e] = a[at];
       if (CARRIES) places[e] = from[row + start + at];
     }
@@ -166,6 +174,7 @@ __device__ __forceinline__ void ji_sort_merge(K* tile, unsigned int* places, lon
     __syncthreads();
     share.write(tile, places, me, count);
     __syncthreads();
+#pragma unroll 4
     for (int e = threadIdx.x; e < count; e += 256) put(row + begin + e, tile[e], CARRIES ? places[e] : 0);
     __syncthreads();
   }

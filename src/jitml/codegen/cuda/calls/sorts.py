@@ -18,6 +18,7 @@ from jitml.kernels.program import Call, KernelProgram
 
 _TILE = 2048
 _LEAST_SPAN = 8  # what one thread sorts
+_FAR = 1 << 30  # elements whose places 32 bits count with room for a tile and a grid's step
 _PLACES = np.dtype(np.uint32)
 
 
@@ -57,6 +58,7 @@ class _SortPlanner:
         while self.span < min(n, _TILE):
             self.span *= 2
         self.passes = max(0, (-(-n // self.span) - 1).bit_length())
+        self.index = "int" if rows * n < _FAR else "long long"
         # Pass k reads what stage k has written: the last one is the result, for a sort each second before it as well.
         flat = (rows * n,)
         sides = (2 if self.carries else 1) if self.passes else 0
@@ -69,7 +71,9 @@ class _SortPlanner:
             text, launch = self._pieces() if stage == 0 else self._merging(stage)
             texts.append(text)
             work.append(launch)
-        return CallPlan("".join(texts), (template("common"), template("sort")), tuple(work), (*self.keys, *self.places))
+        return CallPlan(
+            "".join(dict.fromkeys(texts)), (template("common"), template("sort")), tuple(work), (*self.keys, *self.places)
+        )
 
     def _target(self, stage: int) -> tuple[str, ...]:
         """The buffers that a stage writes: keys, or places, or both."""
@@ -93,8 +97,8 @@ class _SortPlanner:
         parameters, put = self._put(0)
         body = [
             *self._tile_declarations(),
-            f"ji_sort_pieces<{self.key}, {self.span}, {self._flag}>(tile, places, rows, n, {self.n}LL,",
-            f"    [=](long long at) {{ return x[at]; }}, {self._taking(put)});",
+            f"ji_sort_pieces<{self.key}, {self.span}, {self._flag}, {self.index}>(tile, places, rows, n, {self.n},",
+            f"    [=]({self.index} at) {{ return x[at]; }}, {self._taking(put)});",
         ]
         parameters += [f"const {self.key}* x", *self._lengths()]
         text = entry(self.name, parameters, body, f"{self.y.name} = {self.call.name} of {self.x.name}", has_error=self.is_sized)
@@ -102,28 +106,34 @@ class _SortPlanner:
         return text, Launch(self.name, blocks, THREADS, 0, (*self._target(0), *self.call.reads), self.is_sized)
 
     def _merging(self, stage: int) -> tuple[str, Launch]:
-        """Runs of the stage before, merged in pairs."""
+        """Runs of the stage before, merged in pairs; stages differ in the length of runs alone."""
         parameters, put = self._put(stage)
-        width, symbol = self.span << (stage - 1), f"{self.name}_merge{stage}"
+        symbol, targets, numbers = f"{self.name}_merge", self._target(stage), [("width", self.span << (stage - 1))]
+        if self.carries and self.passes > 1:  # one function for the last stage, too, which stores places alone
+            parameters, put = self._put(0)
+            parameters, put = ["long long* all", *parameters], f"if (is_last) {{ all[at] = place; }} else {{ {put} }}"
+            targets = (self.y.name, *self._target(stage % 2))
+            numbers.append(("is_last", int(stage == self.passes)))
         source = "from" if self.carries else "(const unsigned int*)0"
         body = [
             *self._tile_declarations(),
-            "__shared__ long long splits[2];",
-            f"ji_sort_merge<{self.key}, {self._flag}>(tile, places, splits, x, {source}, rows, n, {self.n}LL, {width}LL,",
+            f"__shared__ {self.index} splits[2];",
+            f"ji_sort_merge<{self.key}, {self._flag}, {self.index}>(tile, places, splits, x, {source}, rows, n, {self.n}, width,",
             f"    {self._taking(put)});",
         ]
         parameters += [read(self.key, "x"), *([read("unsigned int", "from")] if self.carries else []), *self._lengths()]
+        parameters += [f"const long long {number}" for number, _ in numbers]
         blocks = blocks_for(self.rows * -(-self.n // _TILE), 1)
-        buffers = (*self._target(stage), *self._target(stage - 1), *self.call.reads[1:])
+        buffers = (*targets, *self._target(stage - 1), *self.call.reads[1:])
         text = entry(symbol, parameters, body, has_error=self.is_sized)
-        return text, Launch(symbol, blocks, THREADS, 0, buffers, self.is_sized)
+        return text, Launch(symbol, blocks, THREADS, 0, buffers, self.is_sized, numbers=tuple(n for _, n in numbers))
 
     @property
     def _flag(self) -> str:
         return str(self.carries).lower()
 
     def _taking(self, put: str) -> str:
-        return f"[=](long long at, {self.key} key, unsigned int place) {{ {put} }}"
+        return f"[=]({self.index} at, {self.key} key, unsigned int place) {{ {put} }}"
 
     def _lengths(self) -> list[str]:
         return [read("long long", "lengths")] if self.is_sized else []
@@ -132,9 +142,9 @@ class _SortPlanner:
         places = f"__shared__ unsigned int places[{_TILE}];" if self.carries else "unsigned int* const places = 0;"
         lines = [f"__shared__ {self.key} tile[{_TILE}];", places]
         if not self.is_sized:
-            return [*lines, f"const long long n = {self.n}, rows = {self.rows};"]
+            return [*lines, f"const {self.index} n = {self.n}, rows = {self.rows};"]
         limits = zip(("n", "rows"), (self.n, self.rows))
         return [
             *lines,
-            *(f"const long long {name} = ji_clamped(lengths[{k}], 0, {most});" for k, (name, most) in enumerate(limits)),
+            *(f"const {self.index} {name} = ji_clamped(lengths[{k}], 0, {most});" for k, (name, most) in enumerate(limits)),
         ]

@@ -77,7 +77,8 @@ class BoundProgram:
 
     def _launch(self, launch: Launch, slots: Mapping[str, Slot]) -> Step:
         self.launches += 1
-        places = [slots[name] for name in launch.buffers]
+        starts = launch.starts or (0,) * len(launch.buffers)
+        places = [(base, at + start) for (base, at), start in zip((slots[name] for name in launch.buffers), starts, strict=True)]
         return partial(_launched, self._code[launch.entry], launch, places)
 
     def _steps_of_call(self, plan: CallPlan) -> list[Step]:
@@ -136,6 +137,7 @@ class BoundProgram:
 
 def _launched(function: DeviceFunction, launch: Launch, places: Sequence[Slot], bases: Sequence[int], run: Run) -> None:
     addresses = [bases[base] + offset for base, offset in places]
+    addresses += launch.numbers
     if launch.has_error:
         addresses.append(run.error)
     run.launch(function, launch.blocks, launch.threads, launch.shared, addresses)

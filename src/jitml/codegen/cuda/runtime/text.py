@@ -94,9 +94,12 @@ def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> Cuda
     may_fail = bool(failing) or any(launch.has_error for launches in module.launches.values() for launch in launches)
     calls: dict[int, CallPlan] = {}
     sources: list[str] = []
+    known: dict[str, str] = {}
     checks = [*module.checks]
     for step, (plan, name, callers) in plans.items():
-        calls[step] = plan = plan.guarded(callers) if may_fail else plan
+        plan = plan.guarded(callers) if may_fail else plan
+        twin = known.setdefault(plan.nameless(name), name)
+        calls[step] = plan = plan if twin == name or plan.checks else plan.by_functions_of(twin, name)
         sources.append(plan.numbered(name, len(checks) + 1))
         checks += plan.checks
     templates = dict.fromkeys(text for plan in calls.values() for text in plan.templates)
