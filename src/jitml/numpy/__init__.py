@@ -2,8 +2,8 @@
 
 Outside a jitted function they do what they always do. Inside one the trace finds their meaning for traced values in
 `jitml.trace.values.registry.FUNCTIONS`, which the modules of this package fill when they are imported; the same happens to code
-that imports plain `numpy`. A file in a room is a topic of NumPy; every function in it is a composition of `jitml.ir.ops`. Topics
-that few programs need are imported when a function of NumPy's is met that the others do not know.
+that imports plain `numpy`. A file in a room is a topic of NumPy; every function in it is a composition of `jitml.ir.ops`. Most
+topics are imported when one of their functions is met (`topics.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as _numpy
 from jitml.imports.late import late
 from jitml.numpy.support.arguments import arrays_of_lists
 from jitml.numpy.support.memory_order import lay_out_as_numpy_does
+from jitml.numpy.topics import TOPICS, names_of
 from jitml.numpy.ufuncs import scalars as scalars  # methods of NumPy's numbers, which are no topic
 from jitml.trace.values.registry import REGISTRY
 
@@ -28,45 +29,6 @@ else:
 if TYPE_CHECKING:
     from numpy import *  # noqa: F403  # for editors and type checkers: the names are NumPy's
 
-# In the order of docs/supported.md. None is named where programs usually need the topic; else it comes with the first function of
-# such a module that is not known yet, or with a method of a ufunc.
-TOPICS: dict[str, tuple[str, ...]] = {
-    "ufuncs.ufunc": (),
-    "arrays.indexing": (),
-    "arrays.flat": (),
-    "arrays.iterators": (),
-    "arrays.methods": (),
-    "arrays.complex_parts": (),
-    "arrays.reshaping": (),
-    "arrays.sliding": ("numpy",),
-    "reductions.reductions": (),
-    "reductions.statistics": (),
-    "reductions.ufunc_methods": ("numpy.ufunc",),
-    "reductions.sorting": (),
-    "reductions.closeness": ("numpy",),
-    "building.creation": (),
-    "building.ranges": (),
-    "building.grids": ("numpy",),
-    "building.joining": (),
-    "building.padding": ("numpy",),
-    "selection.choose": (),
-    "selection.nonzero": (),
-    "selection.sets": ("numpy",),
-    "selection.quantiles": ("numpy",),
-    "selection.index_tricks": ("numpy",),
-    "linear_algebra.products": (),
-    "linear_algebra.norms": ("numpy.linalg",),
-    "linear_algebra.factorizations": ("numpy.linalg",),
-    "linear_algebra.einsum": ("numpy",),
-    "numerics.calculus": ("numpy",),
-    "numerics.polynomials": ("numpy",),
-    "numerics.fft": ("numpy.fft",),
-    "numerics.special": (),  # waits for SciPy by itself
-    "python.builtins": (),
-    "python.math": ("math", "builtins.round"),
-    "python.cmath": ("cmath",),
-}
-
 for topic, homes in TOPICS.items():
     if not homes:
         import_module(f"{__name__}.{topic}")
@@ -75,7 +37,7 @@ REGISTRY.wire(
     for_each_type=lambda *call: type_specialization.for_each_type(*call),  # noqa: PLW0108  # late
     to_arrays=arrays_of_lists,
     finish_call=lay_out_as_numpy_does,
-    further={f"{__name__}.{topic}": homes for topic, homes in TOPICS.items() if homes},
+    further={f"{__name__}.{topic}": tuple(names_of(topic)) for topic, homes in TOPICS.items() if homes},
 )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.numpy import TOPICS
 from jitml.numpy.numerics import special
+from jitml.numpy.topics import TOPICS
 from jitml.trace.values.registry import FUNCTIONS, REGISTRY, full_name
 
 _HEAD = """# NumPy functions in jitted code

@@ -132,7 +132,8 @@ class Registry:
     def __init__(self) -> None:
         self.homes: dict[Hashable, str] = {}  # modules of functions that do not name their own
         self._is_filled = False
-        self._further: dict[str, tuple[str, ...]] = {}  # modules that fill the table when a function is looked for in vain
+        self._further: dict[str, None] = {}  # modules that fill the table when a function is looked for in vain
+        self._knowing: dict[str, list[str]] = {}  # a function's full name, or where it is from -> those that know it
         self._is_completing = False
         self._pending: dict[str, Callable[[ModuleType], None]] = {}
         self._lock = InterruptSafeLock()
@@ -147,10 +148,13 @@ class Registry:
         finish_call: FinishCall,
         further: Mapping[str, tuple[str, ...]],
     ) -> None:
-        """Say who answers; `further` are modules that know more functions, and from which homes."""
+        """Say who answers; `further` are modules that know more functions: these by name, or all from somewhere."""
         self.fallback, self.for_each_type = fallback, for_each_type
         self.to_arrays, self.finish_call = to_arrays, finish_call
-        self._further = dict(further)
+        self._further = dict.fromkeys(further)
+        for module, names in further.items():
+            for name in names:
+                self._knowing.setdefault(name, []).append(module)
 
     def when_imported(self, module: str) -> Callable[[Callable[[ModuleType], None]], Callable[[ModuleType], None]]:
         """Let the decorated function register the functions of a module that only some programs import."""
@@ -173,7 +177,7 @@ class Registry:
         is_ufuncs = isinstance(getattr(function, "__self__", None), np.ufunc)
         home = "numpy.ufunc" if is_ufuncs else f"{_home(function)}.{getattr(function, '__name__', '')}"
         while home:
-            if any(home in homes for homes in [*self._further.values()]):
+            if any(module in self._further for module in self._knowing.get(home, ())):
                 self.complete(home)
                 if dict.__contains__(FUNCTIONS, function):
                     return
@@ -189,21 +193,24 @@ class Registry:
                 return
             self._is_completing = True
             try:
-                for module in [name for name, homes in self._further.items() if home is None or home in homes]:
-                    self._import(module)
-                    del self._further[module]
+                for module in [*self._further] if home is None else self._knowing[home]:
+                    if module in self._further:
+                        self._import(module)
+                        del self._further[module]
             finally:
                 self._is_completing = False
 
     def _import(self, module: str) -> None:
         """If that fails, nothing has come into the table: it will be tried again."""
-        known = set(FUNCTIONS)
+        known, there = set(FUNCTIONS), {name for name in self._further if name in sys.modules}
         try:
             import_module(module)
         except BaseException:
             for function in set(FUNCTIONS) - known:
                 del FUNCTIONS[function]
-            for unfinished in self._further:  # those that it has brought fill the table when they are imported again
+            for unfinished in (
+                self._further.keys() - there
+            ):  # those that it has brought fill the table when they are imported again
                 sys.modules.pop(unfinished, None)
             raise
 
