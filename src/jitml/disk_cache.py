@@ -89,6 +89,10 @@ class DiskCache:
             digest.update(len(data).to_bytes(8, "little") + data)
         return f"{kind}-{digest.hexdigest()}"
 
+    @property
+    def is_used(self) -> bool:
+        return self.folder is not None and self.why_unused() is None
+
     def get(self, key: str) -> bytes | None:
         if self.folder is None or self.why_unused() is not None:
             return None

@@ -26,6 +26,8 @@ def tier(name: str) -> Iterator[None]:
 class Gate:
     """A job of the background behind which others wait until it is opened."""
 
+    outlasts = True
+
     def __init__(self) -> None:
         self.opened, self.entered = threading.Event(), threading.Event()
 

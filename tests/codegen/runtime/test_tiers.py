@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import inspect
 import os
@@ -21,6 +22,7 @@ import jitml
 from codegen.tiers import Gate, same_bits, tier
 from jitml.codegen.llvm.ir.conventions import ModulePart
 from jitml.codegen.llvm.runtime import compiler, executable, jit
+from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.run import background
 from jitml.codegen.run.background import BACKGROUND
 from jitml.disk_cache import DiskCache
@@ -45,8 +47,8 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As users have it, on a machine with two cores, and nothing on disk."""
     cache = DiskCache(tmp_path, 1 << 24)
     monkeypatch.setattr(jit, "disk_cache", lambda: cache)
-    monkeypatch.setattr(compiler, "usable_cores", lambda: 2)
-    monkeypatch.setattr(compiler, "is_limited", lambda: False)
+    monkeypatch.setattr(jit, "usable_cores", lambda: 2)
+    monkeypatch.setattr(jit, "is_limited", lambda: False)
     with tier("auto"):
         yield
     assert jitml.settle(LIMIT)
@@ -259,12 +261,70 @@ def test_a_child_goes_on_with_what_was_to_be_done(
     leave.set()
 
 
+class Noted:
+    def __init__(self, outlasts: bool) -> None:
+        self.outlasts, self.became = outlasts, ""
+
+    def run(self) -> None:
+        self.became = "done"
+
+    def give_up(self, why: str) -> None:
+        self.became = why
+
+
+def test_where_python_ends_only_that_is_done_of_which_later_processes_have_something(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, others = Noted(outlasts=False), Noted(outlasts=True)
+    BACKGROUND.take(ours)
+    BACKGROUND.take(others)
+    monkeypatch.setattr(background.threading, "main_thread", lambda: threading.Thread())  # noqa: PLW0108
+    gate.opened.set()
+    assert jitml.settle(LIMIT)
+    assert (ours.became, others.became) == ("Python ends", "done")
+
+
+SUPPORT = """
+define i64 @jitml_squares(i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %more, %loop ]
+  %sum = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %square = mul i64 %i, %i
+  %next = add i64 %sum, %square
+  %more = add i64 %i, 1
+  %again = icmp slt i64 %more, %n
+  br i1 %again, label %loop, label %done
+done:
+  ret i64 %next
+}
+"""
+
+
+def test_the_first_process_of_all_has_quick_code_of_what_each_needs(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, levels, generate = host_cpu(), [], jit.generate
+    monkeypatch.setattr(jit, "generate", lambda *a, level: levels.append(level) or generate(*a, level=level))
+
+    def squares() -> int:
+        code = jit.load(SUPPORT, level=2, imports={}, exports=("jitml_squares",), is_first=True)
+        return int(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code["jitml_squares"])(5))
+
+    assert (squares(), levels) == (30, [0])
+    gate.opened.set()
+    assert jitml.settle(LIMIT)
+    assert levels == [0, 2] and jit.disk_cache().get(jit.object_key(SUPPORT, cpu, level=2)) is not None
+    assert (squares(), levels) == (30, [0, 2])  # as in a later process
+    monkeypatch.setattr(jit, "disk_cache", lambda: DiskCache(None, 0))
+    assert (squares(), levels) == (30, [0, 2, 2])  # there will be no later one that has it
+
+
 END = """
 import os, threading, time
 import numpy as np
 import jitml
-from jitml.codegen.llvm.runtime import compiler
-compiler.usable_cores = lambda: 2
+from jitml.codegen.llvm.runtime import compiler, jit
+jit.usable_cores = lambda: 2
 run = compiler.Upgrade.run
 compiler.Upgrade.run = lambda self: (time.sleep(0.5), run(self))
 {function}
@@ -318,10 +378,10 @@ def test_where_quick_code_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MANY", 0)
     assert tier_of(lambda x: long(x, 10.5), X) == "full"  # many wait already
     monkeypatch.setattr(background, "MANY", 64)
-    monkeypatch.setattr(compiler, "usable_cores", lambda: 1)
+    monkeypatch.setattr(jit, "usable_cores", lambda: 1)
     assert tier_of(lambda x: long(x, 11.5), X) == "full"
-    monkeypatch.setattr(compiler, "usable_cores", lambda: 2)
-    monkeypatch.setattr(compiler, "is_limited", lambda: True)
+    monkeypatch.setattr(jit, "usable_cores", lambda: 2)
+    monkeypatch.setattr(jit, "is_limited", lambda: True)
     assert tier_of(lambda x: long(x, 13.5), X) == "full"
     monkeypatch.setattr(compiler, "CONFIG", replace(compiler.CONFIG, tier="quick"))
     assert tier_of(lambda x: long(x, 12.5), X) == "quick"

@@ -1,7 +1,7 @@
 """Background work: what makes programs faster while they already answer calls, one job after the other, in a thread of its own.
 
 The thread lives as long as there are jobs. Python waits for it when it ends: jobs that another process would have to do again are
-done, up to `_LAST` seconds of them. In the child of a fork a new thread goes on, once somebody asks for a job.
+done, up to `_LAST` seconds of them, and no others. In the child of a fork a new thread goes on, once somebody asks for a job.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from jitml.forks import in_child, lock
 from jitml.interrupts import has_room_to_start
 
 MANY = 64  # jobs that wait: their texts are held meanwhile
-_LAST = 2.0  # seconds of jobs once the interpreter is ending: about what their quick code has saved
+_LAST = 2.0  # seconds after which no other job begins once the interpreter is ending: about what quick code has saved
 _NICENESS = 5  # what the program itself does comes first, but on a machine that is busy the full code shall come, too
 
 
 class Job(Protocol):
     """A piece of work, which says by itself what has become of it."""
+
+    @property
+    def outlasts(self) -> bool:
+        """Whether later processes have something of it."""
 
     def run(self) -> None: ...
 
@@ -88,7 +92,7 @@ class Background:
                 self._current = job = self._waiting.popleft()
             if last is None and not threading.main_thread().is_alive():
                 last = monotonic() + _LAST
-            if last is not None and monotonic() > last:
+            if last is not None and (monotonic() > last or not job.outlasts):
                 job.give_up("Python ends")
             else:
                 _do(job)

@@ -203,7 +203,7 @@ def arenas() -> Code:
     )
     imports = addresses(ctypes.CDLL(None), _LIBC)
     exports = defined(text)
-    loaded = load(text, imports=imports, exports=exports)
+    loaded = load(text, imports=imports, exports=exports, is_first=True)
     ctypes.CFUNCTYPE(None)(loaded["jitml_arena_start"])()
     return loaded
 

@@ -12,7 +12,7 @@ from jitml.codegen.llvm.ir.support_functions import SUPPORT, support_ir
 from jitml.codegen.llvm.module import Module, emit_program
 from jitml.codegen.llvm.runtime import jit
 from jitml.codegen.llvm.runtime.cached_programs import kept_bytes
-from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit, usable_cores
+from jitml.codegen.llvm.runtime.cpu import host_cpu, thread_limit
 from jitml.codegen.llvm.runtime.executable import NativeCode, NativeExecutable
 from jitml.codegen.llvm.runtime.target import host_target
 from jitml.codegen.llvm.runtime.threads import parallel_for_ir
@@ -20,7 +20,7 @@ from jitml.codegen.run.background import BACKGROUND
 from jitml.codegen.run.calling import NO_NEEDS, RunNeeds
 from jitml.codegen.run.describe import interface_of
 from jitml.config import CONFIG
-from jitml.headroom import is_limited
+from jitml.disk_cache import disk_cache
 from jitml.kernels.metrics import has_open_end, kernel_flops, kernel_work, matrix_flops
 from jitml.memory.program import Program
 from jitml.records import replace
@@ -72,15 +72,13 @@ def compile_module(
 def quickly(program: Program, fastmath: frozenset[str] = frozenset()) -> Callable[[ModulePart], bool]:
     """Which parts of a program are to have quick code at first: where that saves more time than the first call then loses.
 
-    Not so where nobody knows how long a call takes, nor where there is no second core to make the full code on, nor with
-    fast-math flags, for which the same bits are not promised, nor where memory is limited, of which LLVM wants to be sure.
+    Not so where nobody knows how long a call takes, nor with fast-math flags, for which the same bits are not promised, nor where
+    no code may be (`jit.may_be_quick`).
     The architecture page has what is measured of both.
     """
     if CONFIG.tier == "quick":
         return lambda part: True
-    if CONFIG.tier == "full" or fastmath or has_open_end(program.kernels):
-        return lambda part: False
-    if usable_cores() < 2 or BACKGROUND.is_full or is_limited():
+    if fastmath or has_open_end(program.kernels) or not jit.may_be_quick():
         return lambda part: False
     work = kernel_work(program.kernels, host_target().cost.work_of)
 
@@ -110,6 +108,10 @@ class Upgrade:
     ) -> None:
         self._executable, self._parts, self._quick, self._called = ref(executable), parts, quick, called
         self.outcome = ""  # "done", or why not
+
+    @property
+    def outlasts(self) -> bool:
+        return disk_cache().is_used
 
     def is_to_come(self) -> bool:
         if not self.outcome:

@@ -15,17 +15,23 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.codegen.llvm.ir.conventions import ModulePart
 from jitml.codegen.llvm.ir.cpu import Cpu
-from jitml.codegen.llvm.runtime.cpu import host_cpu, llvm_binding, target_machine
+from jitml.codegen.llvm.runtime.cpu import host_cpu, llvm_binding, target_machine, usable_cores
 from jitml.codegen.llvm.runtime.singletons import once
 from jitml.config import CONFIG
 from jitml.disk_cache import DiskCache, disk_cache
 from jitml.forks import hold_at_fork, holding
-from jitml.headroom import require_llvm
+from jitml.headroom import is_limited, require_llvm
+from jitml.imports.late import late
 from jitml.interrupts import leave_if_abandoned
+
+if TYPE_CHECKING:
+    from jitml.codegen.run import background
+else:
+    background = late("jitml.codegen.run.background")  # what is loaded from the disk needs none
 
 _names = count()
 
@@ -159,6 +165,15 @@ def optimize(module: Any, cpu: Cpu, *, vectors: bool) -> Any:
     return module
 
 
+def may_be_quick() -> bool:
+    """Whether code may be made in a hurry first, since there is a thread to make the full one.
+
+    Not where there is no second core, of which that thread would take its time, nor where memory is limited: LLVM ends the
+    process if memory that was there is gone when it is wanted.
+    """
+    return CONFIG.tier == "auto" and usable_cores() >= 2 and not background.BACKGROUND.is_full and not is_limited()
+
+
 def quick_code(part: ModulePart, cpu: Cpu) -> bytes:
     """Object code of a part made with the least effort: it computes the same bits, and takes longer for it.
 
@@ -216,6 +231,35 @@ def object_code(text: str, cpu: Cpu, *, level: int = 1, effort: str = "usual") -
         code = _object_code(text, cpu, level, effort)
         kept.put(key, code)
     return code
+
+
+def first_code(text: str, cpu: Cpu, *, level: int) -> bytes:
+    """The same, but that a process without a word of it on disk has quick code: it takes a fifth of the time.
+
+    The full code is for later processes. This one loses some nanoseconds in each call.
+    """
+    kept = disk_cache()
+    code = kept.get(object_key(text, cpu, level=level))
+    if code is not None or not kept.is_used or not may_be_quick():
+        return code or object_code(text, cpu, level=level)
+    background.BACKGROUND.take(Later(text, cpu, level))
+    return generate(parse(text), cpu, level=0)
+
+
+class Later:
+    """Full code for the disk: a job of the background."""
+
+    outlasts = True
+
+    def __init__(self, text: str, cpu: Cpu, level: int) -> None:
+        self._text, self._cpu, self._level = text, cpu, level
+
+    def run(self) -> None:
+        with aside():
+            object_code(self._text, self._cpu, level=self._level)
+
+    def give_up(self, why: str) -> None:
+        """A later process has no more than this one had."""
 
 
 def object_key(text: str, cpu: Cpu, *, level: int = 1, effort: str = "usual") -> str:
@@ -353,14 +397,24 @@ def link(objects: Sequence[bytes], *, imports: Mapping[str, int], exports: Seque
     return Code(builder.link(_linker(), f"jitml.{next(_names)}"))
 
 
-def load(text: str, *, level: int = 1, imports: Mapping[str, int], exports: Sequence[str], reset: str | None = None) -> Code:
+def load(
+    text: str,
+    *,
+    level: int = 1,
+    imports: Mapping[str, int],
+    exports: Sequence[str],
+    reset: str | None = None,
+    is_first: bool = False,
+) -> Code:
     """The code of an LLVM IR text that a process has once, until it ends.
 
     Args:
         level, imports, exports: as `generate`'s and `link`'s.
         reset: an exported function that a forked process calls first.
+        is_first: whether the first call of a process waits for it: see `first_code`.
     """
-    code = link([object_code(text, host_cpu(), level=level)], imports=imports, exports=exports)
+    make = first_code if is_first else object_code
+    code = link([make(text, host_cpu(), level=level)], imports=imports, exports=exports)
     code.keep_forever()
     if reset is not None and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(code[reset]))

@@ -72,7 +72,8 @@ def native_call() -> Code:
         "RECORD_WORDS": RECORD_WORDS,
     }
     text, functions = completed(CALL.format(flags=flags, **numbers))
-    return load(text, level=2, imports=imports | functions, exports=("jitml_call", "jitml_run_program", "jitml_listed"))
+    exports = ("jitml_call", "jitml_run_program", "jitml_listed")
+    return load(text, level=2, imports=imports | functions, exports=exports, is_first=True)
 
 
 class Record(np.ndarray[Any, Any]):

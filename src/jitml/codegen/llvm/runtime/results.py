@@ -269,7 +269,7 @@ def results() -> Code:
     text = _RESULTS.format(slots=_SLOTS, limit=CONFIG.kept_bytes, large=LARGE, huge_page=HUGE_PAGE, most=2**62, advise=advise)
     imports = addresses(ctypes.CDLL(None), ("posix_memalign", "free", "madvise"))
     exports = defined(text)
-    loaded = load(text, imports=imports, exports=exports)
+    loaded = load(text, imports=imports, exports=exports, is_first=True)
     give_back_first(release_results)
     return loaded
 

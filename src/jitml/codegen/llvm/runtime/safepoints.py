@@ -273,6 +273,7 @@ def safepoints() -> Code:
     imports |= {name: arenas()[name] for name in ("jitml_arena_put_aside", "jitml_arena_bring_back")}
     imports["nothing"] = id(_nothing)
     reset = "jitml_clock_reset"
-    loaded = load(safepoints_ir(cpu, linux=linux), imports=imports, exports=(ENTER, LEAVE, LOOK, reset), reset=reset)
+    text, exports = safepoints_ir(cpu, linux=linux), (ENTER, LEAVE, LOOK, reset)
+    loaded = load(text, imports=imports, exports=exports, reset=reset, is_first=True)
     loaded.keep(_nothing)
     return loaded
