@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 
 import jitml
 from jitml.codegen.llvm.ir.cpu import AARCH64, X86_64, X86_64_V3, X86_64_V4, Cpu
+from jitml.codegen.llvm.ir.declarations import Declarations
 from jitml.codegen.llvm.ir.translation_unit import LONG_BLOCK
 from jitml.codegen.llvm.module import emit_program
+from jitml.codegen.llvm.runtime.c_api import completed
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import assembly, generate, prepare
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
@@ -43,6 +46,18 @@ def test_vectors_have_the_target_s_width(target: str, register: str) -> None:
     code = assembly(parse_ir(dict(emit_kernel_text(text, TARGETS[target]).parts)["usual"]), TARGETS[target], level=1)
     assert register in code
     assert "fmadd" not in code and "fmla" not in code, "contraction would change the last bit"
+
+
+def test_what_lies_outside_may_lie_anywhere() -> None:
+    """Code for AArch64 reaches 4 GiB by `adrp`, and so do tables of addresses: LLVM's loader ends the process beyond."""
+    declared = Declarations()
+    declared.declare_object("object")
+    texts = {name: f"define ptr @jitml_f() {{ ret ptr @{name} }}" for name in ("PyArray_Type", "object")}
+    for text in (completed(texts["PyArray_Type"])[0], "\n".join([*declared.externals, texts["object"]])):
+        code = assembly(parse_ir(text), AARCH64, level=1)
+        assert "abs_g3" in code and "adrp" not in code, code
+    sources = Path(jitml.__file__).parent.rglob("*.py")
+    assert not [path for path in sources if re.search(r"= external (?!dso_local)", path.read_text())]
 
 
 @pytest.mark.skipif(not host_cpu().has_avx2, reason="needs a processor with AVX2")
