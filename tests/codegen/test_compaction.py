@@ -12,7 +12,7 @@ from jitml.codegen.llvm.ir.cpu import X86_64_V3, X86_64_V4
 from jitml.codegen.llvm.runtime.jit import assembly
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.kernels.text.parser import parse
-from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
+from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program, texts_of
 
 PACK = """
 kernel k(x: f64[{n}], m: bool[{n}], y: f64[{room}]) {{
@@ -69,7 +69,7 @@ def test_nothing_is_stored_beyond_an_array() -> None:
 def test_a_vector_is_packed_where_an_instruction_does_it_and_there_is_room() -> None:
     def code(target: Any, room: int = 999, last: int = 998) -> str:
         text = PACK.format(n=999, room=room, last=last)
-        return str(assembly(parse_ir(dict(emit_kernel_text(text, target).parts)["usual"]), target, level=1))
+        return str(assembly(parse_ir(texts_of(emit_kernel_text(text, target))["usual"]), target, level=1))
 
     assert "vcompresspd" in code(X86_64_V4) or "vpcompressq" in code(X86_64_V4)
     assert "compress" not in code(X86_64_V3)

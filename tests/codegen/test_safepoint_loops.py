@@ -12,7 +12,7 @@ from jitml.codegen.llvm.runtime.jit import assembly, optimize
 from jitml.codegen.llvm.runtime.jit import parse as parse_ir
 from jitml.kernels.ir import Kernel, Let, Loop, Stmt
 from jitml.kernels.text.parser import parse
-from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program
+from support.llvm_kernels import emit_kernel_text, memory_for, program_of, run_program, texts_of
 
 
 def kernel(body: str, params: str = "x: f64[9]") -> Kernel:
@@ -92,7 +92,7 @@ LENGTH = 3_000_003
 
 def test_a_long_loop_that_packs_looks_between_blocks() -> None:
     text = PACK.format(n=LENGTH, last=LENGTH - 1)
-    ir = dict(emit_kernel_text(text, X86_64_V4).parts)["usual"]
+    ir = texts_of(emit_kernel_text(text, X86_64_V4))["usual"]
     assert ir.count("load atomic") == 1
     assert "compress" in str(assembly(parse_ir(ir), X86_64_V4, level=1))
 
@@ -126,7 +126,7 @@ def test_iterations_that_threads_share_are_the_same_in_blocks(threads: int, scra
     memory = memory_for(loop)
     assert run_program(program_of([loop]), memory, threads=threads)[0] == 0
     np.testing.assert_array_equal(memory["y"], memory["x"] + 1)
-    text = "\n".join(text for _, text in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
+    text = "\n".join(part.text for part in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
     inside = [part for part in text.split("define ") if "store double" in part]
     assert ("@jitml_look" in inside[0]) == ("aligned_alloc" in inside[0])
 
@@ -141,7 +141,7 @@ def test_iterations_that_look_themselves_come_some_at_once(n: int) -> None:
     memory = memory_for(loop)
     assert run_program(program_of([loop]), memory)[0] == 0
     np.testing.assert_array_equal(memory["y"], np.ceil(np.sqrt(np.arange(n))))
-    text = "\n".join(text for _, text in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
+    text = "\n".join(part.text for part in emit_program(program_of([loop]), cpu=X86_64_V4).parts)
     assert f"%far = add i64 %from, {SELF_LOOKING}" in text
     (inside,) = [part for part in text.split("define ") if "store double" in part]
     assert "@jitml_look" in inside
@@ -150,7 +150,7 @@ def test_iterations_that_look_themselves_come_some_at_once(n: int) -> None:
 def test_loops_inside_blocks_are_unrolled() -> None:
     """Of which LLVM must be able to tell how long they are."""
     text = "kernel k(x: i8[9000000], n: i64[]) optimize {\nfor i0 in 0:n[] {\nx[minimum(i0 * 7, 8999999)] = 1_i8\n}\n}"
-    ir = dict(emit_kernel_text(text, X86_64_V4).parts)["optimizer"]
+    ir = texts_of(emit_kernel_text(text, X86_64_V4))["optimizer"]
     assert "load atomic" in ir
     assert str(assembly(optimize(parse_ir(ir), X86_64_V4, vectors=False), X86_64_V4, level=1)).count("movb\t$1, (") > 4
 

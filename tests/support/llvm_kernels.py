@@ -40,6 +40,11 @@ def emit_kernel_text(text: str, target: Cpu, fastmath: frozenset[str] = frozense
     return emit_program(program_of([parse(text)]), cpu=target, fastmath=fastmath)
 
 
+def texts_of(module: Module) -> dict[str, str]:
+    """The texts of a module's parts, by the effort that each is worth; of some that are worth the same, the last."""
+    return {part.effort: part.text for part in module.parts}
+
+
 def run_program(program: Program, arrays: Arrays, *, target: Cpu | None = None, threads: int = 2) -> tuple[int, list[int]]:
     """Run on `arrays` in place; returns the entry's result and the four words of the error record."""
     target = target or host_cpu()

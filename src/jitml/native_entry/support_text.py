@@ -19,7 +19,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
-@as_python = external dso_local global i8
+@as_python = external global i8
 
 ; Where an array begins, and where it has ended: nowhere, if it is empty.
 define internal {{ i64, i64 }} @reach(ptr %array, i64 %itemsize) {{

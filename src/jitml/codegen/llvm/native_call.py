@@ -69,7 +69,7 @@ declare i64 @llvm.uadd.sat.i64(i64, i64)
 declare ptr @jitml_arena(i64)
 declare void @jitml_run_begins(ptr)
 declare void @jitml_run_ends(ptr)
-@results_handler = external dso_local global i8
+@results_handler = external global i8
 @thrown_format = private constant [5 x i8] c"(LN)\\00"
 @report_format = private constant [8 x i8] c"(LLLLL)\\00"
 {flags}

@@ -32,7 +32,7 @@ class Declarations:
 
     def declare_object(self, name: str) -> None:
         """Something that lies at an address which the runtime knows."""
-        self.externals[f"@{name} = external dso_local global i8"] = None
+        self.externals[f"@{name} = external global i8"] = None
 
     def constant(self, text: str) -> str:
         """The name of a constant in memory, for instance of `i32 5`."""

@@ -169,7 +169,7 @@ def completed(text: str) -> tuple[str, dict[str, int]]:
     found: dict[str, int] = {}
     for name in dict.fromkeys(re.findall(r"@(Py\w+)", text)):
         if name in _OBJECTS:
-            lines.append(f"@{name} = external dso_local global i8")
+            lines.append(f"@{name} = external global i8")
             found[name] = id(_OBJECTS[name])
             continue
         result, arguments = _FUNCTIONS[name]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -104,11 +106,29 @@ def parse(text: str) -> Any:
     require_llvm(text=len(text))
     binding = llvm_binding()
     context = binding.create_context()  # else types and constants stay in the one of the process
+    if host_cpu().arch == "aarch64" and sys.platform == "linux":
+        text = addressed_in_full(text)
     module = binding.parse_assembly(text, context)
     _own(module, context)
     if CONFIG.check:
         module.verify()
     return module
+
+
+_OUTSIDE = re.compile(r"^(declare (?=[^@]*@(?!llvm\.))|@\S+ = external )", re.MULTILINE)
+
+
+def addressed_in_full(text: str) -> str:
+    """An IR text that may name what lies anywhere.
+
+    Else AArch64's code looks for addresses in a table, which it reaches within 4 GiB. LLVM's loader puts that where there is
+    memory, and ends the process where this is further away.
+
+    >>> print(addressed_in_full("@object = external global i8\\ndeclare ptr @function(ptr)"))
+    @object = external dso_local global i8
+    declare dso_local ptr @function(ptr)
+    """
+    return _OUTSIDE.sub(r"\1dso_local ", text)
 
 
 def _own(module: Any, context: Any) -> None:

@@ -40,7 +40,7 @@ declare ptr @PyObject_CallNoArgs(ptr)
 declare void @Py_DecRef(ptr)
 declare void @jitml_arena_put_aside(ptr)
 declare void @jitml_arena_bring_back(ptr)
-@nothing = external dso_local global i8
+@nothing = external global i8
 
 define void @jitml_run_begins(ptr %error) {{
   %stopped = getelementptr i64, ptr %error, i64 {STOPPED}
