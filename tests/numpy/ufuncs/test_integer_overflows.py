@@ -24,6 +24,10 @@ def in_a_loop(x):
     return out, total
 
 
+def added_up(x):
+    return sum(x), sum([+v for v in x]), sum(v for v in x)
+
+
 def _heard(function: Callable[..., Any], x: np.ndarray[Any, Any]) -> tuple[list[Any], bool]:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -31,7 +35,7 @@ def _heard(function: Callable[..., Any], x: np.ndarray[Any, Any]) -> tuple[list[
     return [np.asarray(r).tolist() for r in results], bool(heard)
 
 
-@pytest.mark.parametrize("function", [at_once, in_a_loop])
+@pytest.mark.parametrize("function", [at_once, in_a_loop, added_up])
 @pytest.mark.parametrize("name", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 def test_overflows_are_numpys(function: Callable[..., Any], name: str) -> None:
     dtype = np.dtype(name)
@@ -46,3 +50,21 @@ def test_overflows_are_numpys(function: Callable[..., Any], name: str) -> None:
             assert _heard(jitted, x) == expected, (p, q)
             warned += expected[1]
     assert 0 < warned < len(values) ** 2
+
+
+@pytest.mark.parametrize("function", [np.sqrt, np.sin, np.exp, np.log10, np.abs])
+def test_what_is_an_object_to_numpy_is_refused_as_there(function: Callable[..., Any]) -> None:
+    def half(x):
+        return function(x) / 2
+
+    jitted = jitml.jit(half, strict=False)
+    for x in (3, 2**62, 10**30, -(2**70), 5, 2**64):
+        assert _told(jitted, x) == _told(half, x), x
+
+
+def _told(function: Callable[..., Any], x: int) -> str:
+    try:
+        with np.errstate(all="ignore"):
+            return f"{function(x):.10g}"
+    except TypeError as error:
+        return str(error)

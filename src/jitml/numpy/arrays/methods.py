@@ -17,12 +17,12 @@ from jitml.numpy.support.arguments import astype as converted
 from jitml.numpy.support.arguments import not_compiled, one_element, reshape_value, value_of, without_imaginary
 from jitml.trace.host_calls.array_ownership import own_arrays
 from jitml.trace.lists.traced_list import TracedList
-from jitml.trace.record.guards import HostConst
+from jitml.trace.record.guards import OWNS, WRITEABLE, HostConst
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.storage.index_maps import Reinterpreted, reinterpret
 from jitml.trace.storage.storage import Storage
 from jitml.trace.storage.strides import is_contiguous
-from jitml.trace.values.array_writes import assign, is_writeable, refuse_lent
+from jitml.trace.values.array_writes import assign, is_writeable, refuse_lent, rely_on_flag
 from jitml.trace.values.boxing import (
     LiftedArrays,
     TracedArray,
@@ -162,6 +162,7 @@ class TracedFlags:
 
     @property
     def writeable(self) -> bool:
+        rely_on_flag(self._array.storage, WRITEABLE)
         return is_writeable(self._array)
 
     @writeable.setter
@@ -188,7 +189,8 @@ class TracedFlags:
 
     @property
     def owndata(self) -> bool:
-        return not self._array.steps and not self._array.storage.is_external
+        storage = self._array.storage
+        return not self._array.steps and (not storage.is_external or rely_on_flag(storage, OWNS))
 
     def _name(self, key: str) -> str:
         name = self._SHORT.get(key, key.lower())

@@ -19,8 +19,9 @@ import numpy as np
 
 from jitml.imports.late import late
 from jitml.ir import ops
+from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, C128, F64, I64, is_complex
+from jitml.ir.types import BOOL, C128, F64, I64, is_complex, is_integer
 from jitml.trace.carried.list_buffers import Growing, Probe
 from jitml.trace.carried.outer_lists import OpenList
 from jitml.trace.lists.sequences import Range
@@ -31,7 +32,7 @@ from jitml.trace.rewrite.driver_protocol import COMPENSATES
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider, site
 from jitml.trace.symbolic.booleans import choose
-from jitml.trace.symbolic.broadcasting import is_single
+from jitml.trace.symbolic.broadcasting import insist, is_single
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, span, value_of_size, within
 from jitml.trace.values.boxing import TracedArray, TracedScalar, fresh, is_traced, read, scalar
 from jitml.trace.values.kinds import is_decided, kind_of, truth
@@ -268,7 +269,20 @@ def _sum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or type(args[0]) is not TracedArray or not args[0].ndim:
         return _added_up(*args, **kwargs) if COMPENSATES else function(*args, **kwargs)
     dtype = I64 if args[0].dtype == BOOL else args[0].dtype
+    if is_integer(args[0].dtype) and args[0].ndim == 1:
+        _require_no_overflow(read(args[0]))
     return call(np.sum, args[0], axis=0, dtype=dtype)
+
+
+def _require_no_overflow(x: Value) -> None:
+    """Python adds NumPy's ints one by one, each with a warning if it overflows; ints of its own do not. Then it has to answer."""
+    total = ops.reduce_sum(ops.abs(ops.convert(x, dtype=F64)), axes=(0,))
+    most = float(dtype_limits(x.dtype)[1]) if x.dtype.itemsize < 8 else 2.0**62  # as it is rounded
+    insist(
+        ops.le(total, ops.full(value=most, shape=(), dtype=F64)),
+        error="OverflowError",
+        message="overflow encountered in scalar add",
+    )
 
 
 def _added_up(items: Iterable[Any], /, start: Any = 0) -> Any:

@@ -103,8 +103,7 @@ def enter_together(recording: Trace, group: Sequence[Member]) -> None:
     for (slot, array), box in zip(group, boxes):
         tracer = box.of(whole)
         tracer.writeable = array.flags.writeable
-        if tracer.writeable:
-            host.require_writeable(slot)
+        host.require_writeable(slot, tracer.writeable)
         known = recording.call[LiftedArrays].known.setdefault(id(array), tracer)
         meet_again(known, slot)
         recording.call[LiftedArrays].parts[slot] = known
@@ -130,8 +129,7 @@ def enter_part(recording: Trace, owners: Mapping[int, Array], shared: dict[int, 
     host.require(host.compute(_places, (shared[id(base)], slot)), _places(base, array))
     tracer = box.of(grid.of(lift(base, shared[id(base)])))
     tracer.writeable = array.flags.writeable
-    if tracer.writeable:
-        host.require_writeable(slot)
+    host.require_writeable(slot, tracer.writeable)
     meet_again(tracer, slot)
     recording.call[LiftedArrays].known[id(array)] = recording.call[LiftedArrays].parts[slot] = tracer
     return tracer

@@ -69,6 +69,7 @@ _EXACT = ("{0} == {k}", "repr({0}) == {k}", "{0} is {k}")  # claims that one val
 _FEW_PAIRS = 64  # of objects, that are compared one by one
 _LONGEST = 200  # characters of a name that stands in others: n = n + n doubles it
 DENSE, OWNS, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400  # bits of ndarray.flags.num
+_FLAGS = {WRITEABLE: ("is read-only", "is writeable"), OWNS: ("is a view", "owns its memory")}  # without, and with
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,10 +298,14 @@ class Host:
         text = f"{self.names[first]} is {self.names[second]}"
         self._add_check(GuardCheck((first, second), "{0} == {1}", None, text))
 
-    def require_writeable(self, slot: Slot) -> None:
-        """An array that may be written."""
-        text = f"{self.names[slot]} is writeable"
-        self._add_check(GuardCheck((slot,), f"{{0}}.flags.num & {WRITEABLE} == {{k}}", WRITEABLE, text))
+    def require_writeable(self, slot: Slot, holds: bool = True) -> None:
+        """An array that may be written, or may not."""
+        self.require_flag(slot, WRITEABLE, holds)
+
+    def require_flag(self, slot: Slot, bit: int, holds: bool) -> None:
+        """An array that has a flag, or has not."""
+        text = f"{self.names[slot]} {_FLAGS[bit][holds]}"
+        self._add_check(GuardCheck((slot,), f"{{0}}.flags.num & {bit} == {{k}}", bit if holds else 0, text))
 
     def require_same_view(self, first: Slot, second: Slot, same_view: Callable[[Array, Array], bool]) -> None:
         """Two arrays are the same memory, seen in the same way."""

@@ -9,20 +9,38 @@ import numpy as np
 from jitml.errors import DTypeError, LentMemory, ShapeError
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.trace.record.recording import refuse
+from jitml.trace.record.guards import WRITEABLE
+from jitml.trace.record.recording import active_trace, refuse
 from jitml.trace.storage.index_maps import Step
-from jitml.trace.storage.storage import write_through
+from jitml.trace.storage.storage import Storage, write_through
 from jitml.trace.storage.strides import Ints
 from jitml.trace.symbolic.broadcasting import common_sizes, never_equal, stretch
-from jitml.trace.values.boxing import read
+from jitml.trace.values.boxing import LiftedArrays, read
 from jitml.trace.values.tracers import TracedArray, is_traced, refuse_concrete_target
 
 _AS_WRITEABLE = {ops.slice, ops.dynamic_slice, ops.flip, ops.transpose, ops.reshape}
 
 
 def is_writeable(x: TracedArray) -> bool:
-    """What NumPy says: an object's own array, which the program does not write, may be written."""
-    return x.writeable or (x.storage.of_object and all(type(step) is Step and step.op in _AS_WRITEABLE for step in x.steps))
+    """What NumPy says: an object's own array, which the program does not write, may be written.
+
+    That an array from outside is read-only holds at each call that the program answers.
+    """
+    if x.writeable:
+        return True
+    rely_on_flag(x.storage, WRITEABLE)
+    return x.storage.of_object and all(type(step) is Step and step.op in _AS_WRITEABLE for step in x.steps)
+
+
+def rely_on_flag(storage: Storage, bit: int) -> bool:
+    """Whether an array from outside has a flag, as it then has to be at each call that the program answers."""
+    root = active_trace().root
+    array, _ = root.call[LiftedArrays].inputs.get(storage.slot, (None, None))
+    if type(array) is not np.ndarray:  # the function has made it, or it is on a device
+        return False
+    holds = bool(array.flags.num & bit)
+    root.host.require_flag(storage.slot, bit, holds)
+    return holds
 
 
 def require_writeable(x: TracedArray, message: str) -> None:

@@ -122,6 +122,8 @@ def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> T
     if (other := lifted.views.get(view)) is not None:
         tracer = lifted.inputs[other][1]
         host.require_same_view(slot, other, same_view)
+        if array.flags.writeable != tracer.writeable:
+            host.require_writeable(slot, array.flags.writeable)
         twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
         lifted.known[id(array)] = lifted.parts[slot] = twin
         twin.slot = slot
