@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.strided_views import VIEWS
-from jitml.fusion.prepare.chains import Chain, Softmax, of_softmax, pays, softmax_of, tiles_for
+from jitml.fusion.prepare.chains import Chain, Softmax, of_softmax, pays, softmax_of, stored_as, tiles_for
 from jitml.fusion.prepare.fused_products import FREE, ProductEnds
 from jitml.fusion.prepare.short_sums import with_short_sums
+from jitml.fusion.prepare.wide_rows import with_wide_rows
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.ops.contraction import free_axes
@@ -27,6 +28,12 @@ _COMBINES = ("add", "max", "min")  # of reductions
 
 def with_chained_products(graph: Graph, target: Target) -> Graph:
     """The graph with each pass as one node. Nothing is done for squares that have to lie in memory anyway."""
+    wide = with_wide_rows(graph)
+    chained = _with_chained_products(wide, target)
+    return chained if wide is graph or chained is not wide else _with_chained_products(graph, target)
+
+
+def _with_chained_products(graph: Graph, target: Target) -> Graph:
     while sum(node.op is ops.dot_general for node in graph.nodes) > 1:
         found = ((squares, _Passes(graph, squares, target).found()) for squares in _squares(graph))
         squares, passes = next(((squares, passes) for squares, passes in found if passes), ({}, []))
@@ -56,7 +63,7 @@ def _squares(graph: Graph) -> Iterator[dict[Value, Node]]:
             continue  # what a product makes of a square is complete after a pass, and no element of one
         outer = [(v, user) for v in squares for user in users[v] if user not in inner]
         is_ended = outputs.isdisjoint(squares) and all(_ends(user, v, squares) for v, user in outer)
-        if is_ended and any(user.op in REDUCTIONS for _, user in outer) and all(v.dtype != F16 for v in squares):
+        if is_ended and any(user.op in REDUCTIONS for _, user in outer):
             yield squares
 
 
@@ -100,13 +107,26 @@ class _Passes:
         self.large = min(v.shape[-1] * v.shape[-2] for v in squares)
         self.behind = self._dependences()
         products = [node for node in (*squares.values(), *self.results) if node.op is ops.dot_general]
-        factors = [(v, self.ends.factor(v, node, k)) for node in products for k, v in enumerate(node.inputs)]
+        self.is_half = any(v.dtype == F16 for v in squares)
+        factors = [(v, self._factor(v, node, k)) for node in products for k, v in enumerate(node.inputs)]
         self.matrices = {self.ends.matrix(v, views) for v, views in factors if v not in squares}
 
     def found(self) -> list[_ChainPass]:
         """None at all if some do not fit into a processor, or do not pay."""
+        if self.is_half and not self._are_halves():
+            return []
         passes = [self._as_pass(unit) for unit in self._merged(self._units())]
         return [p for p in passes if p is not None] if None not in passes else []
+
+    def _factor(self, value: Value, product: Node, operand: int) -> frozenset[Node]:
+        return self.ends.factor(value, product, operand, is_half=self.is_half)
+
+    def _are_halves(self) -> bool:
+        """Whether products are of halves alone, squares too, as tensor cores take them."""
+        ends = [node for node in self.results if node.op is ops.dot_general]
+        wide = [self.makers.get(v) for node in ends for v in node.inputs if v in self.squares]
+        are_squares = all(m is not None and m.op is ops.convert and m.inputs[0].dtype == F16 for m in wide)
+        return are_squares and all(v.dtype == F16 for v in self.matrices)
 
     def _dependences(self) -> dict[Value, frozenset[Node]]:
         """The results that each value is made of."""
@@ -161,18 +181,19 @@ class _Passes:
         return int(axis)
 
     def _as_pass(self, unit: frozenset[Node]) -> _ChainPass | None:
-        members = self._members(unit) | set(map(self._stored, unit))
+        members = self._members(unit).union(*map(self._stored_as, unit))
         nodes = tuple(node for node in self.graph.nodes if node in members)
         made = {v for node in nodes for v in node.outputs}
         inputs = tuple(dict.fromkeys(v for node in nodes for v in node.inputs if v not in made))
-        outputs = tuple(self._stored(node).output for node in nodes if node in unit)
+        outputs = tuple([node, *self._stored_as(node)][-1].output for node in nodes if node in unit)
         call = Graph(inputs, nodes, outputs)
         chain = Chain.of(call)
         tiles = None if chain is None else tiles_for(chain, self.target.limits)
         if chain is None or tiles is None or not pays(chain, tiles, self.target.limits):
             return None
         params = {"call": call, "tiles": (tiles.kept, tiles.summed)}
-        return _ChainPass(Node(ops.fused, inputs, params, outputs, nodes[-1].source), frozenset(map(self._stored, unit)))
+        made_by = frozenset([node, *self._stored_as(node)][-1] for node in unit)
+        return _ChainPass(Node(ops.fused, inputs, params, outputs, nodes[-1].source), made_by)
 
     def _members(self, unit: frozenset[Node]) -> set[Node]:
         """Results, and what of the graph is computed for them in the pass."""
@@ -184,17 +205,15 @@ class _Passes:
                 continue
             found.add(node)
             if node.op is ops.dot_general:
-                found |= {n for k, v in enumerate(node.inputs) if v not in self.squares for n in self.ends.factor(v, node, k)}
+                found |= {n for k, v in enumerate(node.inputs) if v not in self.squares for n in self._factor(v, node, k)}
                 waiting += [self.squares[v] for v in node.inputs if v in self.squares]
             else:
                 waiting += [maker for v in node.inputs if (maker := self._inside(v, unit)) is not None]
         return found
 
-    def _stored(self, result: Node) -> Node:
-        """A result, or what it is transposed to if nobody wants it otherwise."""
-        users = self.users[result.output]
-        is_turned = len(users) == 1 and users[0].op is ops.transpose and result.output not in self.outputs
-        return users[0] if is_turned else result
+    def _stored_as(self, result: Node) -> tuple[Node, ...]:
+        """What is made of a result before it is stored."""
+        return stored_as(result, self.users, self.outputs) if result.op is ops.dot_general else ()
 
     def _inside(self, value: Value, unit: frozenset[Node]) -> Node | None:
         """What makes a value, if the pass does that for each element."""

@@ -10,7 +10,7 @@ Gimelshein 2018, arXiv:1805.02867; for attention, Dao and others 2022, arXiv:220
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
 
 from jitml.fusion.lower.contraction import factor_views
@@ -19,7 +19,7 @@ from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.types import DType
+from jitml.ir.types import F16, F32, DType
 from jitml.kernels.ir import Const
 from jitml.kernels.target import Accepts, Limits
 from jitml.records import dataclass
@@ -30,6 +30,7 @@ _LANES_BYTES = 16  # of one access to shared memory
 _ACROSS = 16  # threads that stand side by side along a row of a tile
 _HELD = 480  # bytes of sums that a thread can have in registers, beside all else
 _MOST_DEPTH = 256  # beyond that, products take so long that the way of squares to memory and back is little beside it
+LEAST_PIECES = 1024  # elements of a tile by tensor cores, so that all warps have a part of it
 _FEW_STEPS = 16  # tiles that a block may work off, one after the other, while other processors have nothing to do
 
 
@@ -56,19 +57,19 @@ class End:
     Args:
         operand: which of its factors is the square.
         square: what is multiplied: that factor, or if there is a divisor its dividend.
-        transposed: what the result is stored as, if not as it is.
+        stored: what is made of the result before it is stored: it is narrowed to halves, or transposed, or both in turn.
         divisor: a number for each row, by which the result is divided.
     """
 
     node: Node
     operand: int
-    transposed: Node | None
+    stored: tuple[Node, ...]
     square: Value
     divisor: Value | None = None
 
     @property
     def output(self) -> Value:
-        return self.node.output if self.transposed is None else self.transposed.output
+        return self.stored[-1].output if self.stored else self.node.output
 
     @property
     def width(self) -> int:
@@ -139,6 +140,12 @@ class Chain:
         return self.products[0].output.shape
 
     @property
+    def is_half(self) -> bool:
+        """Whether it is products of halves, which tensor cores multiply: all are, or none."""
+        (left, _), _ = factor_views(self.products[0], self.call.producers())
+        return left.dtype == F16
+
+    @property
     def batch(self) -> tuple[int, ...]:
         return self.shape[:-2]
 
@@ -188,6 +195,32 @@ def _operand(factor: tuple[Value, Sequence[Node]], axes: Axes, memory: Callable[
     return TiledMatrix(value, stack, prod(view.shape[a] for a in axes.columns), is_kept)
 
 
+def stored_as(product: Node, users: Mapping[Value, Sequence[Node]], outputs: Collection[Value]) -> tuple[Node, ...]:
+    """What is made of a product before it is stored, as nobody wants it otherwise: halves, and a transpose."""
+    found: list[Node] = []
+    for is_next in (_narrows, _transposes):
+        value = found[-1].output if found else product.output
+        here = users[value]
+        if len(here) == 1 and value not in outputs and is_next(here[0]):
+            found.append(here[0])
+    return tuple(found)
+
+
+def _narrows(node: Node) -> bool:
+    return node.op is ops.convert and node.inputs[0].dtype == F32 and node.output.dtype == F16
+
+
+def _transposes(node: Node) -> bool:
+    return node.op is ops.transpose
+
+
+def unrounded(value: Value, makers: Mapping[Value, Node]) -> Value:
+    """The float32 that a value was before it became a half and a float32 again; the value itself if it was none."""
+    wide = makers.get(value)
+    narrow = makers.get(wide.inputs[0]) if wide is not None and wide.op is ops.convert and wide.output.dtype == F32 else None
+    return narrow.inputs[0] if narrow is not None and _narrows(narrow) else value
+
+
 def summed_axis(end: Node, squares: set[Value]) -> int:
     """The axis of the square that a product sums along."""
     operand = 0 if end.inputs[0] in squares else 1
@@ -205,18 +238,24 @@ def softmax_of(call: Graph, reductions: Sequence[Node]) -> Softmax | None:
         scores, spread = difference.inputs
         top = spread_of(spread, makers)
         if top is not None and top in reductions and top.op is ops.reduce_max and top.inputs == (scores,):
-            totals = [n for n in reductions if n.op is ops.reduce_sum and n.inputs == node.outputs and n.params == top.params]
+            sums = [n for n in reductions if n.op is ops.reduce_sum and n.params == top.params]
+            totals = [n for n in sums if unrounded(n.inputs[0], makers) is node.output]
             return Softmax(scores, top, node.output, totals[0] if totals else None)
     return None
 
 
-def spread_of(value: Value, makers: Mapping[Value, Node]) -> Node | None:
-    """The reduction whose number for each row a value gives to each element of the row."""
+def spread_of(value: Value, makers: Mapping[Value, Node], *, is_rounded: bool = False) -> Node | None:
+    """The reduction whose number for each row a value gives to each element of the row.
+
+    Args:
+        is_rounded: whether it may be rounded to a half on the way.
+    """
     views: list[Node] = []
     v = value
-    while (maker := makers.get(v)) is not None and maker.op in VIEWS:
-        views.insert(0, maker)
+    while (maker := makers.get(v)) is not None and (maker.op in VIEWS or (is_rounded and _narrows(maker))):
+        views += [maker] if maker.op in VIEWS else []
         (v,) = maker.inputs
+    views.reverse()
     if maker is None or maker.op not in REDUCTIONS or maker.inputs[0].shape != value.shape:
         return None
     view = operand_view(Strided.dense(v.shape), views, lambda place: Const(0))
@@ -229,6 +268,7 @@ def spread_of(value: Value, makers: Mapping[Value, Node]) -> Node | None:
 
 def of_softmax(square: Value, softmax: Softmax, makers: Mapping[Value, Node]) -> tuple[Value, Value | None] | None:
     """The exponentials and the divisor of a square that is a softmax, or the exponentials themselves; None if it is neither."""
+    square = unrounded(square, makers)
     if square is softmax.weights:
         return square, None
     node = makers[square]
@@ -239,12 +279,12 @@ def of_softmax(square: Value, softmax: Softmax, makers: Mapping[Value, Node]) ->
 
 def _end(node: Node, squares: set[Value], softmax: Softmax | None, call: Graph) -> End:
     operand = 0 if node.inputs[0] in squares else 1
-    transposed = next((user for user in call.users()[node.output] if user.op is ops.transpose), None)
+    stored = stored_as(node, call.users(), ())
     if softmax is None:
-        return End(node, operand, transposed, node.inputs[operand])
+        return End(node, operand, stored, node.inputs[operand])
     found = of_softmax(node.inputs[operand], softmax, call.producers())
     assert found is not None, "other products are no part of this pass"
-    return End(node, operand, transposed, *found)
+    return End(node, operand, stored, *found)
 
 
 # ---------------------------------------------------------------------------------------------------------- tiles
@@ -294,6 +334,8 @@ def tiles_for(chain: Chain, limits: Limits) -> Tiles | None:
     found: Tiles | None = None
     for kept, summed in ((64, 64), (64, 32), (32, 64), (32, 32), (16, 64), (16, 32)):
         tiles = Tiles(kept, summed)
+        if chain.is_half and kept * summed < LEAST_PIECES:
+            continue
         if tiles.scratch(chain, dense) <= limits.row_bytes and tiles.registers(chain) <= _HELD:
             if found is None or (kept < found.kept and 4 * found.blocks(chain) < 3 * limits.cores):
                 found = tiles

@@ -43,6 +43,8 @@ from jitml.kernels.text.program_parser import parse_program
         (plain, heads(256, 200, 20, 30, 2), ["fused"]),
         (plain, heads(256, 200, 20, 30, 1), ["fused"]),
         (plain, heads(256, 200, 20, 30, 1, 3), ["fused"]),
+        (causal, heads(256, 200, 20, 30, 2, dtype="f2"), ["fused"]),
+        (squared(causal), heads(200, 200, 20, 20, 2, dtype="f2"), None),
         (causal, heads(200, 200, 64, 64, 2, dtype="f8"), ["fused"]),
         (by_einsum, tuple(numbers(n, 3, 8) for n in (90, 66, 66)), ["fused"]),
         (one_projection, (numbers(2, 120, 72),), ["fused", "k0_reshape"]),
@@ -64,6 +66,10 @@ def test_nothing_as_large_as_the_scores_is_stored(
     assert chains and all(chain is not None and prod(chain.shape) > largest for chain in chains)
 
 
+def weights_of_floats(q: Any, k: Any, v: Any) -> Any:
+    return softmax((q @ k.T).astype(np.float32)) @ v
+
+
 def also_weights(q: Any, k: Any, v: Any) -> Any:
     weights = softmax(q @ k.swapaxes(-1, -2))
     return weights, weights @ v
@@ -73,7 +79,8 @@ def also_weights(q: Any, k: Any, v: Any) -> Any:
     ("function", "arguments"),
     [
         pytest.param(also_weights, heads(100, 100, 20, 20), id="the weights are wanted, too"),
-        pytest.param(plain, heads(100, 100, 20, 20, dtype="f2"), id="halves, which tensor cores multiply"),
+        pytest.param(plain, (*heads(100, 100, 20, 20, dtype="f2")[:2], numbers(100, 20)), id="halves times floats"),
+        pytest.param(weights_of_floats, heads(100, 100, 20, 20, dtype="f2"), id="floats times halves"),
         pytest.param(plain, heads(16, 2048, 8, 8), id="few rows, and one block would go through all columns"),
         pytest.param(plain, heads(20, 2048, 64, 64, 40), id="fewer scores than keys"),
         pytest.param(plain, heads(400, 400, 300, 20, 3), id="long sums"),

@@ -209,6 +209,38 @@ def test_factors_are_rounded_to_tf32_if_that_is_allowed(always: None, device: Em
         assert 1e-6 < abs(x - y).max() / abs(y).max() < 2.0**-8
 
 
+INFINITE = heads(40, 70, 9, 6, dtype="f2")
+INFINITE[0][3], INFINITE[0][4, 2], INFINITE[0][5] = 60000, np.nan, -60000
+HALVES: dict[str, tuple[Function, tuple[Any, ...]]] = {
+    "uneven": (plain, heads(70, 130, 33, 20, 2, dtype="f2")),
+    "aligned": (causal, heads(64, 64, 16, 32, 2, dtype="f2")),
+    "by einsum": (by_einsum, tuple(numbers(n, 3, 8, dtype="f2") for n in (40, 66, 66))),
+    "masks and biases": (masked, (*heads(45, 80, 6, 5, 3, dtype="f2"), EMPTY_ROWS, numbers(3, 45, 80, dtype="f2"))),
+    "special values": (plain, INFINITE),
+    "no maximum": (no_maximum, heads(40, 66, 7, 8, dtype="f2")),
+}
+
+
+@needs_compiler
+def test_tensor_cores_multiply_halves(always: None, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = HALVES | {"slopes": (squared(causal), heads(70, 70, 9, 21, dtype="f2"))}
+    for function, given in programs.values():
+        text = lowered(function, *given).text("cuda")
+        assert "ji_square_f16<" in text and "ji_end_f16<" in text
+    found = called_as_one(programs, device)
+    monkeypatch.setattr("jitml.codegen.backend.CONFIG", CONFIG)
+    for name, (function, given) in programs.items():
+        with np.errstate(all="ignore"):
+            wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in given]
+            wanted, exact = flat(function(*given)), flat(function(*wide))
+        for x, y, z in zip(found[name], wanted, exact, strict=True):
+            assert x.dtype == y.dtype == np.float16
+            np.testing.assert_array_equal(np.isnan(x), np.isnan(y), err_msg=name)
+            here = np.isfinite(y) & np.isfinite(z)
+            largest = abs(z[here]).max()
+            assert abs(x[here] - z[here]).max() <= abs(y[here] - z[here]).max() + 2.0**-10 * largest, name
+
+
 # ----------------------------------------------------------------------------------------------- planted faults
 
 
@@ -237,6 +269,8 @@ def test_a_missing_barrier_is_found(always: None, monkeypatch: pytest.MonkeyPatc
         (squared(plain), np.ones((16, 2048, 64), "f8"), False),
         (squared(plain), np.ones((16, 2048, 64), "f4"), "tf32"),
         (squared(plain), np.ones((16, 2048, 128), "f4"), "tf32"),
+        (squared(causal), np.ones((16, 2048, 64), "f2"), False),
+        (squared(plain), np.ones((16, 2048, 128), "f2"), False),
     ],
 )
 def test_nothing_is_spilled(function: Function, argument: Array, fastmath: Any) -> None:
@@ -245,6 +279,7 @@ def test_nothing_is_spilled(function: Function, argument: Array, fastmath: Any) 
 
     made = lowered(function, argument, argument.copy(), argument.copy(), fastmath=fastmath)
     assert ("ji_square_tf32<64, 64>" in made.text("cuda")) == bool(fastmath)
+    assert ("ji_square_f16<64, 64>" in made.text("cuda")) == (argument.dtype == np.float16)
     assert made.kernels.count("tiles=") >= 3  # more if scores are made again in any case, so that little is kept
     for arch in ARCHS if FULL else ("sm_90",):
         found = reports(made.text("cuda"), arch)

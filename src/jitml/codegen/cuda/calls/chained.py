@@ -24,7 +24,7 @@ from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.lower.strided_views import VIEWS, Strided
-from jitml.fusion.prepare.chains import Chain, End, Softmax, TiledMatrix, Tiles, pitch
+from jitml.fusion.prepare.chains import LEAST_PIECES, Chain, End, Softmax, TiledMatrix, Tiles, pitch
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import Op
@@ -46,7 +46,7 @@ def plan_chain(call: Call, program: KernelProgram, name: str, means: Means) -> C
     resident = 2 if text.tiles.registers(chain) <= _SPARE else 1
     source = entry(name, [declaration for declaration, _ in text.pointers], text.body(), comment, resident=resident)
     launch = Launch(name, text.tiles.blocks(chain), THREADS, text.shared_bytes, tuple(b for _, b in text.pointers))
-    names = ("common", "gemm", "chain", *(("mma", "chain_mma") if text.is_tf32 else ()))
+    names = ("common", "gemm", "chain", *(("mma", "chain_mma") if text.is_tf32 or chain.is_half else ()))
     return CallPlan(source, tuple(map(template, names)), (launch,))
 
 
@@ -70,7 +70,7 @@ class _PassText:
         self.pointers += [(pointer(buffers[v], word, is_written=True), buffers[v].name) for v, word in self.outs.items()]
         self.shared_bytes = tiles.scratch(chain, self.memory)
         # A tile of 16 x 32 has too few pieces for all warps.
-        self.is_tf32 = "tf32" in means.fastmath and tiles.kept * tiles.summed >= 1024
+        self.is_tf32 = "tf32" in means.fastmath and tiles.kept * tiles.summed >= LEAST_PIECES and not chain.is_half
         rows, columns = chain.shape[-2:]
         self.ranges = {"b_": (0, prod(chain.batch)), "i_": (0, rows), "j_": (0, columns)}
         self.kept, self.summed = ("i_", "j_") if chain.by_rows else ("j_", "i_")
@@ -166,6 +166,8 @@ class _PassText:
         """What holds the sums of a product, up to the extents of its tile."""
         tile = f"{self.tiles.kept}, {self.tiles.summed}"
         dtype = product.output.dtype
+        if self.chain.is_half:
+            return f"ji_{name}_f16<{tile}"
         return f"ji_{name}_tf32<{tile}" if self.is_tf32 and dtype == F32 else f"ji_{name}<{number_type(dtype)}, {tile}"
 
     def identity(self, node: Node) -> str:
@@ -221,6 +223,8 @@ class _PassText:
     @property
     def units(self) -> float:
         """A power of two by which weights are divided, so that no sum of them times numbers is beyond the largest number."""
+        if self.chain.is_half:  # sums are floats, far from it, and weights of few bits are to keep them
+            return 1.0
         return float(1 << (self.chain.summed - 1).bit_length())
 
     def elements(self) -> Iterator[str]:
@@ -309,8 +313,8 @@ class _PassText:
         columns = split("c_", [end.node.inputs[1 - end.operand].shape[a] for a in end.axes.columns])
         batch, (row,) = split("b_", self.chain.batch), split(self.kept, (1,))
         index = (*batch, row, *columns) if end.operand == 0 else (*batch, *columns, row)
-        if end.transposed is not None:
-            index = tuple(index[a] for a in end.transposed.params["perm"])
+        for node in end.stored:
+            index = tuple(index[a] for a in node.params["perm"]) if node.op is ops.transpose else index
         elements = Elements(self.chain.call, {v: self.buffers[v] for v in self.chain.call.inputs}, self.ranges)
         b = elements.b
         x = b.cell("sum", value.dtype)
@@ -324,7 +328,7 @@ class _PassText:
                 x = b.apply("mul", (quotient, units), value.dtype)
             else:  # where a weight is nan
                 x = b.select(b.compare("eq", total, total), b.apply("mul", (x, units), value.dtype), total)
-        return self.store(end.output, index, x)
+        return self.store(end.output, index, x if x.dtype == end.output.dtype else b.convert(x, end.output.dtype))
 
 
 def _combination(node: Node) -> str:

@@ -7,6 +7,7 @@
 template <class T> struct ji_wide;
 template <> struct ji_wide<float> { typedef float4 type; };
 template <> struct ji_wide<double> { typedef double2 type; };
+template <> struct ji_wide<unsigned short> { typedef uint4 type; };
 
 __device__ __forceinline__ float ji_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ __forceinline__ double ji_multiply_add(double a, double b, double c) { return fma(a, b, c); }
