@@ -225,6 +225,18 @@ def test_nothing_is_stored_beyond_the_last_element(n: int, dtype: str) -> None:
     np.testing.assert_array_equal(memory, [*(x * x), *[99] * 16])
 
 
+@pytest.mark.parametrize("dtype", ["i8", "bool", "u16", "i64", "f16", "f32", "f64"])
+@pytest.mark.parametrize("n", [3, 5, 13])
+def test_short_rows_of_far_memory(n: int, dtype: str) -> None:
+    kind = DTYPES[dtype]
+    rows = (2 << 20) // (n * kind.itemsize)
+    x = np.random.default_rng(n).integers(0, 2, (rows, n)).astype(kind)
+    y = np.zeros((rows, n), kind)
+    loops = f"for i in 0:{rows} {{ for j in 0:{n} vector {{ y[i, j] = maximum(x[i, j], x[i, {n} - 1 - j]) }} }}"
+    run_kernel(f"kernel k(x: {dtype}[{rows}, {n}], y: {dtype}[{rows}, {n}]) {{ {loops} }}", {"x": x, "y": y})
+    np.testing.assert_array_equal(y, np.maximum(x, x[:, ::-1]))
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_what_is_kept_aside_is_read_before_it_is_cleared(count: int) -> None:
     """LLVM 22's optimiser read it again behind the store."""

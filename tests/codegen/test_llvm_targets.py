@@ -102,6 +102,16 @@ def test_neighbours_that_are_read_and_written_in_place_wait_as_others_do() -> No
     assert text.count("store <8 x double>") == 3
 
 
+def test_short_rows_of_far_memory_begin_with_their_first_element() -> None:
+    """Masked loads alone do not tell a processor that memory is read in order; in near memory one more load would cost time."""
+    rows = "for i in 0:{0} {{ for j in 0:3 vector {{ y[i, j] = {1} * x[i, j] }} }}"
+    module = f"kernel k(x: f64[{{0}}, 3], y: f64[{{0}}, 3]) {{{{ {rows} }}}}"
+    near, far = (emit_kernel_text(module.format(n, "2.0"), X86_64_V4).text for n in (1000, 100000))
+    assert "load double" not in near and far.count("load double") == 1
+    known = emit_kernel_text(module.format(100000, "x[i, 0]"), X86_64_V4).text
+    assert known.count("load double") == 1
+
+
 def test_long_strided_loops_have_no_copy_for_single_vectors() -> None:
     """A main loop, and the rest under a mask: what is left over counts for nothing."""
     loops = "for i in 0:{0} vector {{ y[i] = sqrt(x[i, 0]) * sqrt(x[i, 1]) - sqrt(x[i, 0] + x[i, 1]) }}"

@@ -25,6 +25,7 @@ from jitml.records import dataclass
 # About half of a usual last-level cache: from here on an ordinary store only reads memory that it overwrites
 # (measured: x * 2 + z runs 1.5 times faster with streamed stores at 16 MB, and slower at 4 MB).
 STREAMED_BYTES = 16 << 20
+FAR_BYTES = 1 << 20  # about a near cache
 Extents: TypeAlias = tuple[Expr, ...]  # a shape over size variables
 COMBINES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"}
 
@@ -193,22 +194,44 @@ class MemoryEmitter(Values):
         """The loaded value; a bool is one byte in memory and one bit in a register."""
         dtype = address.memory.buffer.dtype
         lanes = 1 if address.is_scalar else self._count
-        kind = memory_type(dtype, lanes)
+        kind, first = memory_type(dtype, lanes), ""
         if address.is_scalar or (address.stride in (1, -1) and mask is None):
             start = self._lowest(address)
             raw = self.builder.define(f"load {kind}, ptr {start}, align {dtype.itemsize}")
         elif mask is None and address.offsets is None and address.stride != -1:
             raw = self._read_each(address, kind)
         else:
-            raw = self._masked_read(address, mask, kind)
+            first = self._first_of(address, kind) if self._goes_by_first(address) else ""
+            raw = self._masked_read(address, mask, kind, first)
         if address.stride == -1:
             raw = self._reverse(raw, kind, lanes)
-        if mask is not None and lanes > 1:
+        if mask is not None and lanes > 1 and not first:
             raw = self._like_first(raw, mask, kind)
         if dtype == BOOL:
             zero = "0" if lanes == 1 else "zeroinitializer"
             raw = self.builder.define(f"icmp ne {kind} {raw}, {zero}")
         return Operand(dtype, lanes, (raw,))
+
+    def _goes_by_first(self, address: Address) -> bool:
+        """Whether a masked load begins with what the first lane has, in all lanes: it runs, and nothing else reads far memory.
+
+        A load under a mask does not tell a processor that memory is read in order, as that of one element does (measured on
+        Zen 5, 21 MB in rows of three and four float64: 290 instead of 700 us). In a near cache it costs a tenth.
+        """
+        buffer, group = address.memory.buffer, address.memory.group
+        if address.stride != 1 or self.lanes is None or self.lanes.branch_mask is not None or buffer.dtype == BOOL:
+            return False
+        return buffer.size * buffer.dtype.itemsize >= FAR_BYTES and not self.function.has_plain_load(group)
+
+    def _first_of(self, address: Address, kind: str) -> str:
+        """What the first lane loads, in all lanes."""
+        b, memory, dtype = self.builder, address.memory, address.memory.buffer.dtype
+        one = Address(memory, address.pointer, 0)
+        key = ("load", memory.group, dtype, 0, 1, False)  # as of a load that all lanes share
+        floor = self.function.load_floor(memory.group)
+        first = self.function.compute(key, (address.pointer,), lambda: self._read(one, None), floor=floor)
+        vector = b.define(f"insertelement {kind} poison, {memory_type(dtype)} {first.names[0]}, i64 0")
+        return b.define(f"shufflevector {kind} {vector}, {kind} poison, <{self._count} x i32> zeroinitializer")
 
     def _like_first(self, raw: str, mask: Operand, kind: str) -> str:
         """Inactive lanes have what the first one has: what is computed of that raises the errors of the first one alone."""
@@ -216,11 +239,11 @@ class MemoryEmitter(Values):
         first = b.define(f"shufflevector {kind} {raw}, {kind} poison, <{lanes} x i32> zeroinitializer")
         return b.define(f"select <{lanes} x i1> {self._bits(mask)}, {kind} {raw}, {kind} {first}")
 
-    def _masked_read(self, address: Address, mask: Operand | None, kind: str) -> str:
-        """Inactive lanes read 1, which no function finds difficult, where the first lane is one of them."""
+    def _masked_read(self, address: Address, mask: Operand | None, kind: str, first: str) -> str:
+        """Inactive lanes read what the first one has, if that is there, or 1, which no function finds difficult."""
         b, dtype, lanes = self.builder, address.memory.buffer.dtype, self._count
         element = memory_type(dtype)
-        ones = f"{kind} splat ({element} {literal(1, dtype) if dtype != BOOL else 1})"
+        ones = f"{kind} {first}" if first else f"{kind} splat ({element} {literal(1, dtype) if dtype != BOOL else 1})"
         active = f"<{lanes} x i1> {self._bits(mask)}"
         suffix = mangled(dtype, lanes)
         if address.stride not in (1, -1):

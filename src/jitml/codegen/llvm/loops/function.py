@@ -38,7 +38,8 @@ class CodeRegion:
     is_certain: bool = True
     lines: list[str] = field(default_factory=list)
     memo: dict[Hashable, Operand] = field(default_factory=dict)
-    loads: dict[str, list[Hashable]] = field(default_factory=dict)  # group -> the keys in `memo` of loads from it
+    # group -> the keys in `memo` of loads from it
+    loads: dict[str, list[tuple[tuple[Hashable, ...], Hashable]]] = field(default_factory=dict)
     label: str = ""  # of the block that the next line belongs to
 
     def __post_init__(self) -> None:
@@ -88,7 +89,8 @@ class Function:
 
         `key` names the operation apart from its operands.
         """
-        full = (key, tuple([(x.names, x.dtype, x.lanes) for x in operands]))
+        places = tuple([(x.names, x.dtype, x.lanes) for x in operands])
+        full = (key, places)
         for region in self.regions:
             if (known := region.memo.get(full)) is not None:
                 return known
@@ -100,7 +102,7 @@ class Function:
                 result = emit()
         region.memo[full] = result
         if isinstance(key, tuple) and key[0] == "load":
-            region.loads.setdefault(key[1], []).append(full)
+            region.loads.setdefault(key[1], []).append((key, places))
         if result.names[0] not in self.depths:
             self.pin(result, region.depth)
         return result
@@ -115,6 +117,10 @@ class Function:
             if region.kind != "loop" or not region.is_certain or group in region.stored:
                 return region.depth
         return 0
+
+    def has_plain_load(self, group: str) -> bool:
+        """Whether a load that is under no mask is known of a buffer in `group`."""
+        return any(key[-1] is not True for region in self.regions for key, _ in region.loads.get(group, ()))
 
     def forget_loads(self, groups: frozenset[str]) -> None:
         """Loads of these buffers seen so far must not be reused: they have been, or will be, stored to."""
