@@ -119,6 +119,28 @@ def test_reasons_name_the_argument_its_sizes_and_the_line() -> None:
     assert "x.shape[0] was 5, is 6" in f.variants[0].reason
 
 
+def test_slices_that_leave_out_equally_many_elements_have_one_size() -> None:
+    """`x[1:-1]` beside `x[:-2]`: nothing is left to check, and no place to be clipped."""
+    f = jitml.jit(lambda x: x[1:-1] + x[:-2] + x[2:], dynamic=True)
+    kernels = str(f.lower(np.ones(9)).kernels)
+    assert "check" not in kernels and "maximum(i0" not in kernels
+
+
+ENDS = [(start, stop, step) for start in (None, 0, 1, 3) for stop in (None, 0, -1, -2, -5, 2) for step in (1, 2, 3)]
+
+
+def test_slices_of_open_sizes_are_numpy_s() -> None:
+    def parts(x: Array) -> list[Array]:
+        return [x[slice(*ends)] for ends in ENDS]
+
+    f = jitml.jit(parts, dynamic=True)
+    for n in (*range(9), 40):
+        x = rng.normal(size=n)
+        for ends, got, expected in zip(ENDS, f(x), parts(x), strict=True):
+            np.testing.assert_array_equal(got, expected, err_msg=f"{ends} of {n}")
+    assert len(f.variants) <= 2
+
+
 def test_dynamic_forces_and_forbids() -> None:
     calls_agree(lambda x: x.sum(axis=0), [[rng.normal(size=(n, 3))] for n in (2, 5, 9)], most=1, dynamic=True)
     fast = calls_agree(lambda x: x * 2, lengths(2, 5, 9), dynamic=False)

@@ -74,8 +74,10 @@ def part(item: slice, size: Size) -> Window:
     if step == 0:
         raise ValueError("slice step cannot be zero")
     step = _no_longer(step, size)
-    if step > 0 and stop is None and type(start) is int and start >= 0:
-        return Window(smaller(start, size), _length(size - start, step), step)
+    inner = _ends_of_inner(start, stop)
+    if step > 0 and inner is not None:
+        before, behind = inner
+        return Window(smaller(before, size), _length(size - before - behind, step), step)
     if step > 0:
         first = 0 if start is None else _clipped(start, size, 0, size)
         end = size if stop is None else _clipped(stop, size, 0, size)
@@ -95,6 +97,18 @@ def _known_part(item: slice, size: int) -> Window:
     if length == 0:
         return Window(0, 0)
     return Window(start, length, step) if step > 0 else Window(start + (length - 1) * step, length, -step, flipped=True)
+
+
+def _ends_of_inner(start: Size | None, stop: Size | None) -> tuple[int, int] | None:
+    """How many elements a slice leaves out at both ends, if that is in the program: `x[1:-1]`.
+
+    Windows that leave out equally many, such as `x[2:]` and `x[:-2]`, are then of one size, which need not be checked.
+    """
+    first = 0 if start is None else start
+    last = 0 if stop is None else -stop
+    if type(first) is not int or type(last) is not int or (stop is not None and last <= 0):
+        return None
+    return (first, last) if 0 <= first <= _FURTHEST >= last else None
 
 
 def _clipped(place: Size, size: Size, low: Size, high: Size) -> Size:
