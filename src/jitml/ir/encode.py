@@ -44,6 +44,8 @@ class _Encoder:
         self.parts: list[bytes] = []
         self._values: dict[Value, int] = {}
         self._syms: dict[Sym, int] = {}
+        self._texts: dict[str, bytes] = {}
+        self._avals: dict[tuple[object, ...], bytes] = {}  # of those without names for sizes
         self._room = _MOST_CONSTANTS
 
     def graph(self, graph: Graph) -> None:
@@ -58,7 +60,7 @@ class _Encoder:
         self._text(node.op.name)
         self._use(node.inputs)
         self._define(node.outputs)
-        self.put(dict(node.params))
+        self._map(node.params)
         source = node.source
         self.put(None if source is None else _place(source))
 
@@ -66,7 +68,7 @@ class _Encoder:
         self._head("new", len(values))
         for value in values:
             self._values[value] = len(self._values)
-            self.put(value.aval)
+            self._aval(value.aval)
 
     def _use(self, values: tuple[Value, ...]) -> None:
         self._head("old", *(self._values[value] for value in values))
@@ -75,7 +77,27 @@ class _Encoder:
         self.parts.append(f"{kind}{numbers};".encode())
 
     def _text(self, text: str) -> None:
-        self._raw("s", text.encode(errors="surrogatepass"))
+        known = self._texts.get(text)
+        if known is None:
+            data = text.encode(errors="surrogatepass")
+            known = self._texts[text] = b"s(%d,);" % len(data) + data
+        self.parts.append(known)
+
+    def _aval(self, aval: Aval) -> None:
+        key = (aval.shape, aval.dtype)
+        if (known := self._avals.get(key)) is not None:
+            self.parts.append(known)
+            return
+        begin = len(self.parts)
+        self.put(key)
+        if aval.is_static:
+            self._avals[key] = b"".join(self.parts[begin:])
+
+    def _map(self, x: Mapping[str, Any]) -> None:
+        self._head("map", len(x))
+        for name in sorted(x):
+            self._text(name)
+            self.put(x[name])
 
     def _raw(self, kind: str, data: bytes) -> None:
         self._head(kind, len(data))
@@ -97,7 +119,7 @@ class _Encoder:
             for each in x:
                 self.put(each)
         elif kind is Aval:
-            self.put((x.shape, x.dtype))
+            self._aval(x)
         elif kind is Sym:
             self._sym(x)
         elif kind is Dim:
@@ -112,10 +134,7 @@ class _Encoder:
 
     def _put_rare(self, kind: type, x: Any) -> None:
         if isinstance(x, Mapping) and all(type(name) is str for name in x):
-            self._head("map", len(x))
-            for name in sorted(x):
-                self._text(name)
-                self.put(x[name])
+            self._map(x)
         elif kind is np.ndarray or isinstance(x, np.generic):
             self._array(kind, np.asarray(x))
         elif kind is frozenset and all(type(each) is str for each in x):

@@ -17,7 +17,7 @@ from warnings import warn_explicit
 import numpy as np
 
 from jitml.errors import FailedCheck, Source
-from jitml.ir.analysis.fp_errors import CATEGORIES, demanded_in, name_of, place_of, possible_in, suspect
+from jitml.ir.analysis.fp_errors import CATEGORIES, demanded_in, name_of, place_of, possible_in, suspects
 from jitml.ir.execute.kept_inputs import are_kept
 from jitml.ir.graph import Graph
 from jitml.records import dataclass, field
@@ -60,8 +60,7 @@ class Errors:
 
 def errors_of(graph: Graph) -> Errors:
     """The account for a traced graph."""
-    nodes = {error: suspect(graph, error) for error in CATEGORIES.values()}
-    names = {error: (name_of(n), *place_of(n)) for error, n in nodes.items() if n is not None}
+    names = {error: (name_of(n), *place_of(n)) for error, n in suspects(graph).items()}
     return Errors(demanded_in(graph), possible_in(graph), names)
 
 

@@ -167,14 +167,18 @@ def demanded_in(graph: Graph) -> int:
     return reduce(or_, (raised_by(node) & (node.source.demanded if node.source else 0) for node in graph.walk()), 0)
 
 
-def suspect(graph: Graph, error: int) -> Node | None:
-    """The operation that raises an error most probably: the first of those that it takes least for."""
-    makers = graph.producers()
-    found = [node for node in graph.nodes if raised_by(node) & error and not node.bodies]
-    found = [node for node in found if error == UNDERFLOW or not is_harmless(node, makers)]
-    found.sort(key=lambda node: _TAKES_MUCH.get(node.op.name, 0))
-    inner = (suspect(body, error) for node in graph.nodes for body in node.bodies.values())
-    return next((_raiser(node, makers) for node in found), None) or next((node for node in inner if node is not None), None)
+def suspects(graph: Graph) -> dict[int, Node]:
+    """Of each error, the operation that raises it most probably: the first of those that it takes least for."""
+    makers, found = graph.producers(), dict[int, Node]()
+    raising = [(node, raised) for node in graph.nodes if not node.bodies and (raised := raised_by(node))]
+    raising.sort(key=lambda pair: _TAKES_MUCH.get(pair[0].op.name, 0))
+    inner = [suspects(body) for node in graph.nodes for body in node.bodies.values()]
+    for error in CATEGORIES.values():
+        own = (node for node, raised in raising if raised & error and (error == UNDERFLOW or not is_harmless(node, makers)))
+        node = next((_raiser(node, makers) for node in own), None) or next((x[error] for x in inner if error in x), None)
+        if node is not None:
+            found[error] = node
+    return found
 
 
 def _raiser(node: Node, makers: Mapping[Value, Node]) -> Node:

@@ -122,7 +122,9 @@ class Unit:
 
     def _text(self, functions: Sequence[str], outlines: Iterable[Outline] = ()) -> str:
         """A module of these functions."""
-        own, names = {mentioned(text)[0] for text in functions}, {name for text in functions for name in mentioned(text)}
+        # A definition begins with its own name.
+        own = {mentioned(text.partition("(")[0])[0] for text in functions}
+        names = {name for text in functions for name in mentioned(text)}
         elsewhere = [head for name, head in self.heads.items() if name in names - own]
         elsewhere += [f"declare {outline.head}" for outline in outlines]
         head, tail = self._around
