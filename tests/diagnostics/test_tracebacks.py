@@ -356,3 +356,41 @@ def test_an_error_without_a_traceback_has_none() -> None:
     error = ValueError("not raised")
     shorten(error)
     assert error.__traceback__ is None
+
+
+def several_parts(x: Any) -> Any:
+    y = (x - 2.0) / 3.0
+    scale = 8.0
+    z = ((y * 0.5 + 1) * y - 4) * y
+    if scale > 3:
+        z = z + y * y
+    z *= 2
+    w = np.sin(scale)
+    return w + np.cos(z)  # of objects there is no cosine
+
+
+CALLED: list[Callable[..., Any]] = []
+
+
+def again_and_again(x: Any, n: int) -> Any:
+    y = x * 2
+    if n == 0:
+        raise ValueError(f"{y.sum()}")
+    return CALLED[0](y, n - 1)
+
+
+def test_a_function_in_sections_is_one_frame() -> None:
+    with no_trials():
+        jitted = jitml.jit(several_parts, strict=False)
+        jitted(np.arange(3.0))
+        for x in (np.arange(3.0).astype(object), np.array(["a"]), None):
+            for _ in range(3):
+                assert names(raised(lambda: jitted(x))) == names(raised(lambda: several_parts(x)))  # noqa: B023
+
+
+def test_each_call_of_a_function_that_recurs_is_a_frame() -> None:
+    with no_trials():
+        jitted = jitml.jit(again_and_again, strict=False)
+        CALLED[:] = [jitted]
+        for _ in range(3):
+            assert names(raised(lambda: jitted(np.arange(3.0).astype(object), 2))) == ["<lambda>", *["again_and_again"] * 3]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import linecache
+import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -20,6 +21,7 @@ from jitml.diagnostics.code_owners import is_jitmls
 F = TypeVar("F", bound=Callable[..., Any])
 
 _BETWEEN = {contextlib.__file__, functools.__file__}  # run our code, and are run by it
+_SECTION = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sections", "section.py")
 SHIM = ("function", "args", "kwargs")  # parameters of what calls a function as from the user's line
 _is_tracing: Callable[[], object] = type(None)
 
@@ -118,6 +120,7 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
 def _of_users(found: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     is_ours = False  # the frame before
+    is_in_section = False  # a part of the function that is not compiled runs, in a frame inside the function's own
     while found is not None:
         code = found.tb_frame.f_code
         file = code.co_filename
@@ -125,13 +128,22 @@ def _of_users(found: TracebackType | None) -> TracebackType | None:
             is_hidden = is_ours
         else:
             is_ours = is_hidden = is_jitmls(file)
-        if not is_hidden:
+        if is_hidden:
+            is_in_section |= file.startswith(_SECTION)
+        else:
+            if is_in_section and kept and _name_of(kept[-1]) == _name_of(found):
+                kept.pop()
             kept.append(found)
+            is_in_section = False
         found = found.tb_next
     after: TracebackType | None = None
     for step in reversed(kept):
         after = step if step.tb_next is after else TracebackType(after, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return after
+
+
+def _name_of(step: TracebackType) -> tuple[str, str]:
+    return step.tb_frame.f_code.co_filename, step.tb_frame.f_code.co_name
 
 
 __all__ = ["SHIM", "entry", "is_passed_over", "is_shim", "passed_over", "shorten", "stay_whole_while"]

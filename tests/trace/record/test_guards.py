@@ -10,7 +10,7 @@ import pytest
 
 import jitml
 from jitml.dispatch.variants import MOST_VARIANTS
-from jitml.trace.record.guards import ArrayContents
+from jitml.trace.record.guards import ArrayContents, GuardCheck, Host
 
 Array = np.ndarray[Any, Any]
 
@@ -308,3 +308,11 @@ def test_contents_of_an_array_of_objects_are_these_very_ones() -> None:
         array[0] = None
         array[0] = float(f"{n}.25")  # where the other number was, if nobody holds that
         assert not contents.are_in(array)
+
+
+def test_asking_why_a_program_does_not_answer_gives_no_warning() -> None:
+    host = Host()
+    square = host.compute(np.square, (host.argument(0, "x"),), "x * x")
+    host.steps.append(GuardCheck((square,), "{0} == {k}", 1, "x * x is 1"))
+    with np.errstate(all="raise"):
+        assert host.first_failure([np.float16(6e4)]) == "not so any more: x * x is 1"

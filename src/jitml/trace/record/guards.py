@@ -91,6 +91,11 @@ class Compute:
         """Its value, of what other slots hold."""
         return self.function(*(o.value if isinstance(o, HostConst) else slots[o] for o in self.operands))
 
+    def looked_at(self, slots: Mapping[Slot, Any]) -> Any:
+        """The same outside of a call, which has told of floating-point errors by itself."""
+        with np.errstate(all="ignore"):
+            return self.computed(slots)
+
 
 @dataclass(frozen=True, slots=True)
 class GuardCheck:
@@ -387,7 +392,7 @@ class Host:
         for step in self.steps:
             try:
                 if isinstance(step, Compute):
-                    slots[step.slot] = step.computed(slots)
+                    slots[step.slot] = step.looked_at(slots)
                 elif not step.holds(*(slots[s] for s in step.slots)):
                     return (step.text, step.source) if step.source else (f"not so any more: {step.text}", None)
             except Exception as error:
@@ -403,7 +408,7 @@ class Host:
         for step in self.steps:
             try:
                 if isinstance(step, Compute):
-                    slots[step.slot] = step.computed(slots)
+                    slots[step.slot] = step.looked_at(slots)
                 elif step.code in _EXACT and not step.holds(slots[step.slots[0]]):
                     found.add(self.names[step.slots[0]])
             except Exception as error:
