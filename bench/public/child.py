@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import io
 import json
+import linecache
 import random
 import resource
 import sys
@@ -38,6 +40,7 @@ class Side:
     module: types.ModuleType
     seconds: list[float] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)  # the globals of what makes arguments, and of calls
 
     def call(self, number: int, moved_by: int = 0) -> Leaves:
         """Make the arguments of a call, run it, and take down what it left behind.
@@ -45,11 +48,13 @@ class Side:
         Args:
             moved_by: seed of a rounding of the arguments; 0 leaves them as they are.
         """
-        names = dict(vars(self.module)) | {"np": np, "random": random, "rng": np.random.default_rng(number)}
+        names = self.names
+        names.clear()
+        names.update(vars(self.module), np=np, random=random, rng=np.random.default_rng(number))
         before = {name: id(value) for name, value in names.items()}
         np.random.seed(number)
         random.seed(number)
-        exec(self.program.make, names)
+        exec(_in_a_file(self.program.make, f"{self.module.__file__}.make"), names)
         made = [name for name, value in names.items() if before.get(name) != id(value) and name not in _CONSTANTS]
         if moved_by:
             arguments = {name: names[name] for name in made}
@@ -57,7 +62,7 @@ class Side:
             names.update(arguments)
         np.random.seed(number)
         random.seed(number)
-        run = _code(self.program.call)
+        run = _code(self.program.call, f"{self.module.__file__}.call")
         raised, printed = "", io.StringIO()
         with warnings.catch_warnings(record=True) as told, contextlib.redirect_stdout(printed):
             warnings.simplefilter("always")
@@ -83,13 +88,22 @@ def _numpy_state() -> str:
     return f"{hash(np.random.get_state()[1].tobytes())} {np.random.get_state()[2]} {hash(random.getstate())}"
 
 
-def _code(text: str) -> types.CodeType:
+@functools.cache
+def _in_a_file(text: str, name: str) -> types.CodeType:
+    """Code whose text is kept, and which is compiled once, as that of a file is in which users write such lines."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    return compile(text, name, "exec")
+
+
+@functools.cache
+def _code(text: str, name: str) -> types.CodeType:
     """The call as statements; an expression's value is bound to `result`."""
     tree = ast.parse(text)
     last = tree.body[-1]
     if isinstance(last, ast.Expr):
         tree.body[-1] = ast.copy_location(ast.Assign([ast.Name("result", ast.Store())], last.value), last)
-    return compile(ast.fix_missing_locations(tree), "<call>", "exec")
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    return compile(ast.fix_missing_locations(tree), name, "exec")
 
 
 def tell(**fields: Any) -> None:
@@ -107,7 +121,7 @@ def two_sides(program: Program, checkouts: Path) -> tuple[Side, Side]:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             module = load(root / program.file, root, only_definitions=program.only_definitions)
-            exec(program.setup, vars(module))
+            exec(_in_a_file(program.setup, f"{module.__file__}.setup"), vars(module))
         sides.append(Side(program, module))
     jitted, refusals = decorate(sides[1].module, program.jit, program.skip, jitml.jit)
     tell(decorated=len(jitted), refused_when_decorated=refusals)
