@@ -115,15 +115,15 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
         trace.host.require_identity(known.find(), slot, True)
         return known.copy
     is_given = slot in trace.host.given
-    if is_given and type(value) is FunctionType and _is_made_inside(value):
+    may_move = is_given or name in trace.call[Decisions].moving
+    if may_move and type(value) is FunctionType and _is_made_anew(value):
         trace.call[CalledArguments][value] = slot
         trace.host.require_type(slot, FunctionType)
         trace.host.require_same(load(trace, getattr, slot, "__code__", f"{name}.__code__"), value.__code__)
         _watch_exchanged(trace, value, slot)
         return value
     if _has_kin(type(value)) and not isinstance(value, type):
-        is_moving = is_given or name in trace.call[Decisions].moving
-        if way is Way.ATTRIBUTES and is_moving:  # of others, more is guarded than what is read
+        if way is Way.ATTRIBUTES and may_move:  # of others, more is guarded than what is read
             _watch_exchanged(trace, value, slot)
             return value
         trace.call[Loads].guarded.add(name)
@@ -260,9 +260,9 @@ def observe_keys(trace: Trace, keys: Iterable[Any], name: str) -> None:
             _know(trace, key, slot)
 
 
-def _is_made_inside(function: FunctionType) -> bool:
-    """Whether a function is likely to be made anew for each call, by another one."""
-    return "<locals>" in function.__qualname__ and not is_library(function)
+def _is_made_anew(function: FunctionType) -> bool:
+    """Whether a function is likely to be made anew for each call: by another one, or by a line that runs again."""
+    return ("<locals>" in function.__qualname__ or function.__name__ == "<lambda>") and not is_library(function)
 
 
 def _watch_exchanged(trace: Trace, obj: Any, slot: Slot) -> None:
