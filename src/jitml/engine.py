@@ -117,7 +117,7 @@ class Engine:
         self._answers, self._often = 0, OFTEN
         self._is_renting = is_timed is None and CONFIG.trial and not options.strict  # which refuses in the very call
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
-        direct = None if jitted is None else DirectCalls(self._make_entry, self._enter_soon)
+        direct = None if jitted is None else DirectCalls(self._make_entry, self._enter_soon, lambda: rent.is_often)
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed, direct)
         self._limits = NO_LIMITS if options.strict else LIMITS
         makes = partial(Specializer, function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
@@ -158,9 +158,11 @@ class Engine:
                     return self.function(*args, **kwargs)
                 result = self._call_specially(args, kwargs)
                 if type(result) is splitting.SplitFunction:  # called from here: one frame less for what recurs
-                    around, turn = self.splits.running.level, PlainTurn(result.took)
+                    around, turn = self.splits.running.level, result.begin()
                     try:
-                        self.splits.running.level = max(around, result.level)
+                        if result.race.is_plain:
+                            return self.function(*args, **kwargs)
+                        self.splits.running.level = around or result.level  # later calls of what is around are no first ones
                         return result.frame(*self.splits.first, *args, **kwargs)
                     finally:
                         self.splits.running.level = around  # first: exceptions from outside come after calls
@@ -183,7 +185,7 @@ class Engine:
                 if self.options.strict:
                     why = f"was not compiled: tracing it raised {error.__cause__!r}; each call tries again"
                 else:
-                    broken = error
+                    self._is_special, broken = True, error
             except (UnsupportedError, TraceError, CompilerError, LoweringError) as error:
                 self._is_unread = isinstance(error, SourceNotFound) and (self.options.strict or not self.splits.is_possible)
                 if not self._is_unread and (self.options.strict or isinstance(error, ScheduleError | NoDeviceError)):
@@ -206,11 +208,9 @@ class Engine:
             if self._is_unread:
                 self._warn(f"runs as plain Python from now on: {why}")
                 return self.function(*args, **kwargs)
+            if broken is not None and (split := self.splits.refused(broken, args, kwargs)) is not None:
+                run = partial(self.splits.tried, split, self.jitted if run is self.function else run)
             result = run(*args, **kwargs)
-            if broken is not None:  # tracing has raised what the function does not
-                self._is_special = True
-                if (split := self.splits.refused(broken, args, kwargs)) is not None:
-                    split.prepare()
             self._warn(why)
             return result
         except BaseException as error:
@@ -270,11 +270,11 @@ class Engine:
     def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
         """A call of the split function has ended."""
         turn.seen()
-        if split.rent is not None and split.rent.spent < SHORT:
+        if split.rent is not None and split.rent.spent < SHORT and split.is_plain:
             self.splits.drop(split)
             if not self._variants:  # else calls of this kind are misses
                 self._leave_alone(split.rent.paid)
-        elif self.jitted.alone is None and not self._variants and self.splits.is_plain:
+        elif self.jitted.alone is None and not self._variants and self.splits.is_over(split):
             self._leave_alone(self.splits.paid)
         if why := self.splits.complaint():
             self._warn(f"takes most of its time as plain Python: {why}. jitml.explain shows all of it")
@@ -361,8 +361,8 @@ class Engine:
         rent = self._rent
         most = rent.most(is_asked=self.options.is_asked or not CONFIG.trial)
         self._specializer.limits = limits = self._limits.within(most, max(USUAL, most / 2))  # the rest is for its parts
-        is_made = is_unpaid = False
-        began = PURSE.began()
+        self._specializer.before, rent.before = rent.before, None
+        is_made, is_unpaid, began = False, False, PURSE.began()
         try:
             with in_sight(self.function):
                 variant = contained(partial(collected_at_its_end, make))
@@ -382,7 +382,8 @@ class Engine:
         """Whether to compile another program; a first one unpaid, if there is enough and it is likely to be of use."""
         rent = self._rent
         if programs := len(self.variants):
-            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS))
+            rent.comes()
+            return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS), may_be_soon=programs == 1)
         if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
             return True
         is_plain = not is_worth_a_first_call(self.function, args, kwargs) or self.splits.is_inside or is_called_plainly()
@@ -392,7 +393,8 @@ class Engine:
         """Let plain Python answer until the rent is due. Loops may have compiled bodies; of what is `dear`, at once."""
         self._is_special = True
         is_short = dear is None and (not has_loop(self.function) or is_called_plainly())
-        may_split = not is_short and (PURSE.has_earned(FRAME) if dear is None else PURSE.affords(USUAL))
+        is_paid = PURSE.affords(USUAL) if dear else self.splits.are_compiled or PURSE.has_earned(FRAME)
+        may_split = not is_short and is_paid
         if not may_split or not self.splits.rented(self._rent, args, kwargs, dear):
             self._leave_alone(self._rent.paid)
             self.jitted.awaits_frame = not is_short
@@ -416,7 +418,7 @@ class Engine:
             FailedCheck: it cannot answer; nothing has been changed.
         """
         result = self._variants.call(len(args), args)
-        if result is MISS and any(isinstance(x, tuple) for x in args):
+        if result is MISS and any(x is None or isinstance(x, tuple) for x in args):
             leaves, spec = flatten((args, {}))
             result = self._variants.call(spec, [*leaves, (args, {})])
         return result
@@ -428,8 +430,7 @@ class Engine:
     def why_not_known(self, args: tuple[Any, ...]) -> tuple[str, Source | None]:
         """What a variant that there is takes for granted, and is not so for these arguments, and where that was claimed."""
         leaves, spec = flatten((args, {}))
-        given = [*leaves, (args, {})] if is_nested(spec) else args
-        return self._why_not(given, spec, len(args))
+        return self._why_not([*leaves, (args, {})] if is_nested(spec) else args, spec, len(args))
 
     def _why_not(self, leaves: Sequence[Any], *keys: Hashable) -> tuple[str, Source | None]:
         failing = (v.traced.host.failing(leaves) for v in self._variants.of(*keys))

@@ -18,8 +18,8 @@ from warnings import warn
 import numpy as np
 
 from jitml.diagnostics.tracebacks import entry
-from jitml.dispatch.renting import FRAME, PURSE, Rent, Rented, is_called_plainly
-from jitml.dispatch.work import has_loop, is_worth_a_first_call
+from jitml.dispatch.renting import FEW, FRAME, PURSE, Rent, Rented, is_called_plainly
+from jitml.dispatch.work import has_arrays, has_loop, is_worth_a_first_call, sizes_of
 from jitml.functions import is_disabled, keep_switchable
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ class Jit(Rented):
         engine = self._loaded()
         return self.function(*args, **kwargs) if engine is None else engine.answer_seen(*args, **kwargs)
 
-    def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int) -> Callable[..., Any] | None:
+        self._rent.comes(skipped)
         if not (self._is_worth_a_try(args, kwargs) or _has_device_arrays(args, kwargs)):
             return None
         if (engine := self._loaded()) is None:
@@ -119,6 +120,10 @@ class Jit(Rented):
 
     def _is_worth_a_try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether to see what can be compiled before it has been paid for: of what a first call takes, nobody knows."""
+        if self._rent.in_a_row and self._rent.is_due() and has_arrays(args, kwargs):
+            return True
+        if self._rent.turns < FEW and not kwargs:
+            self._rent.before = sizes_of(args)
         is_first = self._engine is None and not self._rent.turns
         self.awaits_frame = self.awaits_frame and has_loop(self.function)
         is_worth_it = is_first and is_worth_a_first_call(self.function, args, kwargs)

@@ -6,6 +6,7 @@ import math
 
 TURNS = 5  # of each before one is dropped
 CLEAR = 1e-4  # seconds of plain Python above which one turn shows which is faster, if it is by far
+FAST, BRIEF = 3, 2e-5  # times what compiled code takes, and seconds, of plain Python, for which two turns of each are enough
 SLOW = 1.2  # times what plain Python takes: two turns of each are enough to know
 SLOWEST = 1.5  # the same after one turn of plain Python
 FIRST_LOOK = 1024  # calls after which both are timed again
@@ -68,6 +69,14 @@ class Contest:
         self._compiled.add(seconds)
         self._decide()
 
+    def both_took(self, compiled: float, plain: float) -> None:
+        """The same work, twice each."""
+        self._failed = 0
+        for _ in range(2):
+            self._compiled.add(compiled)
+            self._plain.add(plain)
+        self._decide()
+
     def compiled_failed(self) -> None:
         """Plain Python has to answer after it: its call was for nothing."""
         self._failed += 1
@@ -94,7 +103,8 @@ class Contest:
         compiled, plain = self.seconds, self.plain_seconds
         slow = SLOW if self._plain.count >= 2 else SLOWEST
         is_slow = compiled > max(slow * plain, SHORT) and self._compiled.count >= 2  # what is short may have been in no cache
-        is_clear = plain > max(2 * compiled, CLEAR) or is_slow
+        is_fast = plain > FAST * compiled and plain > BRIEF and min(self._compiled.count, self._plain.count) >= 2
+        is_clear = plain > max(2 * compiled, CLEAR) or is_fast or is_slow
         if not is_clear and min(self._compiled.count, self._plain.count) < TURNS:
             return
         if compiled <= plain:

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from itertools import repeat
-from time import perf_counter, process_time
+from time import perf_counter, process_time, thread_time
 from types import FrameType
 from typing import Any
 from weakref import ref
@@ -34,6 +34,11 @@ _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
 _TIMING = 2e-3  # a hundred times the seconds that it takes to time a call, whose code is in no cache
 _STRIDE, _LONGEST_STRIDE = 400, 2000  # calls at the most after one that is timed: at first, and once there have been as many
+_BRIEF = 1e-4  # seconds of a turn in which others hardly have the processor
+_SOON = 2e-4  # seconds between two turns, at the most, if they are those of a loop
+_AWAY = 100  # times as long, if it is others who have the processor meanwhile
+_SKIPPED = 3  # calls after the first one, until one is timed again
+_IN_A_ROW = 2  # turns, each soon after another one, from which on more are to be expected
 FEW = 50  # turns after which it is known to be small
 
 
@@ -165,52 +170,104 @@ class TimedTurn:
 class PlainTurn(TimedTurn):
     """A turn of plain Python: `seen` is called when it has ended."""
 
-    __slots__ = ("_told",)
+    __slots__ = ("_busy", "_told")
 
     def __init__(self, told: Callable[[float], object]) -> None:
         self._told = told
         self.begin()
 
+    def begin(self) -> None:
+        self._busy = thread_time()
+        super().begin()
+
     def seen(self, ended: float | None = None) -> None:
-        self._told(self.until(perf_counter() if ended is None else ended))
+        seconds = self.until(perf_counter() if ended is None else ended)
+        if seconds > _BRIEF and self.is_usual(0.0):  # others may have had the processor for a while
+            busy = thread_time() - self._busy
+            seconds = min(seconds, busy) if busy > 0.0 else seconds  # else it has ended in another thread
+        self._told(seconds)
 
 
 class Rent:
     """What plain Python has cost at one place since the last compilation there.
 
-    spent: seconds.
+    spent: seconds, in so many turns.
     price: seconds that a compilation takes, about.
-    turns: of plain Python.
     compiling: seconds that all compilations here have taken.
+    in_a_row: turns of which each began soon after another one had ended, as those of a loop do.
+    is_often: whether there have been some.
+    is_open: whether all turns so far have followed each other, or may have: later ones are no reason to hurry.
+    before: sizes of the arguments of the last turn, if that has been looked at.
     """
 
-    __slots__ = ("compiling", "price", "spent", "turns")
+    __slots__ = (
+        "_away",
+        "_busy",
+        "_ended",
+        "_last",
+        "before",
+        "compiling",
+        "in_a_row",
+        "is_often",
+        "is_open",
+        "price",
+        "spent",
+        "turns",
+    )
 
     def __init__(self) -> None:
         self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
+        self.in_a_row, self._ended, self._busy, self._away, self._last = 0, -math.inf, 0.0, 0.0, 0.0
+        self.is_often, self.is_open = False, True
+        self.before: tuple[tuple[int, ...] | None, ...] | None = None
 
     def paid(self, seconds: float, calls: int = 1) -> bool:
         """Plain Python has run so often for so long; whether it is due."""
         self.spent += seconds * calls
         self.turns += calls
+        self._last = seconds
+        self._end()
         return self.is_due()
+
+    def _end(self) -> None:
+        """A turn has ended."""
+        self._ended, self._away = perf_counter(), PURSE.away
+        self._busy = thread_time() if self.is_open else 0.0  # a call of the system
+
+    def comes(self, skipped: int = 0) -> None:
+        """Another turn is about to begin.
+
+        Args:
+            skipped: turns that nobody has seen since the last one.
+        """
+        away = PURSE.away - self._away  # in which something else was compiled
+        since, turns = perf_counter() - self._ended - away, skipped + 1
+        most = turns * max(_SOON, 2 * self._last) + skipped * self._last
+        is_soon = since < most or (since < _AWAY * most and thread_time() - self._busy - away < most)
+        self.is_open &= is_soon or since == math.inf
+        self.in_a_row = self.in_a_row + turns if is_soon else 0
+        self.is_often |= self.in_a_row >= _IN_A_ROW
 
     def grow(self, share: float) -> bool:
         """Plain Python has cost this share more, where nobody has looked at the clock; whether it is due."""
         self.spent *= 1.0 + share
         return self.is_due()
 
-    def is_due(self, times: float = 1.0) -> bool:
+    def is_due(self, times: float = 1.0, *, may_be_soon: bool = True) -> bool:
         """Whether to buy.
 
         Args:
             times: as dear as usual, since so many programs have been of no use to later calls.
+            may_be_soon: whether it may be bought before it has cost as much, where turns follow each other.
         """
         price = self.price * times
         if self.spent >= price + PURSE.startup and PURSE.affords(price):
             return True
-        is_long = self.spent >= LONG and self.spent >= self.turns * SMALL
-        return is_long and RUNNING.level == IN_FIRST_CALL and PURSE.affords(price)
+        is_likely_long = self.spent >= LONG and RUNNING.level == IN_FIRST_CALL
+        is_first = RUNNING.level == IN_FIRST_CALL or (RUNNING.level == IN_NONE and self.is_open)
+        is_likely_long |= self.in_a_row >= _IN_A_ROW and may_be_soon and is_first
+        is_small = self.spent < self.turns * SMALL or self._last < SMALL  # by its cold first turn, it may not seem so
+        return is_likely_long and not is_small and PURSE.affords(price)
 
     def most(self, *, is_asked: bool) -> float:
         """Seconds that a compilation may take now: about what plain Python has, or for what has not run yet all that there is.
@@ -232,7 +289,9 @@ class Rent:
         """So long it has taken to compile, or to find out that it cannot be compiled."""
         PURSE.spent += seconds
         self.compiling += seconds
-        self.price, self.spent = min(max(seconds - is_made * PURSE.startup, USUAL), MOST), 0.0
+        self.price = min(max(seconds - is_made * PURSE.startup, USUAL), MOST)
+        self.spent, self.turns, self.in_a_row = 0.0, 0, 0
+        self._end()
         if is_made:
             PURSE.startup = 0.0
 
@@ -253,6 +312,11 @@ class Sampling:
         self._paid = paid
         self._stride = self.untimed = self._turns = 0
 
+    @property
+    def skipped(self) -> int:
+        """Turns since the last one that was timed, if the next one is."""
+        return self._stride
+
     def passes(self) -> bool:
         """Whether the next turn is not timed."""
         if self.untimed:
@@ -266,6 +330,7 @@ class Sampling:
         is_enough = self._paid(seconds, turns)
         self._turns += turns
         most = min(max(self._turns, _STRIDE), _LONGEST_STRIDE)
+        most = _SKIPPED if self._turns == 1 and seconds > SMALL else most  # soon, to see whether they follow each other
         stride = 0 if RUNNING.level == IN_FIRST_CALL else min(int(_TIMING / max(seconds, 1e-7)), most)
         self._stride = self.untimed = stride
         return is_enough
@@ -333,8 +398,12 @@ class Rented(Switch):
         self.alone = LeftAlone(self, paid, run or self.function)
         self.alone.begin()
 
-    def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
-        """What is to answer a call that would be timed; None if that is well."""
+    def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int) -> Callable[..., Any] | None:
+        """What is to answer a call that would be timed; None if that is well.
+
+        Args:
+            skipped: calls since the last one that was timed.
+        """
         raise NotImplementedError
 
     def go_on(self) -> None:
@@ -373,7 +442,7 @@ class LeftAlone:
         switch = self._switch()
         assert switch is not None
         try:
-            if (instead := switch.instead(args, kwargs)) is not None:
+            if (instead := switch.instead(args, kwargs, self._sampling.skipped)) is not None:
                 return instead(*args, **kwargs)
         except BaseException as error:
             shorten(error)

@@ -63,6 +63,7 @@ class Variant(Specialization):
     timed: whether it is used, and what it takes beside plain Python, once that is known.
     failed: is told of each replay.
     saves: seconds of plain Python that an answer saves at the most, once that is known.
+    times: seconds that it and plain Python took for a first answer that was checked.
     """
 
     reason: str
@@ -74,6 +75,10 @@ class Variant(Specialization):
     timed: str = ""
     failed: Callable[[], None] | None = field(default=None, repr=False)
     saves: float = field(default=math.inf, repr=False)
+    times: tuple[float, float] | None = field(default=None, repr=False)
+
+    def took(self, compiled: float, plain: float) -> None:
+        self.times = compiled, plain
 
     @property
     def is_made_better(self) -> bool:
@@ -110,6 +115,9 @@ class Specializer:
         is_taken: whether programs run where memory that is reserved is taken, wherever their arrays are.
         is_part: whether the function is a section of the user's.
         limits: of one program; what is beyond them is refused.
+
+    Attributes:
+        before: sizes of arguments of plain Python's last turn; those that have changed since are left open in a first variant.
     """
 
     def __init__(
@@ -130,6 +138,7 @@ class Specializer:
         self._closed: dict[Hashable, Closed] = {}
         self._exchanged: dict[Hashable, set[str]] = {}  # numbers and objects from outside that are others in each call
         self._fixed: dict[Hashable, set[str]] = {}  # those of them that have to be known
+        self.before: tuple[tuple[int, ...] | None, ...] | None = None
 
     def forget(self) -> None:
         """Forget what was learned of earlier calls."""
@@ -160,9 +169,11 @@ class Specializer:
         is_patient = not self._dynamic and sum(comparable(t.key.seen, now) for t in earlier) < CONFIG.max_paths
         is_taken = self._is_taken or any(known.device is not None for known in earlier) or any(map(is_on_device, call.leaves))
         last = thread_time() + (math.inf if self.limits.tracing is None else self.limits.tracing)
+        before = [b for b, x in zip(self.before or (), call.args) if x is not None]  # which is no leaf
         for path in paths:
             refused: set[Place] = set()
-            for opened in choices(earlier, now, closed.places(is_patient), self._dynamic, is_taken=is_taken):
+            closed_places = closed.places(is_patient)
+            for opened in choices(earlier, now, closed_places, self._dynamic, is_taken=is_taken, before=before):
                 try:
                     traced = self._trace_for(call, VariantKey(path, opened, now))
                     if opened and is_excessive(traced.graph, opened, now, is_taken=is_taken):

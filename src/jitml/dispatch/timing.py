@@ -66,10 +66,12 @@ class DirectCalls(NamedTuple):
         make: an entry for a variant, given the structure of its arguments, the variant and its `enter`; it says `MISS` where that
             does, or fails.
         begin: has that be the way of the next calls.
+        is_often: whether calls come often, as those of a loop do.
     """
 
     make: Callable[[Hashable, Variant, Enter], Callable[..., Any]]
     begin: Callable[[], None]
+    is_often: Callable[[], bool] = lambda: False
 
 
 class Timed:
@@ -150,10 +152,9 @@ class Timed:
     def took(self, compiled: float, plain: float) -> None:
         """Both have computed the first answer, for it to be checked: that may be enough to know."""
         if plain > 2 * (compiled + _WATCHED):
-            self.contest.compiled_took(compiled)
-            self.contest.plain_took(plain)
+            self.contest.both_took(compiled, plain)
             self._decide()
-        elif plain < TINY:
+        elif plain < TINY and (plain < compiled or self._direct is None or not self._direct.is_often()):
             self._begin(Rest(plain, max(_PAID, _LOOKS * self._spent()), sys.maxsize))
         elif plain < compiled * CLOSE and not self.variant.is_made_better:
             self._begin(Rest(plain, _PAUSE, FIRST_LOOK))

@@ -59,6 +59,24 @@ def is_worth_a_first_call(function: Callable[..., Any], args: Sequence[Any], kwa
     return PURSE.is_rich or (PURSE.affords(USUAL) and is_likely_long(function, args, kwargs))
 
 
+def has_arrays(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether there is an array in the arguments of a call.
+
+    >>> has_arrays(([np.ones(3)], 1), {}), has_arrays((1.0,), {})
+    (True, False)
+    """
+    return any(isinstance(x, np.ndarray) for x in _numbers((*args, *kwargs.values()), _DEPTH))
+
+
+def sizes_of(args: Sequence[Any]) -> tuple[tuple[int, ...] | None, ...]:
+    """The shapes of arrays, and ints.
+
+    >>> sizes_of((np.ones((2, 3)), 5, "x"))
+    ((2, 3), (5,), None)
+    """
+    return tuple([x.shape if isinstance(x, np.ndarray) else (x,) if type(x) is int else None for x in args])
+
+
 def has_loop(function: Callable[..., Any]) -> bool:
     """Whether there is a loop or a comprehension in a function."""
     code = getattr(function, "__code__", None)
@@ -123,4 +141,4 @@ def _cost_of_code(code: CodeType) -> tuple[bool, int]:
     return loops, operations
 
 
-__all__ = ["has_loop", "is_driver", "is_likely_long", "is_worth_a_first_call"]
+__all__ = ["has_arrays", "has_loop", "is_driver", "is_likely_long", "is_worth_a_first_call", "sizes_of"]

@@ -171,6 +171,8 @@ class _HotCallee:
     def _run_timed(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself, whose outermost call is timed."""
         is_outermost = self._turn is None and current_trace() is None
+        if is_outermost:
+            self._rent.comes()
         turn = PlainTurn(self._pay_rent)
         if is_outermost:
             self._turn = turn

@@ -233,8 +233,11 @@ class FrameWriter:
     def _grows(self, statement: ast.stmt) -> bool:
         """Whether a container of the frame's gets what is there already: taken in, it would be another one each time."""
         match statement:
-            case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=arguments)) if attr in GROWING:
-                return name in self.names and not any(isinstance(x, _WORK) for x in inside(arguments))
+            case ast.Expr(ast.Call(func=ast.Attribute(value=grown, attr=attr), args=arguments)) if attr in GROWING:
+                while isinstance(grown, ast.Subscript):  # one of those in it
+                    grown = grown.value
+                is_own = isinstance(grown, ast.Name) and grown.id in self.names
+                return is_own and not any(isinstance(x, _WORK) for x in inside(arguments))
         return False
 
     def _opened(self, statement: ast.stmt, live: Live, around: _Around, others: Names = NONE) -> list[ast.stmt]:

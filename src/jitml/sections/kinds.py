@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitml.config import CONFIG
+from jitml.diagnostics.tracebacks import passed_over
 from jitml.dispatch.renting import IN_NONE, RUNNING, USUAL, Rent
 from jitml.errors import forget_frames
 from jitml.forks import lock
@@ -64,7 +65,7 @@ class Splits:
         self._compiled, self._callees, self._is_whole = compiled, callees, is_whole
         self._splits: dict[Hashable, SplitFunction] = {}
         self._lock = lock()
-        self._unsplit = 0.0  # seconds since a split has answered
+        self._unsplit, self._patience = 0.0, USUAL  # seconds since a split has answered, and until one is to do so again
         self._is_told = False
 
     def __bool__(self) -> bool:
@@ -77,6 +78,17 @@ class Splits:
     def is_possible(self) -> bool:
         """Whether it can be split."""
         return type(self._function) is FunctionType and splitting.is_possible(self._function)
+
+    @property
+    def _broken(self) -> SplitFunction | None:
+        """One of which it is known where it breaks, and that has something compiled, if there is such a one."""
+        broken = [split for split in self if split.breaks]
+        return next((split for split in broken if split.has_compiled), next(iter(broken), None))
+
+    @property
+    def are_compiled(self) -> bool:
+        """Whether there is something that may answer other kinds, too."""
+        return any(split.has_compiled for split in self if split.breaks)
 
     @property
     def is_inside(self) -> bool:
@@ -121,10 +133,12 @@ class Splits:
     def rented(self, rent: Rent, args: Sequence[Any], kwargs: Mapping[str, Any], dear: BaseException | None = None) -> bool:
         """Whether a split answers calls of this kind until the rent of the whole is due.
 
+        What is known of another kind is taken to be so for this one, too, until then.
+
         Args:
             dear: where the whole is too dear, if it has been tried.
         """
-        split = self._add(args, kwargs) if dear is None else self.refused(dear, args, kwargs)
+        split = self._add(args, kwargs, self._broken) if dear is None else self.refused(dear, args, kwargs)
         if split is not None:
             split.rent, split.is_asleep = rent, False
         return split is not None
@@ -149,10 +163,27 @@ class Splits:
         splits, spent = [*self], seconds * calls
         self._unsplit += spent
         are_due = [split.paid(spent / len(splits)) for split in splits]
-        if not any(are_due) and self._unsplit < USUAL:
+        if self._unsplit < self._patience and not (any(are_due) and self._patience <= USUAL):
             return False
         self._unsplit = 0.0
         return True
+
+    def is_over(self, split: SplitFunction) -> bool:
+        """Whether the function as it was written is as good, or has been faster than this."""
+        if split.race.is_lost:  # it is seen again, after some time
+            split.race = splitting.Race()
+            self._patience *= 4
+            return True
+        return self.is_plain
+
+    @passed_over
+    def tried(self, split: SplitFunction, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A call of what could not be traced, since that raised; if this does, too, that tells nothing of other calls."""
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            self.drop(split)
+            raise
 
     def drop(self, split: SplitFunction) -> None:
         with self._lock:
@@ -162,13 +193,16 @@ class Splits:
         """Have one split answer calls of every kind."""
         self._splits = {_ANY: split}
 
-    def _add(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SplitFunction | None:
+    def _add(self, args: Sequence[Any], kwargs: Mapping[str, Any], like: SplitFunction | None = None) -> SplitFunction | None:
         if type(self._function) is not FunctionType:
             return None
         kind = kind_of(args, kwargs) if len(self._splits) < MOST_KINDS else _ANY
         with self._lock:
             if kind not in self._splits:
-                self._splits = {**self._splits, kind: splitting.SplitFunction(self._function, self._compiled, self._callees())}
+                made = splitting.SplitFunction(self._function, self._compiled, self._callees())
+                if like is not None:
+                    made.know(like)
+                self._splits = {**self._splits, kind: made}
             return self._splits[kind]
 
     def complaint(self) -> str:

@@ -21,6 +21,7 @@ from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.renting import FEW, Misses, PlainTurn, Rent, Sampling, TimedTurn, Unpaid
 from jitml.dispatch.specialize import Untraced, Variant
+from jitml.dispatch.work import sizes_of
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError, forget_frames
 from jitml.forks import lock
 from jitml.ir.execute.debug_nans import runs_as_python
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 _AROUND = 3e-7  # seconds that a section takes in its frame, besides what answers
 OFTEN = 2 if CONFIG.check else 200  # answers from Python after which machine code answers: making it takes about as long
-_HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter}  # what is taken in by reference
+# What is taken in by reference; nor is None an argument by itself.
+_HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter, type(None)}
 
 
 class Entries(Protocol):
@@ -149,6 +151,11 @@ class Section:
         return self.rent.compiling + self.calls * self.contest.seconds
 
     @property
+    def saved(self) -> float:
+        """Seconds that compiled code has saved, about."""
+        return self.calls * max(0.0, self.contest.plain_seconds - self.contest.seconds) if self.contest.is_won else 0.0
+
+    @property
     def is_plain(self) -> bool:
         """Whether nothing else than the statements themselves runs here, or a frame of them with sections of its own."""
         known = (self._compile_first, self._try, self._run_compiled)
@@ -168,7 +175,12 @@ class Section:
         """Plain Python, timed now and then, until the rent is due."""
         if self._sampling.passes() or is_watched():
             return None
-        return self._compile_first(*args) if self.rent.is_due() else PlainTurn(self._pay_rent)
+        self.rent.comes()
+        if self.rent.is_due():
+            return self._compile_first(*args)
+        if self.compiled is None and self.rent.in_a_row < FEW:
+            self.rent.before = sizes_of(args)
+        return PlainTurn(self._pay_rent)
 
     @passed_over
     def _compile_first(self, *args: Any) -> Any:
@@ -178,12 +190,24 @@ class Section:
         with self._lock:
             if self.compiled is None:
                 self._hold(args)
+        if self._held and (before := self.rent.before):
+            self.rent.before = (None, *(x for n, x in enumerate(before) if n not in self._held))
         answer = self._compile(args)
         is_refused = self.cell.cell_contents not in (self._run_for_rent, self._compile_first)
         if self._compiled().variants and not is_refused:
             self._set_entry(self._try if CONFIG.trial else self._run_compiled)
             self._state = "on trial" if CONFIG.trial else "compiled"
+            self._note_times()
         return answer
+
+    def _note_times(self) -> None:
+        """Both have computed the first answer, for it to be checked: that may be enough to know."""
+        for variant in self._compiled().variants:
+            if variant.times is not None and CONFIG.trial and not variant.is_made_better:
+                compiled, plain = variant.times
+                self.contest.both_took(compiled + _AROUND, plain)
+                variant.times = None
+                self._decide()
 
     def _hold(self, args: Sequence[Any]) -> None:
         """Containers are taken in by reference: taken apart, they would be others in each call, as they grow."""
@@ -326,7 +350,9 @@ class Section:
     @passed_over
     def _answer_other_kind(self, args: tuple[Any, ...]) -> Any:
         """Arguments of another kind."""
-        if CONFIG.trial and not self.rent.is_due():
+        self.rent.comes()
+        is_first = len(self._compiled().variants) <= 1
+        if CONFIG.trial and not self.rent.is_due(may_be_soon=is_first):
             self._sampling.at_once()
             if self._misses.are_many():
                 self._set_entry(self._run_for_rent)

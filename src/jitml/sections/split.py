@@ -17,8 +17,9 @@ from time import perf_counter
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from jitml.config import CONFIG
 from jitml.diagnostics import log
-from jitml.dispatch.renting import IN_FIRST_CALL, IN_SECTIONS, PURSE, Rent
+from jitml.dispatch.renting import IN_FIRST_CALL, IN_SECTIONS, PURSE, PlainTurn, Rent
 from jitml.errors import CompilerError, JitmlError, LifetimeError
 from jitml.forks import lock
 from jitml.records import dataclass
@@ -35,6 +36,9 @@ from jitml.trace.rewrite.syntax import inside
 
 MOST_BREAKS = 200
 PAUSE = 2.0  # seconds for which what is slower is left out at first
+_TURNS = 3  # of each in a race
+_FAR, _NEAR = 1.3, 1.05  # times what the function as it was written takes: too much after two turns of each, or after all
+_SAVED = 0.25  # of the time of a call: who saves as much is in no race
 _CALLS = 3  # how deep calls are followed to functions that look at frames
 _MOST_WRAPPERS = 10  # around one
 _LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}  # functions of Python's
@@ -48,6 +52,49 @@ class _Text:
     node: ast.FunctionDef | ast.AsyncFunctionDef
     file: str
     text: str
+
+
+class Race:
+    """Is a function faster with its sections than as it was written?  Calls of both in turns, where sections do not save enough.
+
+    Work differs from call to call, so sums are compared. Calls inside of one go the same way.
+
+    Attributes:
+        is_plain: whether the call that runs is one of the function as it was written.
+    """
+
+    def __init__(self) -> None:
+        self._turns: tuple[list[float], list[float]] = ([], [])  # seconds of each, with sections, and of plain Python
+        self._depth, self._is_on = 0, False
+        self.is_over, self.is_lost, self.is_plain = not CONFIG.trial, False, False
+
+    def begin(self) -> None:
+        """A call begins."""
+        self._depth += 1
+        if self._depth == 1:
+            self.is_plain = self._is_on and not self.is_over and len(self._turns[1]) < len(self._turns[0])
+
+    def ended(self, seconds: float, share: Callable[[], float]) -> None:
+        """A call has ended.
+
+        Args:
+            share: of its time that sections have saved, about.
+        """
+        self._depth -= 1
+        if self._depth or self.is_over:
+            return
+        if not self.is_plain and share() >= _SAVED:
+            self._is_on = False
+            return
+        if not self._is_on:  # from the next call on: in the first one, more is done than is asked for later
+            self._is_on, self._turns = True, ([], [])
+            return
+        self._turns[self.is_plain].append(seconds)
+        if (turns := len(self._turns[0])) == len(self._turns[1]):
+            # In the longest turn something may have been made that later ones have.
+            sections, plain = (sum(x) - (max(x) if turns > 1 else 0.0) for x in self._turns)
+            self.is_lost = turns > 1 and sections > (_NEAR if turns >= _TURNS else _FAR) * plain
+            self.is_over = self.is_lost or turns >= _TURNS or _FAR * sections < plain
 
 
 class SplitFunction:
@@ -71,6 +118,7 @@ class SplitFunction:
         self.rent: Rent | None = None
         self.is_asleep = False
         self.seconds = 0.0  # that calls have taken
+        self.race, self._saved = Race(), 0.0
         self._code = function.__code__
         self.breaks: dict[Place, Break] = {}
         self.sections: list[Section] = []
@@ -91,6 +139,10 @@ class SplitFunction:
         """Note the statement that a refusal of the whole function is about; False if there is none left."""
         return self._text is not None and self._learn_break(error, self._text.node.body, self._text.file)
 
+    def know(self, other: SplitFunction) -> None:
+        """Take over what is known of another split of the function, with its sections."""
+        self.breaks, self._made = dict(other.breaks), other._made
+
     def prepare(self) -> None:
         """Write the frame before it is called."""
         _ = self.frame
@@ -110,18 +162,41 @@ class SplitFunction:
     @property
     def is_plain(self) -> bool:
         """Whether nothing that it runs is compiled: then the function as it was written is as good."""
-        return all(section.is_plain for section in self.sections) and self._callee.compiled.isdisjoint(names_in_code(self._code))
+        return all(section.is_plain for section in self.sections) and not self._has_callees
+
+    @property
+    def has_compiled(self) -> bool:
+        """Whether a section of it has been compiled."""
+        return any(section.has_variants for section in self.sections)
+
+    @property
+    def _has_callees(self) -> bool:
+        """Whether a function that it calls may have been compiled."""
+        return not self._callee.compiled.isdisjoint(names_in_code(self._code))
 
     @property
     def level(self) -> int:
         """What a thread is in that runs it (`RUNNING`)."""
         return IN_FIRST_CALL if self.breaks and not self.seconds else IN_SECTIONS
 
+    def begin(self) -> PlainTurn:
+        """A call begins."""
+        self.race.begin()
+        return PlainTurn(self.took)
+
     def took(self, seconds: float) -> None:
         """A call has run for so long."""
         self.seconds += seconds
         if self.rent is not None:
             self.rent.paid(seconds)
+        self.race.ended(seconds, partial(self._share_saved, seconds))
+
+    def _share_saved(self, seconds: float) -> float:
+        """Of the time of the last call, what its sections have saved, about; all if callees are compiled, which are timed."""
+        if self._has_callees:
+            return 1.0
+        before, self._saved = self._saved, sum(section.saved for section in self.sections)
+        return (self._saved - before) / max(seconds, 1e-9)
 
     def paid(self, seconds: float) -> bool:
         """The function as it was written has run for so long, of which sections and callees would have had their shares.
@@ -129,7 +204,9 @@ class SplitFunction:
         Answers whether something may be compiled now.
         """
         share = seconds / self.seconds if self.seconds else 0.0
-        self.took(seconds)
+        self.seconds += seconds
+        if self.rent is not None:
+            self.rent.paid(seconds)
         callees = self._callee.timed(names_in_code(self._code))
         are_due = [section.paid(share) for section in self.sections] + [callee.paid(share) for callee in callees]
         return any(are_due) or (self.rent is not None and self.rent.is_due())

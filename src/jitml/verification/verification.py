@@ -325,9 +325,10 @@ def have_checked(
     Args:
         is_timed: whether it is to be used only if it is faster; not so on a device, where calls return before all is computed,
             and plain Python would have each operation compiled.
-        direct: how calls are made that are short.
+        direct: how calls are made that are short; None for a section, which is told what both took.
         key: the structure of its arguments.
     """
+    is_noted = direct is None and CONFIG.trial and variant.traced.device is None
     is_timed = is_timed and variant.traced.device is None
     if every == NEVER and not is_timed:
         return
@@ -345,8 +346,8 @@ def have_checked(
 
     if every != NEVER:
         check = Verification(function, name, variant.enter, variant.traced, admits, partial(call_of, key), every, fast, settle)
-        if timed is not None:
-            check.took, check.is_timed = timed.took, True
+        if timed is not None or is_noted:
+            check.took, check.is_timed = variant.took if timed is None else timed.took, True
     first = check or variant.enter
     if timed is not None:
         timed.settled(first, is_last=check is None)

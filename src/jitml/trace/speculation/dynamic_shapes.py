@@ -17,7 +17,7 @@ from jitml.config import CONFIG
 from jitml.device.array import Array
 from jitml.ir import ops
 from jitml.ir.graph import Graph
-from jitml.records import dataclass, field
+from jitml.records import dataclass, field, replace
 from jitml.trace.record.guards import Host, Open, Opened, Place
 from jitml.trace.speculation.paths import Path
 
@@ -146,6 +146,7 @@ def choices(
     dynamic: bool | None,
     *,
     is_taken: bool = False,
+    before: Sequence[tuple[int, ...] | None] = (),
 ) -> Iterator[Opened]:
     """What to leave open in a new variant, the best choice first; the last one opens nothing.
 
@@ -160,6 +161,10 @@ def choices(
     opened: dict[Place, Open] = {}
     if dynamic is not False and like is not None:
         opened = open_places(like.key.opened, like.key.seen, now, like.host.needed_ints())
+    elif dynamic is not False and len(now) - len(before) in (0, 1):  # a last one stands for all of nested arguments
+        pairs = zip(now, (*before, None))
+        known = [x if sizes is None or len(sizes) != len(x.sizes) else replace(x, sizes=sizes) for x, sizes in pairs]
+        opened = open_places({}, known, now, range(len(now)))
     if dynamic:
         opened = every_place(now) | opened
     opened = {p: size for p, size in opened.items() if p not in closed and size.low >= -FURTHEST and size.high <= FURTHEST}
