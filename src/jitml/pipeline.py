@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitml.codegen.backend import Backend, CodeOptions, Executable, backend_named, chosen_backend
 from jitml.codegen.run.calling import RunNeeds
@@ -18,19 +18,25 @@ from jitml.codegen.run.fp_errors import errors_of
 from jitml.config import CONFIG
 from jitml.errors import UnsupportedError, own_faults
 from jitml.fusion.fuse import fuse
+from jitml.imports.late import late
 from jitml.ir.analysis.generators import generators_in
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
 from jitml.kernels.schedule import Schedule, show_schedule
-from jitml.kernels.text.printer import show_program
-from jitml.kernels.verify.program import verify_program
-from jitml.kernels.verify.target import verify_for
 from jitml.memory.plan import plan
 from jitml.memory.program import Program
-from jitml.memory.recompute import bytes_needed, within
-from jitml.memory.report import describe
 from jitml.process import fewer_collections, room_for_nests
 from jitml.records import dataclass
+
+if TYPE_CHECKING:
+    from jitml.kernels.text import printer
+    from jitml.kernels.verify import program as program_verifier
+    from jitml.kernels.verify import target as target_verifier
+    from jitml.memory import recompute, report
+else:  # a first call goes without them
+    printer, report = late("jitml.kernels.text.printer"), late("jitml.memory.report")
+    program_verifier, target_verifier = late("jitml.kernels.verify.program"), late("jitml.kernels.verify.target")
+    recompute = late("jitml.memory.recompute")
 
 
 @dataclass(frozen=True)
@@ -85,12 +91,12 @@ class Lowered:
     @property
     def kernels(self) -> str:
         """Fusion groups as loop nests, and library calls, in order."""
-        return show_program(self.program.kernels)
+        return printer.show_program(self.program.kernels)
 
     @property
     def memory(self) -> str:
         """The memory plan: arena, lower bound, what was done in place."""
-        return describe(self.program)
+        return report.describe(self.program)
 
     @cached_property
     @room_for_nests()
@@ -190,12 +196,12 @@ def lower(
             schedules=schedules,
         )
         if CONFIG.check:
-            verify_for(verify_program(kernels), target)
+            target_verifier.verify_for(program_verifier.verify_program(kernels), target)
         return plan(kernels, target.limits.alignment)
 
     program, most = planned(optimized), backend.most_bytes
-    if most is not None and bytes_needed(program) > most:
-        optimized, program = within(most, optimized, program, planned)
+    if most is not None and recompute.bytes_needed(program) > most:
+        optimized, program = recompute.within(most, optimized, program, planned)
     return Lowered(graph, optimized, program, backend, CodeOptions(threads, fastmath))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,22 +28,16 @@ from jitml.fusion.lower.points import targets
 from jitml.fusion.merge_steps.copy_elimination import deliver
 from jitml.fusion.merge_steps.product_accumulation import accumulate
 from jitml.fusion.merge_steps.product_assembly import assemble
-from jitml.fusion.merge_steps.scalar_steps import merge_scalars
-from jitml.fusion.merge_steps.tile_loops import as_loop, in_tiles
 from jitml.fusion.outputs import behind_checks, behind_widening, exact_shapes, name_outputs, to_be_measured, with_flat_results
-from jitml.fusion.prepare.chained_products import with_chained_products
 from jitml.fusion.prepare.emptiness import behind_emptiness_checks
 from jitml.fusion.prepare.expand import expand
-from jitml.fusion.prepare.fused_products import with_fused_products
 from jitml.fusion.prepare.index_checks import with_index_checks
 from jitml.fusion.prepare.narrow import narrow_integers
 from jitml.fusion.prepare.observed_rest import observe_the_rest
 from jitml.fusion.prepare.readback import read_back
-from jitml.fusion.scalar_loops import NotRolled, roll, with_recurrences
-from jitml.fusion.scalar_loops.split_loops import in_two_parts
 from jitml.fusion.schedule import SERIAL, Scheduler
-from jitml.fusion.schedule.primitives.statements import require_proven, with_schedule
 from jitml.fusion.write_group import GroupLoops, describe_group
+from jitml.imports.late import late
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes import run_passes
@@ -58,7 +52,21 @@ from jitml.kernels.program import Call, Decision, KernelProgram, Step, merge_ste
 from jitml.kernels.schedule import Parallel, Primitive, Schedule
 from jitml.kernels.sizes import Shape, Sizes, SizeSource, with_sizes
 from jitml.kernels.target import Target
-from jitml.kernels.verify.program import verify_program
+
+if TYPE_CHECKING:  # what few programs need; a first call waits for the rest
+    from jitml.fusion import scalar_loops
+    from jitml.fusion.merge_steps import scalar_steps, tile_loops
+    from jitml.fusion.prepare import chained_products, fused_products
+    from jitml.fusion.scalar_loops import split_loops
+    from jitml.fusion.schedule.primitives import statements
+    from jitml.kernels.verify import program as program_verifier
+else:
+    scalar_loops, split_loops = late("jitml.fusion.scalar_loops"), late("jitml.fusion.scalar_loops.split_loops")
+    scalar_steps, tile_loops = late("jitml.fusion.merge_steps.scalar_steps"), late("jitml.fusion.merge_steps.tile_loops")
+    chained_products = late("jitml.fusion.prepare.chained_products")
+    fused_products = late("jitml.fusion.prepare.fused_products")
+    statements = late("jitml.fusion.schedule.primitives.statements")
+    program_verifier = late("jitml.kernels.verify.program")
 
 DEFAULT = Target()
 
@@ -94,13 +102,13 @@ def fuse(
     in_place = frozenset(graph.inputs[i] for i in aliases.values())
     graph = read_back(graph, in_place)
     if "fused" in target.calls:
-        graph = with_chained_products(graph, target)
+        graph = chained_products.with_chained_products(graph, target)
     graph = behind_widening(behind_checks(behind_emptiness_checks(expand(graph, target.calls.get("gemm")))))
     graph = observe_the_rest(graph, is_point, target.cost)
     if "vector" in target.kinds:
         graph = narrow_integers(graph)
     if "fused" in target.calls:
-        graph = with_fused_products(graph)
+        graph = fused_products.with_fused_products(graph)
     flat: dict[Value, Shape] = {}
     if measure:
         graph, flat = with_flat_results(graph, aliases)
@@ -115,7 +123,7 @@ def verified(program: KernelProgram, schedules: Mapping[str, Schedule]) -> Kerne
         there = ", ".join(program.schedules) or "none"
         raise ScheduleError(f"no kernel with a schedule is called {', '.join(unknown)}; there are {there}")
     try:
-        return verify_program(program)
+        return program_verifier.verify_program(program)
     except VerificationError as error:
         raise ScheduleError(f"schedules: {error.message}") from error
 
@@ -150,7 +158,7 @@ class _Fusion:
         self.decisions: list[Decision] = []
         self.kernels = 0
         # Of a loop, the first that fits makes kernels of which threads can share more.
-        self.loop_rewrites = () if "block" in target.kinds else (in_tiles, self.in_two_parts)
+        self.loop_rewrites = () if "block" in target.kinds else (self.in_tiles, self.in_two_parts)
 
     def run(self, *, measure: bool) -> KernelProgram:
         graph, signature = self.graph, self.signature
@@ -177,7 +185,7 @@ class _Fusion:
         read = (*outputs.names, *(source.buffer for source in self.sources.values()))
         gemm = self.target.calls.get("gemm")
         adds = (accumulate,) if gemm is not None and "add" in gemm.epilogues else ()
-        scalars = (merge_scalars,) if "block" in self.target.kinds else ()
+        scalars = (scalar_steps.merge_scalars,) if "block" in self.target.kinds else ()
         rules = (*adds, partial(assemble, new_buffer=buffers.another), deliver, *scalars)
         self.steps, needless = merge_steps([*self.steps, *outputs.copies], read, rules)
         for name in needless:
@@ -251,9 +259,9 @@ class _Fusion:
             return kernel
         schedule = self.given.get(kernel.name) or Schedule((choose(),))
         self.schedules[kernel.name] = schedule
-        kernel = with_schedule(kernel, schedule, self.target, self.path + kernel.name)
+        kernel = statements.with_schedule(kernel, schedule, self.target, self.path + kernel.name)
         if kernel.name in self.given:
-            require_proven(kernel, self.path + kernel.name)
+            statements.require_proven(kernel, self.path + kernel.name)
         return kernel
 
     def add_kernel(
@@ -363,7 +371,7 @@ class _Fusion:
         region = REGIONS[node.op](
             RegionSite(node, name, reads, results, trips, fuse_body, self.buffers.temporary, self.buffers.literal)
         )
-        loop = as_loop(region) if self.loop_rewrites else None
+        loop = tile_loops.as_loop(region) if self.loop_rewrites else None
         if loop is not None and (kernels := self.rewritten(loop)) is not None:
             assert region.index is not None
             self.buffers.remove(region.index)
@@ -390,8 +398,8 @@ class _Fusion:
             return literals[-1][0]
 
         try:
-            rolled = roll(name, node, reads, writes, self.numbers(node), new_constant, self.target)
-        except (NotRolled, UnknownSizeError) as reason:
+            rolled = scalar_loops.roll(name, node, reads, writes, self.numbers(node), new_constant, self.target)
+        except (scalar_loops.NotRolled, UnknownSizeError) as reason:
             self.decisions.append(Decision(f"{name}: a region of kernels", reason.message))
             return False
         self.add_loops(self.rewritten(rolled) or (rolled,))
@@ -403,9 +411,12 @@ class _Fusion:
     def rewritten(self, loop: Kernel) -> Sequence[Kernel] | None:
         return next((made for rewrite in self.loop_rewrites if (made := rewrite(loop)) is not None), None)
 
+    def in_tiles(self, loop: Kernel) -> Sequence[Kernel] | None:
+        return tile_loops.in_tiles(loop)
+
     def in_two_parts(self, loop: Kernel) -> Sequence[Kernel] | None:
         """A loop as one that threads share, and what is left of it; None where they would not."""
-        split = in_two_parts(loop, self.buffers.temporary)
+        split = split_loops.in_two_parts(loop, self.buffers.temporary)
         if split is None:
             return None
         if any(isinstance(p, Parallel) for p in self.scheduler.scalars(split.free, self.target)):
@@ -418,7 +429,7 @@ class _Fusion:
         """Add kernels that are loops over time, or over single elements."""
         for kernel in kernels:
             made = self.scheduled(kernel, partial(self.scheduler.scalars, kernel, self.target))
-            self.steps.append(made if "block" in self.target.kinds else with_recurrences(made))
+            self.steps.append(made if "block" in self.target.kinds else scalar_loops.with_recurrences(made))
 
     def numbers(self, node: Node) -> dict[Value, Const]:
         """The operands that are single numbers known now."""
@@ -444,7 +455,7 @@ class _Fusion:
         written = self.loops.write(g, self.path + name, self.given.get(name))
         kernel = self.add_kernel(name, written.body, written.params, updates, sources, g.ignored)
         if name in self.given:
-            require_proven(kernel, self.path + name)
+            statements.require_proven(kernel, self.path + name)
         self.schedules[name] = written.schedule
         self.decisions += describe_group(name, g, self.order)
 

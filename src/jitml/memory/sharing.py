@@ -9,15 +9,21 @@ before it has been read. This is decided from the kernel's accesses alone: `may_
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from jitml.imports.late import late
 from jitml.kernels.analysis.coincidence import coincide_only_together, stays_behind
 from jitml.kernels.analysis.dependence import Access, Accesses, Path, accesses
 from jitml.kernels.ir import Buffer, Kernel
 from jitml.kernels.program import Call, KernelProgram, Region, Step
 from jitml.memory.liveness import Lifetime, Uses, has_check
-from jitml.memory.rolling_buffers import delay
 from jitml.memory.writeback import renamed, write_back
 from jitml.records import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from jitml.memory import rolling_buffers
+else:
+    rolling_buffers = late("jitml.memory.rolling_buffers")
 
 
 def may_share(kernel: Kernel, read: str, written: str, known: Accesses | None = None) -> bool:
@@ -151,7 +157,7 @@ class StorageSharing:
         if written in kernel.reads:  # where nothing is yet
             return False
         apart = replace(self.program.buffers[written], name=f"{written}_new")
-        delayed = delay(kernel, read, written, apart.name)
+        delayed = rolling_buffers.delay(kernel, read, written, apart.name)
         if delayed is not None and delayed.rest is None:
             self.detours[n] = (delayed.update,)
             return True

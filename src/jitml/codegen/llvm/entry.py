@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
-from jitml.codegen.llvm.calls.calls import emit_call
 from jitml.codegen.llvm.ir.conventions import CLEAR, ENTRY, LOOK, RAISED
 from jitml.codegen.llvm.ir.support_functions import need
 from jitml.codegen.llvm.ir.translation_unit import Unit
@@ -19,12 +19,18 @@ from jitml.codegen.llvm.loops.access import Extents
 from jitml.codegen.llvm.loops.kernel import emit_kernel
 from jitml.codegen.llvm.loops.safepoints import find_word
 from jitml.codegen.llvm.loops.statements import identifier
+from jitml.imports.late import late
 from jitml.kernels.ir import Kernel
 from jitml.kernels.program import Call, Region
 from jitml.memory.aliasing import storages
 from jitml.memory.liveness import sizes_of, uses_of
 from jitml.memory.program import Program
 from jitml.records import dataclass
+
+if TYPE_CHECKING:
+    from jitml.codegen.llvm.calls import calls
+else:
+    calls = late("jitml.codegen.llvm.calls.calls")  # programs of kernels alone have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class Entry:
                 case Call():
                     touched = (*step.reads, *step.writes)
                     places = storages(program, dict.fromkeys((*touched, *sizes_of(touched, program.kernels))))
-                    symbol, names = emit_call(self.unit, step, symbol, program.kernels, places)
+                    symbol, names = calls.emit_call(self.unit, step, symbol, program.kernels, places)
                     self._call(symbol, [pointers[name] for name in names])
                 case Region():
                     moving = {name: self._value(f"{identifier(name)}.at") for name in step.moves}

@@ -7,7 +7,6 @@ Float32 goes through float64, which leaves bits to spare.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from math import inf, nan, nextafter
 from sys import float_info
 
@@ -113,9 +112,14 @@ def _largest_base(n: int) -> float:
     """The largest number whose power does not round to infinity."""
     overflow = 2**1024 - 2**970
     root = float_info.max ** (1 / n)
-    while Fraction(root) ** n >= overflow:
+
+    def is_too_large(x: float) -> bool:
+        whole, parts = x.as_integer_ratio()
+        return whole**n >= overflow * parts**n
+
+    while is_too_large(root):
         root = nextafter(root, 0.0)
-    while Fraction(nextafter(root, inf)) ** n < overflow:
+    while not is_too_large(nextafter(root, inf)):
         root = nextafter(root, inf)
     return root
 

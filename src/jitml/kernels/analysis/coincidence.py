@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import gcd
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from jitml.kernels.analysis.coincidence_by_sizes import coincide_by_sizes
+from jitml.imports.late import late
 from jitml.kernels.analysis.dependence import CONSTANT, Access, Accesses, Form, Path, Range
+
+if TYPE_CHECKING:
+    from jitml.kernels.analysis import coincidence_by_sizes
+else:
+    coincidence_by_sizes = late("jitml.kernels.analysis.coincidence_by_sizes")
 
 Digit: TypeAlias = tuple[int, int, int, bool]  # its step, its least and greatest value, whether it must be zero
 
@@ -27,7 +32,7 @@ def coincide_only_together(
     """
     if a is None or b is None:
         return False
-    return _digits_coincide(a, b, shared, wanted, known) or coincide_by_sizes(a, b, shared, wanted, known)
+    return _digits_coincide(a, b, shared, wanted, known) or coincidence_by_sizes.coincide_by_sizes(a, b, shared, wanted, known)
 
 
 def _digits_coincide(a: Form, b: Form, shared: Sequence[Path], wanted: Sequence[Path], known: Accesses) -> bool:

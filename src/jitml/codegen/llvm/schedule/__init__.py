@@ -9,14 +9,22 @@ of block sums, with blocks of a fixed size: more accurate than a straight sum, a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jitml.codegen.llvm.schedule.columns import runs_down_columns, schedule_columns
-from jitml.codegen.llvm.schedule.op_loops import schedule_op_loops
 from jitml.codegen.llvm.schedule.pointwise import schedule_points
 from jitml.codegen.llvm.schedule.rows import schedule_rows
-from jitml.codegen.llvm.schedule.scalar_loops import schedule_scalars
 from jitml.codegen.llvm.schedule.tiny import is_tiny_inside, schedule_tiny
 from jitml.fusion.schedule import GroupNest, Scheduler
+from jitml.imports.late import late
+from jitml.kernels.ir import Kernel
 from jitml.kernels.schedule import Primitive
+from jitml.kernels.target import Target
+
+if TYPE_CHECKING:  # they bring the analysis of dependences
+    from jitml.codegen.llvm.schedule import op_loops, scalar_loops
+else:
+    op_loops, scalar_loops = late("jitml.codegen.llvm.schedule.op_loops"), late("jitml.codegen.llvm.schedule.scalar_loops")
 
 
 def schedule_group(nest: GroupNest) -> tuple[Primitive, ...]:
@@ -28,6 +36,14 @@ def schedule_group(nest: GroupNest) -> tuple[Primitive, ...]:
     if runs_down_columns(nest):
         return tuple(schedule_columns(nest))
     return tuple(schedule_rows(nest))
+
+
+def schedule_op_loops(kernel: Kernel, target: Target, ns: float) -> tuple[Primitive, ...]:
+    return op_loops.schedule_op_loops(kernel, target, ns)
+
+
+def schedule_scalars(kernel: Kernel, target: Target) -> tuple[Primitive, ...]:
+    return scalar_loops.schedule_scalars(kernel, target)
 
 
 SCHEDULER = Scheduler(schedule_group, schedule_op_loops, schedule_scalars)

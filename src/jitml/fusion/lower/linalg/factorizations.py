@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from jitml.fusion.lower.host import call_python
-from jitml.fusion.lower.linalg.small_matrices import LARGEST, SmallMatrix
 from jitml.fusion.lower.nests import NestSite, nests
 from jitml.fusion.lower.points import Index
 from jitml.fusion.lower.scalars import Scalar
-from jitml.fusion.lower.statement_writer import StatementWriter
+from jitml.imports.late import late
 from jitml.ir import ops
 from jitml.ir.graph import Node, Value
 from jitml.ir.op import OPS, Op
@@ -21,6 +20,15 @@ from jitml.ir.ops.host import HostFunction, function_of
 from jitml.ir.types import I64
 from jitml.kernels.ir import Const, Store
 from jitml.kernels.target import Target
+
+if TYPE_CHECKING:
+    from jitml.fusion.lower import statement_writer
+    from jitml.fusion.lower.linalg import small_matrices
+    from jitml.fusion.lower.linalg.small_matrices import SmallMatrix
+    from jitml.fusion.lower.statement_writer import StatementWriter
+else:
+    small_matrices = late("jitml.fusion.lower.linalg.small_matrices")
+    statement_writer = late("jitml.fusion.lower.statement_writer")
 
 Array = np.ndarray[Any, Any]
 Read: TypeAlias = Callable[[int, Index], Scalar]  # an operand's element
@@ -64,7 +72,7 @@ def is_small(node: Node, target: Target) -> bool:
     if node.op not in SMALL or "block" in target.kinds or not all(v.aval.is_static for v in node.inputs):
         return False
     sizes = [n for v in node.inputs for n in v.aval.bounds[-2:]]
-    return 0 < sizes[0] <= LARGEST and 0 < sizes[-1] <= MOST_COLUMNS
+    return 0 < sizes[0] <= small_matrices.LARGEST and 0 < sizes[-1] <= MOST_COLUMNS
 
 
 def write_small(w: StatementWriter, node: Node, at: Index, read: Read, write: Write) -> None:
@@ -74,7 +82,7 @@ def write_small(w: StatementWriter, node: Node, at: Index, read: Read, write: Wr
         at: its place in the stack.
     """
     a, *others = node.inputs
-    matrix = SmallMatrix(w, a.aval.bounds[-1], a.dtype, lambda i, j: read(0, (*at, i, j)), node.source)
+    matrix = small_matrices.SmallMatrix(w, a.aval.bounds[-1], a.dtype, lambda i, j: read(0, (*at, i, j)), node.source)
     SMALL[node.op](matrix, others, at, read, write)
 
 
@@ -107,7 +115,7 @@ SMALL: Mapping[Op, Callable[[SmallMatrix, Sequence[Value], Index, Read, Write], 
 
 
 def _lower_small(site: NestSite) -> None:
-    w = StatementWriter(b.name for b in (*site.reads, *site.writes))
+    w = statement_writer.StatementWriter(b.name for b in (*site.reads, *site.writes))
 
     def read(operand: int, index: Index) -> Scalar:
         buffer = site.reads[operand]
