@@ -30,6 +30,7 @@ from programs import corpus
 from support.emitted_cuda.compiled import ARCHS, cuda_text, fresh_reports
 
 ROOT = Path(__file__).parents[2]
+_BAR = 300  # milliseconds that a typical program is to take at most
 Subject = tuple[str, Callable[..., Any], Callable[[], tuple[Any, ...]]]
 
 
@@ -73,6 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="programs whose names have this in them")
     parser.add_argument("--write", type=Path, default=ROOT / "out" / "gpu-compile.json")
+    parser.add_argument("--record", type=Path, help="a table as Markdown: bench/results/gpu_compile.md")
     options = parser.parse_args()
     print(f"NVRTC {'.'.join(map(str, nvrtc_version()))}; milliseconds of the processor for {', '.join(ARCHS)}")
     results: dict[str, dict[str, Any]] = {}
@@ -89,7 +91,33 @@ def main() -> int:
             print(line(name, results[name]), flush=True)
     options.write.parent.mkdir(exist_ok=True, parents=True)
     options.write.write_text(json.dumps(results, indent=1))
+    if options.record:
+        options.record.write_text(table(results))
     return summary(results)
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """Milliseconds of each program, the slowest first, as Markdown."""
+    compiled = {name: r for name, r in results.items() if "refused" not in r}
+    times = {arch: sorted(1e3 * r["nvrtc"][arch] for r in compiled.values()) for arch in ARCHS}
+    lines = [
+        "# Programs through NVRTC",
+        "",
+        f"`make gpu-compile` compiles {len(compiled)} programs with NVRTC {'.'.join(map(str, nvrtc_version()))}. These are",
+        "milliseconds of the processor for each, with nothing kept from before.",
+        "",
+        f"| | kernels | registers | {' | '.join(ARCHS)} |",
+        f"| --- | ---: | ---: |{' ---: |' * len(ARCHS)}",
+    ]
+    for share, what in ((0.5, "the median"), (0.9, "90 of 100 take less than")):
+        row = " | ".join(f"{of[int(share * len(of))]:.0f}" for of in times.values())
+        lines.append(f"| **{what}** | | | {row} |")
+    row = " | ".join(str(sum(t <= _BAR for t in of)) for of in times.values())
+    lines.append(f"| **programs of up to {_BAR} ms** | | | {row} |")
+    for name, r in sorted(compiled.items(), key=lambda item: -max(item[1]["nvrtc"].values())):
+        row = " | ".join(f"{1e3 * r['nvrtc'][arch]:.0f}" for arch in ARCHS)
+        lines.append(f"| {name} | {r['kernels']} | {r['registers']} | {row} |")
+    return "\n".join([*lines, ""])
 
 
 def summary(results: dict[str, dict[str, Any]]) -> int:
@@ -102,7 +130,7 @@ def summary(results: dict[str, dict[str, Any]]) -> int:
         print(
             f"{len(compiled)} of {len(results)} programs compiled: {statistics.median(times):.0f} ms in the median, {late:.0f} ms"
         )
-        print(f"for 95 of 100, {sum(t > 300 for t in times)} of {len(times)} above 300 ms, {times[-1]:.0f} ms at most")
+        print(f"for 95 of 100, {sum(t > _BAR for t in times)} of {len(times)} above {_BAR} ms, {times[-1]:.0f} ms at most")
     print(f"failed or over a limit: {', '.join(failed) or 'none'}")
     return bool(failed)
 

@@ -78,13 +78,15 @@ def test_calls_give_numpys_answers(name: str, device: EmulatedDevice) -> None:
 
 def test_calls_that_do_the_same_share_functions(device: EmulatedDevice) -> None:
     def program(x: Any, w: Any, a: Any, b: Any) -> Any:
-        return x @ w[0], x @ w[1], np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
+        return x @ w[0], x @ w[1], x[:65] @ w[0, :, :19], np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
 
     arguments = (F32, RNG.random((2, 90, 20), np.float32), RNG.integers(0, 50, 9000), RNG.integers(0, 50, 9000))
     expected = program(*arguments)
     jitted = jitml.jit(program, verify="never", host_calls="error")
-    functions = re.findall(r'^extern "C" __global__ .* (call_\w+)\(', jitted.lower(*arguments).cuda, re.MULTILINE)
+    text = jitted.lower(*arguments).cuda
+    functions = re.findall(r'^extern "C" __global__ .* (call_\w+)\(', text, re.MULTILINE)
     assert len(functions) == 3, "a product, pieces that are sorted, and runs that are merged by two stages and the last one"
+    assert "const long long m," in text and "const long long k = 90;" in text, "what products differ in they are told"
     for device.order in ORDERS:
         for got, wanted in zip(jitted(*arguments), expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)

@@ -7,7 +7,7 @@ A library may do it instead, by a function that takes device pointers and a stre
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -124,6 +124,23 @@ class CallPlan:
         work = tuple(renamed(each) if isinstance(each, Launch) else each for each in self.work)
         return replace(self, source="", work=work, after=tuple(map(renamed, self.after)))
 
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        return tuple(each for each in (*self.work, *self.after) if isinstance(each, Launch))
+
+    def with_constants(self, constants: Mapping[str, Mapping[int, int]]) -> CallPlan:
+        """The plan whose functions have constants in place of some of their numbers, as `agreed_numbers` gives them."""
+
+        def shorter(launch: Launch) -> Launch:
+            known = constants.get(launch.entry, {})
+            return replace(launch, numbers=tuple(n for k, n in enumerate(launch.numbers) if k not in known))
+
+        source = self.source
+        for entry in dict.fromkeys(launch.entry for launch in self.launches if constants.get(launch.entry)):
+            source = _specialized(source, entry, constants[entry]) if source else source
+        work = tuple(shorter(each) if isinstance(each, Launch) else each for each in self.work)
+        return replace(self, source=source, work=work, after=tuple(map(shorter, self.after)))
+
     def guarded(self, callers: Collection[str]) -> CallPlan:
         """The plan in a program with checks: once one has failed, its functions do nothing.
 
@@ -133,8 +150,7 @@ class CallPlan:
             callers: buffers that are.
         """
         source = self.source
-        launches = [each for each in (*self.work, *self.after) if isinstance(each, Launch)]
-        for entry in dict.fromkeys(launch.entry for launch in launches if not launch.has_error):
+        for entry in dict.fromkeys(launch.entry for launch in self.launches if not launch.has_error):
             source = _looking(source, entry)
         work = tuple(replace(each, has_error=True) if isinstance(each, Launch) else each for each in self.work)
         after = tuple(replace(each, has_error=True) for each in self.after)
@@ -142,11 +158,40 @@ class CallPlan:
         return replace(self, source=source, work=work, after=after, library=library)
 
 
+def agreed_numbers(plans: Iterable[CallPlan]) -> dict[str, dict[int, int]]:
+    """For each function that takes numbers, those in which all of its launches agree, by their places."""
+    given: dict[str, list[tuple[int, ...]]] = {}
+    for plan in plans:
+        for launch in plan.launches:
+            if launch.numbers:
+                given.setdefault(launch.entry, []).append(launch.numbers)
+    return {
+        entry: {place: values[0] for place, values in enumerate(zip(*numbers, strict=True)) if len({*values}) == 1}
+        for entry, numbers in given.items()
+    }
+
+
+def _specialized(source: str, entry: str, constants: Mapping[int, int]) -> str:
+    """A source one of whose functions has constants in place of some numbers."""
+    head, parameters, body = _parts(source, entry)
+    declared = parameters.split(", ")
+    numbers = [p for p in declared if re.fullmatch(r"const long long \w+", p)]
+    fixed = {p: constants[place] for place, p in enumerate(numbers) if place in constants}
+    left = ", ".join(p for p in declared if p not in fixed)
+    return f"{head}({left}) {{\n" + "".join(f"  {p} = {value};\n" for p, value in fixed.items()) + body
+
+
 def _looking(source: str, entry: str) -> str:
     """A source one of whose functions looks for a check that has failed."""
-    head, body = re.split(rf"(?<= {entry})\((?=[^()]*\) {{\n)", source, maxsplit=1)
-    parameters, body = body.split(") {\n", 1)
+    head, parameters, body = _parts(source, entry)
     return f"{head}({parameters}, const long long* error) {{\n  if (*error) return;\n{body}"
+
+
+def _parts(source: str, entry: str) -> tuple[str, str, str]:
+    """A source up to the name of a function, its parameters, and what follows."""
+    head, rest = re.split(rf"(?<= {entry})\((?=[^()]*\) {{\n)", source, maxsplit=1)
+    parameters, body = rest.split(") {\n", 1)
+    return head, parameters, body
 
 
 def blocks_for(count: int, each: int = THREADS, most: int = MOST_BLOCKS) -> int:

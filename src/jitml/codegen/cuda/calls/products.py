@@ -66,17 +66,19 @@ class Ending:
     Args:
         parameters: declarations of pointers, by the buffers that they point to; they may share names with the product's.
         lines: statements that store `sum`, which is element (i, j) of the product's matrix `b`.
+        is_plain: whether they are the same for products of all extents.
     """
 
     parameters: Sequence[tuple[str, str]]
     lines: Sequence[str]
+    is_plain: bool = False
 
     @staticmethod
     def stored(p: Product) -> Ending:
         """It is a product's result."""
         kind = number_type(p.z.buffer.dtype)
-        at = f"{kind}* const at = z + {stack_start(p.z, p.batch)} + i * {p.z.row}LL + j * {p.z.col}LL;"
-        return Ending([(f"{kind}* z", p.z.buffer.name)], [at, f"*at = {'*at + ' if p.adds else ''}sum;"])
+        at = f"{kind}* const at = z + {stack_start(p.z, p.batch)} + i * z_row + j * z_col;"
+        return Ending([(f"{kind}* z", p.z.buffer.name)], [at, f"*at = {'*at + ' if p.adds else ''}sum;"], is_plain=True)
 
     def text(self, p: Product) -> list[str]:
         """As a function `put(b, i, j, sum)`."""
@@ -104,6 +106,7 @@ def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32
     reads = [(read(number_type(m.buffer.dtype), a), m.buffer.name, m.offset * m.buffer.dtype.itemsize) for a, m in factors]
     p = replace(p, x=replace(p.x, offset=0), y=replace(p.y, offset=0))
     is_half = p.x.buffer.dtype == F16
+    is_tiled = False
     if not is_half and p.m <= _SMALL and p.n <= _SMALL and (p.k <= 64 or p.stacks * p.m * p.n >= _BUSY * THREADS):
         cut, body = _Shares(1, 1, 1, 1), _by_element(p)
         blocks = blocks_for(p.stacks * p.m * p.n)
@@ -111,6 +114,7 @@ def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32
         cut, body = _by_vector(p)
         blocks = min(cut.tiles(p), MOST_BLOCKS)
     else:
+        is_tiled = True
         cut, body = _by_tile(p, on_tensor_cores=is_half or is_tf32)
         blocks = cut.tiles(p)
     kind, values = number_type(p.z.buffer.dtype), [(read("long long", "values"), p.values, 0)] if p.values is not None else []
@@ -120,17 +124,24 @@ def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32
     def function(symbol: str, ending: Ending, operands: Sequence[_Operand], body: Sequence[str], blocks: int) -> None:
         pointers = [*((d, buffer, 0) for d, buffer in ending.parameters), *operands, *values]
         declared, buffers, starts = zip(*pointers)
-        lines = [*_extents(p), *ending.text(p), *body]
+        steps, numbers = _steps(p), list[tuple[str, int]]()
+        if ending.is_plain and is_tiled and p.sizes is None:  # such products share a function
+            numbers = [("m", p.m), ("n", p.n), ("k", p.k), *((step, n) for step, n in steps.items() if n not in (0, 1))]
+            steps = {step: n for step, n in steps.items() if n in (0, 1)}
+        declared += tuple(f"const long long {number}" for number, _ in numbers)
+        constants = [f"const long long {', '.join(f'{step} = {n}' for step, n in steps.items())};"] if steps else []
+        lines = [*([] if numbers else _extents(p)), *constants, *ending.text(p), *body]
         note = comment if symbol == name else ""
         texts.append(entry(symbol, declared, lines, note, has_error=has_error, resident=resident))
-        work.append(Launch(symbol, blocks, THREADS, 0, buffers, has_error, starts))
+        work.append(Launch(symbol, blocks, THREADS, 0, buffers, has_error, starts, tuple(n for _, n in numbers)))
 
     texts, work = list[str](), list[Launch]()
     if cut.parts == 1:
         function(name, ending, reads, body, blocks)
         return CallPlan(texts[0], templates, tuple(work))
+    stride, row = ("m * n", "n") if p.sizes is None else (f"{p.m * p.n}LL", f"{p.n}LL")
     scratch = Buffer(f"{name}_parts", p.z.buffer.dtype, (cut.parts, p.stacks, p.m, p.n))
-    part = Ending([(f"{kind}* parts", scratch.name)], [f"parts[b * {p.m * p.n}LL + i * {p.n}LL + j] = sum;"])
+    part = Ending([(f"{kind}* parts", scratch.name)], [f"parts[b * {stride} + i * {row} + j] = sum;"], is_plain=True)
     function(name, part, reads, body, blocks)
     function(f"{name}_sum", ending, [(read(kind, "parts"), scratch.name, 0)], _summing(p, cut), blocks_for(p.stacks * p.m * p.n))
     return CallPlan("".join(texts), templates, tuple(work), (scratch,))
@@ -144,6 +155,12 @@ def _extents(p: Product) -> list[str]:
         limits = zip("mnk", p.sizes, (p.m, p.n, p.k))
         lines = [f"const long long {name} = ji_clamped(values[{place}], 0, {most});" for name, place, most in limits]
     return lines
+
+
+def _steps(p: Product) -> dict[str, int]:
+    """From element to element of each matrix."""
+    matrices = (("x", p.x), ("y", p.y), ("z", p.z))
+    return {f"{a}_{along}": step for a, x in matrices for along, step in (("row", x.row), ("col", x.col))}
 
 
 def stack_start(matrix: Matrix, batch: Sequence[int], b: str = "b") -> str:
@@ -216,8 +233,8 @@ def _by_tile(p: Product, *, on_tensor_cores: bool) -> tuple[_Shares, list[str]]:
         "  long long i, j;",
         "  ji_gemm_place(t % tiles, down, across, &i, &j);",
         *(f"  {line}" for line in _bounds(cut.parts, cut.deep)),
-        f"  const ji_operand<{kind}> left = {{x + {stack_start(p.x, p.batch)}, {p.x.row}LL, {p.x.col}LL, x_aligned}};",
-        f"  const ji_operand<{kind}> right = {{y + {stack_start(y, p.batch)}, {y.row}LL, {y.col}LL, y_aligned}};",
+        f"  const ji_operand<{kind}> left = {{x + {stack_start(p.x, p.batch)}, x_row, x_col, x_aligned}};",
+        f"  const ji_operand<{kind}> right = {{y + {stack_start(y, p.batch)}, y_col, y_row, y_aligned}};",
         f"  ji_{'mma' if on_tensor_cores else 'gemm'}_tile<{flags}>(xs, ys, left, right,",
         f"      i * {width}, j * {width}, m, n, begin, end,",
         f"      [=](long long i, long long j, {result} sum) {{ put({_whose(p, cut.parts)}, i, j, sum); }});",
@@ -245,13 +262,13 @@ def _by_vector(p: Product) -> tuple[_Shares, list[str]]:
     if along:
         lines += [
             f"  const long long i = t % tiles * {rows} + threadIdx.x / {group};",
-            f"  const {kind} sum = ji_dot<{kind}, {group}>(shared, left + (i < m ? i : 0) * {p.x.row}LL, right, {p.x.col}LL, "
-            f"{y.col}LL, x_aligned, y_aligned, begin, i < m ? end : begin);",
+            f"  const {kind} sum = ji_dot<{kind}, {group}>(shared, left + (i < m ? i : 0) * x_row, right, x_col, "
+            f"y_row, x_aligned, y_aligned, begin, i < m ? end : begin);",
             f"  if (threadIdx.x % {group} == 0 && i < m) put({_whose(p, cut.parts)}, i, 0, sum);",
         ]
         return cut, [f"__shared__ {kind} shared[{THREADS // 32}];", *lines, "}"]
     lines += [
-        f"  ji_columns<{kind}>(shared, left, right, {p.x.row}LL, {p.x.col}LL, {y.col}LL, x_aligned, t % tiles * {rows}, m,",
+        f"  ji_columns<{kind}>(shared, left, right, x_row, x_col, y_row, x_aligned, t % tiles * {rows}, m,",
         f"      begin, end, [=](long long i, {kind} sum) {{ put({_whose(p, cut.parts)}, i, 0, sum); }});",
     ]
     return cut, [f"__shared__ {kind} shared[8][{rows}];", *lines, "}"]
@@ -262,9 +279,9 @@ def _by_element(p: Product) -> list[str]:
     return [
         f"for (long long t = blockIdx.x * {THREADS}LL + threadIdx.x; t < m * n * {p.stacks}; t += gridDim.x * {THREADS}LL) {{",
         "  const long long b = t / (m * n), i = t / n % m, j = t % n;",
-        f"  const {kind} sum = ji_short_dot(x + {stack_start(p.x, p.batch)} + i * {p.x.row}LL,",
-        f"      y + {stack_start(p.y, p.batch)} + j * {p.y.col}LL,",
-        f"      {p.x.col}LL, {p.y.row}LL, k);",
+        f"  const {kind} sum = ji_short_dot(x + {stack_start(p.x, p.batch)} + i * x_row,",
+        f"      y + {stack_start(p.y, p.batch)} + j * y_col,",
+        "      x_col, y_row, k);",
         "  put(b, i, j, sum);",
         "}",
     ]

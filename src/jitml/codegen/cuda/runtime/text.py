@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from jitml.codegen.cuda.calls.calls import plan_call
-from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork, Means
+from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork, Means, agreed_numbers
 from jitml.codegen.cuda.emit.functions import ScalarFunctions
 from jitml.codegen.cuda.emit.program import draws, emit_program
 from jitml.codegen.cuda.module import CudaModule, Launch
@@ -99,7 +99,10 @@ def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> Cuda
     for step, (plan, name, callers) in plans.items():
         plan = plan.guarded(callers) if may_fail else plan
         twin = known.setdefault(plan.nameless(name), name)
-        calls[step] = plan = plan if twin == name or plan.checks else plan.by_functions_of(twin, name)
+        calls[step] = plan if twin == name or plan.checks else plan.by_functions_of(twin, name)
+    constants = agreed_numbers(calls.values())
+    for step, (_, name, _) in plans.items():
+        calls[step] = plan = calls[step].with_constants(constants)
         sources.append(plan.numbered(name, len(checks) + 1))
         checks += plan.checks
     templates = dict.fromkeys(text for plan in calls.values() for text in plan.templates)
