@@ -228,6 +228,16 @@ def test_rows_of_several_passes_are_lanes_up_to_middling_lengths() -> None:
         assert is_across(n, "s: f64[1000] = reduce_max x {axes=(1,)};") == costly
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "is_blocked"),
+    [("reduce_sum", "f64", True), ("reduce_max", "f64", False), ("reduce_min", "f32", False), ("reduce_sum", "i64", False)],
+)
+def test_only_sums_that_round_are_made_block_by_block(op: str, dtype: str, is_blocked: bool) -> None:
+    """To put the lanes of a block together took a fifth of the time."""
+    program = fused(f"graph(x: {dtype}[200000]) {{ s: {dtype}[] = {op} x {{axes=(0,)}}; return s }}")
+    assert any(loop.step == 1024 for loop in loops(program)) == is_blocked
+
+
 def test_few_long_rows_are_added_up_some_at_a_time() -> None:
     """Sixty-four rows at once, 4096 elements apart, took each other's place in the cache."""
     source = "graph(x: f64[{n},{m}]) {{ s: f64[{m}] = reduce_sum x {{axes=(0,)}}; return s }}"

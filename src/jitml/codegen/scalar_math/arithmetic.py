@@ -120,13 +120,14 @@ def remainder(b: ScalarBuilder[V], x: V, y: V) -> V:
 
 
 def _extremum(b: ScalarBuilder[V], x: V, y: V, *, predicate: str, keeps_nan: bool) -> V:
-    """The larger or smaller; a nan wins (`keeps_nan`) or loses. The plain select hands on y if either is nan."""
+    """The larger or smaller; a nan wins (`keeps_nan`) or loses. It is one choice by both tests: a second one would wait."""
     if x.dtype == BOOL:
         return b.or_(x, y) if predicate == "gt" else b.and_(x, y)
-    best = b.select(b.compare(predicate, x, y, chooses=True), x, y)
-    if not _is_float(x):
-        return best
-    return b.select(b.fcmp("uno", x, x), x, best) if keeps_nan else b.select(b.fcmp("uno", y, y), x, best)
+    is_first = b.compare(predicate, x, y, chooses=True)
+    if _is_float(x):
+        nan = x if keeps_nan else y
+        is_first = b.or_(is_first, b.fcmp("uno", nan, nan))
+    return b.select(is_first, x, y)
 
 
 for _name, _predicate, _keeps_nan in (

@@ -67,6 +67,11 @@ def identity(r: Reduced) -> Const:
     return Const(REDUCTIONS[r.node.op].identity(r.dtype), r.dtype)
 
 
+def rounds(r: Reduced) -> bool:
+    """Whether its result depends on how its elements are put together: a sum or product of floats."""
+    return r.dtype.kind == "f" and REDUCTIONS[r.node.op].combine in ("add", "mul")
+
+
 def in_order(r: Reduced) -> bool:
     """Whether its elements are combined one after the other."""
     return is_ordered(REDUCTIONS[r.node.op].combine, r.dtype)

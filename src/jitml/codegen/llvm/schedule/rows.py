@@ -15,7 +15,7 @@ from jitml.fusion.grouping.scalarize import Stored
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.scalars import Scalar
 from jitml.fusion.schedule.nest import GroupNest, all_scalars, reachable
-from jitml.fusion.schedule.reduction_passes import Pass, in_order, passes_of, visits
+from jitml.fusion.schedule.reduction_passes import Pass, in_order, passes_of, rounds, visits
 from jitml.fusion.schedule.staging import Plan, staged, work_of, work_on
 from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Split, Stage, StageCells, Unroll, Vector
 
@@ -100,7 +100,7 @@ def _row(nest: GroupNest, passes: Sequence[Pass]) -> list[Primitive]:
     last, block = nest.inner[-1], nest.target.blocks.reduction
     reductions = [r for step in passes for r in step.reductions]
     found: list[Primitive] = []
-    if reductions and nest.extent(last) > 4 * block:
+    if any(map(rounds, reductions)) and nest.extent(last) > 4 * block:
         found.append(RFactor(last.name, block, f"{last.name}b"))
     elif len(nest.inner) > 1 and not all(map(in_order, reductions)):
         found.append(RFactor(last.name))
