@@ -384,7 +384,7 @@ class Engine:
         if programs := len(self.variants):
             rent.comes()
             return rent.is_due(2.0 ** max(0, programs - FEW_PROGRAMS), may_be_soon=programs == 1)
-        if self.options.is_asked or rent.is_due() or any(map(is_on_device, leaves)):
+        if self.options.is_asked or rent.is_due(may_be_soon=True) or any(map(is_on_device, leaves)):
             return True
         is_plain = not is_worth_a_first_call(self.function, args, kwargs) or self.splits.is_inside or is_called_plainly()
         return not (is_plain or is_driver(self.function, args, kwargs))

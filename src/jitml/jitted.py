@@ -120,7 +120,7 @@ class Jit(Rented):
 
     def _is_worth_a_try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether to see what can be compiled before it has been paid for: of what a first call takes, nobody knows."""
-        if self._rent.in_a_row and self._rent.is_due() and has_arrays(args, kwargs):
+        if self._rent.in_a_row and self._rent.is_due(may_be_soon=True) and has_arrays(args, kwargs):
             return True
         if self._rent.turns < FEW and not kwargs:
             self._rent.before = sizes_of(args)

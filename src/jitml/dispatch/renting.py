@@ -242,8 +242,9 @@ class Rent:
         """
         away = PURSE.away - self._away  # in which something else was compiled
         since, turns = perf_counter() - self._ended - away, skipped + 1
-        most = turns * max(_SOON, 2 * self._last) + skipped * self._last
+        most = turns * max(_SOON, self._last / 4) + skipped * self._last
         is_soon = since < most or (since < _AWAY * most and thread_time() - self._busy - away < most)
+        is_soon &= self._last < LONG  # else it is likely to recur, or to be called by what does as much between
         self.is_open &= is_soon or since == math.inf
         self.in_a_row = self.in_a_row + turns if is_soon else 0
         self.is_often |= self.in_a_row >= _IN_A_ROW
@@ -253,12 +254,12 @@ class Rent:
         self.spent *= 1.0 + share
         return self.is_due()
 
-    def is_due(self, times: float = 1.0, *, may_be_soon: bool = True) -> bool:
+    def is_due(self, times: float = 1.0, *, may_be_soon: bool = False) -> bool:
         """Whether to buy.
 
         Args:
             times: as dear as usual, since so many programs have been of no use to later calls.
-            may_be_soon: whether it may be bought before it has cost as much, where turns follow each other.
+            may_be_soon: whether it may be bought sooner, for the turn that begins, if turns follow each other.
         """
         price = self.price * times
         if self.spent >= price + PURSE.startup and PURSE.affords(price):

@@ -188,7 +188,7 @@ class _HotCallee:
 
     def _pay_rent(self, seconds: float) -> None:
         """Count a timed call towards the price of a compilation; compile when it is paid."""
-        if self._sampling.took(seconds):
+        if self._sampling.took(seconds) or self._rent.is_due(may_be_soon=True):
             self._now = self._jitted(self._function, self._rent)
         elif self._rent.is_small:
             self._now = self._function

@@ -176,7 +176,7 @@ class Section:
         if self._sampling.passes() or is_watched():
             return None
         self.rent.comes()
-        if self.rent.is_due():
+        if self.rent.is_due(may_be_soon=True):
             return self._compile_first(*args)
         if self.compiled is None and self.rent.in_a_row < FEW:
             self.rent.before = sizes_of(args)
