@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,25 @@ class CallMemory:
         if n not in self._cells:
             self._cells[n] = np.frombuffer(self._head, dtype, 1, self.layout.inputs[n] or 0).reshape(())
         return self._cells[n]
+
+
+def extent_at(address: int, x: Any, dtype: Any) -> tuple[int, int]:
+    """Where the bytes of an array begin and end, from its lowest element to its highest; its first one is at the address.
+
+    Args:
+        x: a `DeviceArgument`, an array or a number, of this dtype.
+
+    >>> extent_at(1000, np.zeros((3, 4))[::-1], np.float64)
+    (936, 1032)
+    """
+    shape = getattr(x, "shape", ())
+    if 0 in shape:
+        return address, address
+    strides = getattr(x, "strides", ())
+    if strides is None:
+        return address, address + prod(shape) * dtype.itemsize
+    moves = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    return address + sum(m for m in moves if m < 0), address + sum(m for m in moves if m > 0) + np.dtype(dtype).itemsize
 
 
 def span_of(x: Array) -> Array:

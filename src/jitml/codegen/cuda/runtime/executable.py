@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.cuda.runtime.call_memory import CallMemory, first_byte, span_bytes
+from jitml.codegen.cuda.runtime.call_memory import CallMemory, extent_at, first_byte, span_bytes
 from jitml.codegen.cuda.runtime.device import DeviceArgument
 from jitml.codegen.cuda.runtime.layout import ELSEWHERE, CallLayout
 from jitml.codegen.cuda.runtime.loaded import LoadedProgram
@@ -97,8 +97,16 @@ class CudaCall(ProgramCall, ABC):
         needs = f"The call needs {layout.size:,} bytes for temporary arrays and copies, and {results:,} for results"
         return DeviceMemoryError(f"{error.message}. {needs}", remedy=error.remedy)
 
-    def _run_in(self, block: CallMemory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        self.loaded.run(block, inputs, outputs)
+    def _run_in(
+        self, block: CallMemory, given: Sequence[Any], inputs: Sequence[int], rooms: Sequence[OutputRoom], outputs: Sequence[int]
+    ) -> None:
+        """Run the program with what is given, which is at the addresses `inputs`."""
+        extents = []
+        if self.loaded.needs_extents:
+            extents = [extent_at(address, x, b.dtype) for address, x, b in zip(inputs, given, self.inputs, strict=True)]
+            own = [k for k in range(len(rooms)) if k not in self.aliases]
+            extents += [(at := outputs[k] - rooms[k].first, at + rooms[k].nbytes) for k in own]
+        self.loaded.run(block, inputs, outputs, extents)
         if not self._written.isdisjoint(block.layout.in_head):
             block.changed()
 
@@ -145,7 +153,7 @@ class CudaExecutable(CudaCall):
         places = block.layout.outputs
         inputs = block.copy_in(self.loaded.device, given, ())
         outputs = [inputs[self.aliases[k]] if k in self.aliases else block.at(places[k]) + b.first for k, b in enumerate(buffers)]
-        self._run_in(block, inputs, outputs)
+        self._run_in(block, given, inputs, buffers, outputs)
         pairs = list[tuple[Array, int]]()
         changed = {n: _twin(given[n]) for n in self.aliases.values()}
         results: list[Array] = []
@@ -204,7 +212,7 @@ class CudaDeviceCall(CudaCall):
                 made.append(owned)
                 outputs.append(owned + room.first)
                 results.append(DeviceArgument(owned + room.first, room.shape, room.dtype, room.strides, owned, room.nbytes))
-            self._run_in(block, inputs, outputs)
+            self._run_in(block, given, inputs, rooms, outputs)
             if self._has_news:
                 extents, failed = self._news(block, outputs)
         except BaseException as error:

@@ -48,7 +48,7 @@ class CallLayout:
         places: dict[int, int] = {}
         in_head = tuple(n for n, nbytes in enumerate(inputs) if 0 <= nbytes <= _SMALL)
         for n in in_head:
-            places[n], at = at, at + aligned(inputs[n], ALIGNMENT)
+            places[n], at = at, at + aligned(max(1, inputs[n]), ALIGNMENT)  # none where another is
         head = at
         scratch_at, at = at, at + aligned(scratch, ALIGNMENT)
         arena_at, at = at, at + aligned(arena, ALIGNMENT)
@@ -58,6 +58,6 @@ class CallLayout:
         results: list[int | None] = []
         for nbytes in outputs:
             results.append(None if nbytes == ELSEWHERE else at)
-            at += max(0, aligned(nbytes, ALIGNMENT))
+            at += 0 if nbytes == ELSEWHERE else aligned(max(1, nbytes), ALIGNMENT)
         given = tuple(places.get(n) for n in range(len(inputs)))
         return cls(head, scratch_at, arena_at, given, tuple(results), in_head, at)

@@ -80,11 +80,19 @@ class LoadedProgram:
         else:
             self.device.free(block.address)
 
-    def run(self, block: CallMemory, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+    @property
+    def needs_extents(self) -> bool:
+        """Whether the host takes part, and copies whole arrays."""
+        return self._sequence is None
+
+    def run(
+        self, block: CallMemory, inputs: Sequence[int], outputs: Sequence[int], extents: Sequence[tuple[int, int]] = ()
+    ) -> None:
         """Run the program, whose arrays are at these addresses.
 
         Args:
             inputs, outputs: of the caller's arrays; of those that an alias stands for, whatever.
+            extents: where these arrays begin and end, if that is needed: a buffer of open size is larger.
         """
         given = (*inputs, *outputs)
         parts = given if self._are_whole else [given[n] + offset for n, offset in self._parts]
@@ -93,7 +101,7 @@ class LoadedProgram:
             self._sequence.run((*bases, block.address))
             return
         with self.device.lock, self.device.turn, suppress(RunStopped):  # the error record says why
-            self.bound.run(bases, Run(self.device, block.address if self.words else 0))
+            self.bound.run(bases, Run(self.device, block.address if self.words else 0, extents))
 
 
 def _upload(device: Device, constants: Sequence[Array]) -> tuple[list[int], int]:

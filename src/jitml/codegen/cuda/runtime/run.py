@@ -24,16 +24,22 @@ class Run:
 
     Args:
         error: the address of the error record; 0 if the program has none.
+        extents: where the caller's arrays begin and end, if the host takes part.
 
     Attributes:
         decides: whether the device is to decide how regions go on, and not the host: then nothing is read.
     """
 
-    __slots__ = ("device", "error")
+    __slots__ = ("_extents", "device", "error")
     decides = False
 
-    def __init__(self, device: Device, error: int) -> None:
-        self.device, self.error = device, error
+    def __init__(self, device: Device, error: int, extents: Sequence[tuple[int, int]] = ()) -> None:
+        self.device, self.error, self._extents = device, error, extents
+
+    def there(self, memory: Array, lowest: int) -> Array:
+        """The part of a buffer's bytes that the device has from this address on: of open size, a caller's array is as it is."""
+        ends = [end - lowest for begin, end in self._extents if begin <= lowest < end or begin == lowest]
+        return memory[: max(ends)] if ends else memory
 
     def launch(self, function: DeviceFunction, blocks: int, threads: int, shared: int, addresses: Sequence[int]) -> None:
         self.device.launch(function, blocks, threads, shared, addresses)

@@ -148,18 +148,19 @@ def _called(call: LibraryCall, places: Sequence[Slot], bases: Sequence[int], run
 
 
 def _worked_on_host(work: HostWork, slots: Mapping[str, Slot], bases: Sequence[int], run: Run) -> None:
-    def address(buffer: Buffer) -> int:
-        base, offset = slots[buffer.name]
-        return bases[base] + offset
+    def there(host: _HostBuffer) -> tuple[Array, int]:
+        base, offset = slots[host.buffer.name]
+        lowest = bases[base] + offset - host.first
+        return run.there(host.memory, lowest), lowest
 
     reads, writes = [_HostBuffer(b) for b in work.reads], [_HostBuffer(b) for b in work.writes]
     apart = [host for host in writes if not host.buffer.is_c_contiguous]  # between whose elements there may be those of others
-    wanted = [(host.memory, address(host.buffer) - host.first) for host in (*reads, *apart) if host.memory.size]
-    run.read(*wanted)
+    run.read(*[pair for pair in map(there, (*reads, *apart)) if pair[0].size])
     filled = work.run([host.array for host in reads], [host.array for host in writes])
     for host in writes:
-        if host.memory.size and host.buffer.name in filled:
-            run.device.copy_in(address(host.buffer) - host.first, host.memory)
+        memory, lowest = there(host)
+        if memory.size and host.buffer.name in filled:
+            run.device.copy_in(lowest, memory)
 
 
 class _HostBuffer:
