@@ -110,6 +110,8 @@ def test_short_rows_of_far_memory_begin_with_their_first_element() -> None:
     assert "load double" not in near and far.count("load double") == 1
     known = emit_kernel_text(module.format(100000, "x[i, 0]"), X86_64_V4).text
     assert known.count("load double") == 1
+    long = emit_kernel_text(module.replace("3", "667").format(1000, "2.0"), X86_64_V4).text  # the rest of a row follows the row
+    assert "llvm.masked.load" in long and "load double" not in long
 
 
 def test_long_strided_loops_have_no_copy_for_single_vectors() -> None:

@@ -34,6 +34,7 @@ class Lanes:
         branch_mask: the part of `mask` that stems from `if` statements inside the loop.
         streamed: the store that is aligned to a vector here and goes past the caches.
         has_more: another iteration follows, so that loads may read up to its elements.
+        is_all: no iterations run before these, such as some under no mask.
     """
 
     count: int
@@ -42,6 +43,7 @@ class Lanes:
     branch_mask: Operand | None = None
     streamed: Store | None = None
     has_more: bool = False
+    is_all: bool = False
 
     def within(self, condition: Operand, both: Operand | None) -> Lanes:
         return replace(self, mask=both, branch_mask=condition, streamed=None)

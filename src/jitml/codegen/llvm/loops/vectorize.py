@@ -255,7 +255,8 @@ class VectorNest(StatementEmitter):
 
         def body(counter: Operand, current: dict[str, Operand]) -> dict[str, Operand]:
             mask = self._tail_mask(low, counter, high, strip.lanes, widest_element(loop)) if strip.is_masked else None
-            self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed, has_more=strip.has_more)
+            is_all = low.is_constant and int(low.names[0]) == 0
+            self.lanes = Lanes(strip.lanes, counter, mask, streamed=strip.streamed, has_more=strip.has_more, is_all=is_all)
             self.scope.update(current)
             self.iteration(loop, start + self.atom(counter) * loop.step)
             self.store_waiting()
