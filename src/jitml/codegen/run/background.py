@@ -6,11 +6,8 @@ done, up to `_LAST` seconds of them, and no others. In the child of a fork a new
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections import deque
-from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -19,7 +16,6 @@ from jitml.interrupts import has_room_to_start
 
 MANY = 64  # jobs that wait: their texts are held meanwhile
 _LAST = 2.0  # seconds after which no other job begins once the interpreter is ending: about what quick code has saved
-_NICENESS = 5  # what the program itself does comes first, but on a machine that is busy the full code shall come, too
 
 
 class Job(Protocol):
@@ -80,9 +76,6 @@ class Background:
         return True
 
     def _work(self) -> None:
-        if sys.platform == "linux":  # where a thread can be nice, unless a sandbox says otherwise
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS)
         last: float | None = None
         while True:
             with self._lock:
