@@ -79,13 +79,6 @@ def swallowed(x: Array) -> Any:
     return x * 2
 
 
-def reworded(x: Array) -> Any:
-    try:
-        return x * len(pickle.dumps(x))
-    except Exception:
-        raise ValueError("no good") from None
-
-
 def made_inside(x: Array) -> Any:
     @jitml.custom_vjp
     def square(v: Array) -> Any:
@@ -120,12 +113,8 @@ def into_global(x: Array) -> Any:
 # (what, function, arguments, first line of the message, remedy)
 OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     (
-        "a refusal that an except swallows", swallowed, (X,),
-        "a traced f64[2,3] cannot be pickled", "",
-    ),
-    (
-        "a refusal in other words", reworded, (X,),
-        "a traced f64[2,3] cannot be pickled", "",
+        "an except", swallowed, (X,),
+        "exceptions may be handled in the jitted function", "Ask for the condition, with an `if` or np.where.",
     ),
     (
         ".tolist()", lambda x: x.tolist(), (np.ones((2000, 2)),),
@@ -143,7 +132,8 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "a warning for another line", lambda x: warnings.warn("m", stacklevel=2) or x, (X,),
-        "warnings.warn with a stacklevel names a line outside the jitted function", "Leave stacklevel out.",
+        "warnings.warn() would run only once, while the function is traced, and not at every call",
+        "Call it outside the jitted function and pass its result as an argument.",
     ),
     (
         "input", lambda x: input("?") or x, (X,),
@@ -185,17 +175,17 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "a lock", holds_a_lock, (X, threading.RLock()),
-        "a RLock would be entered only once, while the function is traced, and not at every call",
+        "`with` enters a RLock, only once, while the function is traced, and not at every call",
         "Put the `with` around the call of the jitted function.",
     ),
     (
         "a warning that is caught", catches_a_warning, (X,),
-        "warnings.catch_warnings would be entered only once, while the function is traced, and not at every call",
-        "Put the `with` around the call of the jitted function.",
+        "warnings.catch_warnings() would run only once, while the function is traced, and not at every call",
+        "Call it outside the jitted function and pass its result as an argument.",
     ),
     (
         "how arrays print, for a while", prints_briefly, (X,),
-        "np.printoptions would be entered only once, while the function is traced, and not at every call",
+        "`with` enters a _GeneratorContextManager, only once, while the function is traced, and not at every call",
         "Put the `with` around the call of the jitted function.",
     ),
     (

@@ -70,8 +70,8 @@ def in_a_generator(x: Array) -> Any:
 
 
 def swallowed(x: Array) -> Any:
-    try:
-        return pickled(x)  # here
+    try:  # here
+        return pickled(x)
     except Exception:
         pass
     return x * 2

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import numpy as np
 import optree
 
-from jitml.config import CONFIG
 from jitml.device.array import Array
 from jitml.device.convert import ours
 from jitml.diagnostics import log
@@ -31,10 +30,8 @@ from jitml.dispatch.variants import Specialization, Tries, Variants
 from jitml.dispatch.witness import current_witness
 from jitml.errors import (
     FailedCheck,
-    JitmlError,
     MoreIterations,
     RaisingBranch,
-    RowsDiffer,
     UnsupportedError,
     is_programs_own,
 )
@@ -52,7 +49,6 @@ from jitml.trace.record.libraries import is_library
 from jitml.trace.record.pytree import flatten, is_nested, unflatten
 from jitml.trace.record.recording import current_trace, outside_trace
 from jitml.trace.speculation.dynamic_shapes import VariantKey
-from jitml.trace.speculation.exceptions import Handler, raising, raising_now
 from jitml.trace.trace import trace
 from jitml.trace.values.python_arithmetic import unheard
 
@@ -68,24 +64,7 @@ class TransformVariant(Specialization):
     program: Any = field(repr=False)
 
 
-class TransformTries(Tries[TransformVariant]):
-    """What has been tried for one call of a transform."""
-
-    __slots__ = ("_traced",)
-
-    def __init__(self) -> None:
-        self.failed, self.last = {}, None
-        self._traced: list[Handler] = []
-
-    def tracing(self) -> list[Handler]:
-        """What takes the handlers of a program that is about to be traced."""
-        self.last = None
-        return self._traced
-
-    @property
-    def handlers(self) -> Sequence[Handler]:
-        """The statements by which the program that has been tried last may handle exceptions."""
-        return self._traced if self.last is None else self.last.traced.handlers
+TransformTries = Tries[TransformVariant]
 
 
 _transforms: OrderedDict[Hashable, Variants[TransformVariant]] = OrderedDict()  # by the transform, and the function
@@ -123,47 +102,25 @@ def run(
         return attempt(key, make, f, args, kwargs, tries)
     except Exception as error:
         pass_on(error)
-        handlers = tries.handlers
-        may_be_handled = bool(handlers) and isinstance(error, RowsDiffer)
-        if current_trace() is not None or not (is_programs_own(error) or may_be_handled):
+        if current_trace() is not None or not is_programs_own(error):
             raise
         failure = error
-    if not handlers or CONFIG.strict:
-        replay(f, args if positional is None else positional, kwargs, handlers)
-    if handlers:
-        raise _handled(failure, handlers)
-    if isinstance(failure, RaisingBranch):  # though the function raises nothing: it is traced differently
-        raise HandledError(failure.message) from failure
+    replay(f, args if positional is None else positional, kwargs)
+    if isinstance(failure, RaisingBranch):
+        raise TracedOtherwise(failure.message) from failure
     raise failure  # of the derivative alone
 
 
-class HandledError(UnsupportedError):
-    """The function handles an exception in this call, and may raise none in others."""
+class TracedOtherwise(UnsupportedError):
+    """The program of a call raises where the function does not: it is traced differently."""
 
 
-def _handled(failure: Exception, handlers: Sequence[Handler]) -> HandledError:
-    """The refusal of a function that handles an exception."""
-    places = list(dict.fromkeys(str(handler.source) for handler in handlers))
-    first = failure.message if isinstance(failure, JitmlError) else f"{type(failure).__name__}: {failure}"
-    return HandledError(
-        f"the function handles an exception in this call, and is not captured with it: {first}",
-        source=handlers[0].source,
-        remedy="Ask for the condition before, with np.where or an `if`, in place of the "
-        + ("`try`." if len(places) == 1 else f"`try`, here or at {', '.join(places[1:])}."),
-    )
-
-
-def replay(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], handlers: Sequence[Handler]) -> Any:
+def replay(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What the plain function answers, for copies of its arrays: transforms do not write into the caller's, nor do they warn."""
     leaves, spec = flatten((tuple(args), dict(kwargs)))
     passed, named = unflatten(spec, [leaf.copy("K") if isinstance(leaf, (np.ndarray, Array)) else leaf for leaf in leaves])
-    with heeded(handlers):
+    with np.errstate(all="ignore"):
         return f(*passed, **named)
-
-
-def heeded(handlers: Sequence[Handler]) -> np.errstate:
-    """Floating-point errors, of which a transform says nothing, are exceptions where the caller wants it and f may handle it."""
-    return raising(raising_now() if any(handler.hears_floating for handler in handlers) else 0)
 
 
 def attempt(
@@ -259,12 +216,12 @@ def _traced_for(
     """A new variant, of the path that this call takes."""
     program = make()
     try:
-        variant_key, handlers = VariantKey(tries.paths()[-1]), tries.tracing()
+        variant_key = VariantKey(tries.paths()[-1])
         with learning():
-            traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True, handlers=handlers)
+            traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True)
         if _is_once_only(traced.graph):
             program = make()
-            traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True, handlers=handlers)
+            traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True)
     except FailedCheck as failure:  # nothing but the program itself answers here: what it has raised
         raise failure.__cause__ or failure from None
     if traced.device is not None:

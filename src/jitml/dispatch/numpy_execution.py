@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from jitml.dispatch.entry import Execute
-from jitml.errors import FailedCheck, NoRoom
+from jitml.errors import NoRoom
 from jitml.interrupts import contained
 from jitml.ir import ops
-from jitml.ir.analysis.fp_errors import demanded_in
 from jitml.ir.analysis.generators import generators_in
 from jitml.ir.execute.debug_nans import is_debugging, watching
 from jitml.ir.execute.in_place import in_place
@@ -30,19 +29,14 @@ from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
 from jitml.ir.run_state import generator_at, postpone, postponing
 from jitml.trace.results import FromGraph
-from jitml.trace.speculation.exceptions import raising, raising_now
 from jitml.trace.trace import Traced
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
 
 
-def executed(traced: Traced, *, heeds: bool = True) -> Execute:
-    """Run a graph by NumPy, writing into the caller's arrays at the end: interpreted once, then as a function.
-
-    Args:
-        heeds: whether to leave calls to others in which a floating-point error may be raised and handled.
-    """
+def executed(traced: Traced) -> Execute:
+    """Run a graph by NumPy, writing into the caller's arrays at the end: interpreted once, then as a function."""
     graph = eliminate_dead(observe_errors(traced.graph))  # indices are checked, also where nothing needs what lies there
     dtypes = [v.dtype for v in graph.inputs]
     run: Run | None = None
@@ -51,9 +45,6 @@ def executed(traced: Traced, *, heeds: bool = True) -> Execute:
     first = 1 if any(node.bodies for node in graph.nodes) else 2
     calls = 0
     generators, acts = generators_in(graph), _acts(graph)
-    heeds = heeds and bool(traced.handlers)
-    hears = any(handler.hears_floating for handler in traced.handlers)
-    demanded = demanded_in(graph) if heeds else 0
 
     def execute(*inputs: Any) -> Sequence[Array]:
         if not acts:
@@ -63,16 +54,13 @@ def executed(traced: Traced, *, heeds: bool = True) -> Execute:
     def execute_once(*inputs: Any) -> Sequence[Array]:
         nonlocal run, owned, calls
         calls += 1
-        errors = demanded | (raising_now() if hears else 0) if heeds else 0
-        if run is None and (calls >= first or errors):
+        if run is None and calls >= first:
             ready = run_passes(graph)
             run, owned = straight(ready), in_place(ready).owned
         arrays = [np.asarray(x, dtype) for x, dtype in zip(inputs, dtypes)]
         try:
-            with raising(errors):
+            with np.errstate(all="ignore"):
                 results = run(*arrays) if run is not None else interpret(graph, arrays)
-        except FloatingPointError as error:
-            raise FailedCheck(f"the function may handle a floating-point error: {error}") from None
         except MemoryError as error:
             raise _no_room(graph, error) or error from None
         # NumPy may have answered with an argument, or a view of one: each output has memory of its own.

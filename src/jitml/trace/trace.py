@@ -51,7 +51,6 @@ from jitml.trace.results import Result, describe, place_numbers
 from jitml.trace.returned_names import ReturnStatement
 from jitml.trace.rewrite.driver_protocol import HOOKS, OpenType, Restart
 from jitml.trace.speculation.dynamic_shapes import VariantKey
-from jitml.trace.speculation.exceptions import Handler, Handlers
 from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, TraceProfile
 from jitml.trace.speculation.modes import Decisions, OpenRegions, is_ours
 from jitml.trace.speculation.paths import Decided, path_of
@@ -78,7 +77,6 @@ class Traced:
     numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
     changes: what becomes of things from outside; if there are any, the result is one and a list of the new values of each.
     key: what tells it from others for arguments of the same structure.
-    handlers: statements of the function, and of those that it calls, which may handle exceptions.
     in_spec: structure of `(args, kwargs)`.
     out_specs: that of each object in several places of the result, and of the result, whose leaves, one after the other, are
         made by `results`.
@@ -98,7 +96,6 @@ class Traced:
     results: tuple[Result, ...]
     changes: tuple[Change, ...]
     key: VariantKey
-    handlers: tuple[Handler, ...]
     device: ArrayDevice | None
     profile: TraceProfile | None = None
 
@@ -111,7 +108,6 @@ def trace(
     *,
     host_calls: bool = True,
     rooted: bool = False,
-    handlers: list[Handler] | None = None,
     limits: TraceLimits = NO_LIMITS,
     exchanged: Collection[str] = (),
 ) -> Traced:
@@ -124,7 +120,6 @@ def trace(
         host_calls: whether functions that are not compiled may be called by the compiled program.
         rooted: whether calls hand in `(args, kwargs)` behind the flattened arguments, if these are nested (`is_nested`), so that
             the containers among them can be changed.
-        handlers: is filled with statements that may handle exceptions, also if the function cannot be traced.
         limits: of the program, tighter than those of the environment.
         exchanged: numbers and objects from outside, as the host program names them, that are others in other calls.
 
@@ -138,7 +133,7 @@ def trace(
     known.moving.update(exchanged)
     roots = [(function, "the function"), (args, "arguments"), (kwargs, "arguments")]
     before, others = Snapshot(roots), 0
-    attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted, handlers)
+    attempt = partial(_attempt, function, args, kwargs, key, known, host_calls, rooted)
     while True:
         try:
             with unchanged(before), fewer_collections():
@@ -180,7 +175,6 @@ def _attempt(
     known: Decisions,
     host_calls: bool,
     rooted: bool,
-    handlers: list[Handler] | None,
 ) -> Traced:
     """Trace once, with what earlier attempts have taught.
 
@@ -194,9 +188,6 @@ def _attempt(
     recording.inputs.opened = key.opened
     recording.call[Decisions], recording.call[Decided] = known, Decided(key.path)
     recording.call[LiftedArrays].enter_part = partial(enter_part, recording, known.in_parts, {}) if known.in_parts else None
-    if handlers is not None:
-        handlers.clear()
-        recording.call[Handlers] = Handlers(handlers)
     known.begin(recording.effort)
     returned = ReturnStatement(function, args)
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():
@@ -215,7 +206,7 @@ def _attempt(
         except Restart as restart:
             _end_generators(restart)
             raise
-        except (Exception, BaseExceptionGroup) as error:  # `except*` puts a restart into a group
+        except Exception as error:
             _end_generators(error)
             known.reconsider(recording, error)
             known.settle_open(recording, error)
@@ -295,8 +286,7 @@ def _make_traced(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, 
     return Traced(
         recording.builder.build(outputs), host, tuple(recording.inputs.origins), aliases, strides, copied, numbers, in_spec,
         specs, results, tuple(changes), replace(key, path=path_of(recording)),
-        tuple(recording.call[Handlers].found), recording.call[ProgramDevice].device,
-        recording.call[Decisions].profile,
+        recording.call[ProgramDevice].device, recording.call[Decisions].profile,
     )  # fmt: skip
 
 

@@ -365,7 +365,7 @@ def test_what_cannot_be_followed_names_the_try() -> None:
         return s
 
     for transformed in (jitml.grad(f), jitml.jit(jitml.grad(f))):
-        with pytest.raises(UnsupportedError, match="handles an exception in this call") as found:
+        with pytest.raises(UnsupportedError, match="exceptions may be handled") as found:
             transformed(POINTS[0])
         assert found.value.source is not None
         assert found.value.source.text == "try:"
@@ -387,6 +387,7 @@ def eigenvalues(x: Any) -> Any:
     return h + x[1]
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(
     ("program", "good", "bad"),
     [(a_filter, [0.3, 2.0, 0.5], [-1.0, 2.0, 0.5]), (eigenvalues, [1.0, 2.0, 3.0], [np.nan, 2.0, 3.0])],

@@ -174,7 +174,7 @@ def products_that_are_no_loops(a):
     return first, rest, pairs, mixed, total, max(itertools.product(range(2), range(3))), [*itertools.product()], [*some]
 
 
-@calls((A,), (A * 2,), (np.ones((3, 2)),))
+@calls((A,), (A * 2,), (np.ones((3, 2)),), as_python="`with` enters a")
 def nditer_reads_and_writes(a):
     total = 0.0
     for v in np.nditer(a):

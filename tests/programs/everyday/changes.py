@@ -220,7 +220,7 @@ def a_list_that_is_appended_to_is_written(xs, x, n):
     return f"{xs} {xs!r}", str(xs), "%s" % xs, "{}".format(xs)
 
 
-@calls(lambda: ([], X, 5), lambda: ([1.0], X, 3), lambda: ([], X, 0))
+@calls(lambda: ([], X, 5), lambda: ([1.0], X, 3), lambda: ([], X, 0), as_python="patterns are matched")
 def a_list_that_is_appended_to_is_matched(xs, x, n):
     for i in range(n):
         xs.append(i)

@@ -374,7 +374,7 @@ def a_decorated_helper_and_a_cached_one(jit):
     return integrate(1.0, 3), integrate(2.0, 3), integrate(2.0, 5)
 
 
-@session()
+@session(as_python="`with` enters a")
 def a_context_manager_of_the_user(jit):
     class Scope:
         def __init__(self, log):

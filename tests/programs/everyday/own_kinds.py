@@ -54,7 +54,7 @@ class Counting:
 
 @calls(
     *(lambda: (Counting(X), X), lambda: (Counting(X * 2), X), lambda: (Counting(X[:2]), X)),
-    as_python="deletes an attribute",
+    as_python="is kept by its first reading",
 )
 def attributes_that_are_no_fields(s, x):
     if not hasattr(s, "n"):
@@ -117,7 +117,7 @@ def a_method_that_is_called_as_those_of_lists(jit):
     return step(X), step(X * 2), model.w
 
 
-@session()
+@session(as_python="is kept by its first reading")
 def a_cached_property_stays(jit):
     model = Model()
 
@@ -132,7 +132,7 @@ def a_cached_property_stays(jit):
     return [*seen, norm(), vars(model)]
 
 
-@session()
+@session(as_python="is kept by its first reading")
 def a_cached_property_stays_as_a_branch_has_found_it(jit):
     @jit
     def f(x):
@@ -144,7 +144,7 @@ def a_cached_property_stays_as_a_branch_has_found_it(jit):
     return f(X), f(X + 5), f(X - 5)
 
 
-@session()
+@session(as_python="is kept by its first reading")
 def a_cached_property_stays_as_a_loop_has_found_it(jit):
     model = Model()
 
@@ -159,7 +159,7 @@ def a_cached_property_stays_as_a_loop_has_found_it(jit):
     return f(X), f(X * 2), vars(model)
 
 
-@session(refused="norm of a Model is kept by its first reading, under a condition, or in a loop")
+@session(as_python="is kept by its first reading")
 def a_cached_property_that_a_branch_in_a_long_loop_would_keep(jit):
     model = Model()
 
@@ -412,7 +412,7 @@ class Section:
         return kind is IndexError
 
 
-@session()
+@session(as_python="`with` enters a")
 def a_context_manager_with_a_state(jit):
     section = Section()
 

@@ -15,7 +15,7 @@ X = np.linspace(-1.0, 2.0, 7)
 Y = np.linspace(3.0, 1.0, 7)
 
 
-@calls((X, "mean"), (Y, "max"), (X, "none"))
+@calls((X, "mean"), (Y, "max"), (X, "none"), as_python="patterns are matched")
 def match_on_strings(x, how):
     match how:
         case "mean":
@@ -26,7 +26,7 @@ def match_on_strings(x, how):
             return x.sum()
 
 
-@calls((X,), (X.reshape(1, 7),), (Y[:1],))
+@calls((X,), (X.reshape(1, 7),), (Y[:1],), as_python="patterns are matched")
 def match_on_shapes(x):
     match x.shape:
         case (1,):
@@ -37,7 +37,7 @@ def match_on_shapes(x):
             return x * columns + rows
 
 
-@calls((X, ("add", 1.0)), (Y, ("scale", 2.0)), (X[:3], ("clip", 0.0, 1.0)))
+@calls((X, ("add", 1.0)), (Y, ("scale", 2.0)), (X[:3], ("clip", 0.0, 1.0)), as_python="patterns are matched")
 def match_on_commands(x, command):
     match command:
         case ("add", a):
@@ -62,7 +62,7 @@ def walrus_in_a_comprehension(x, a):
     return [y for v in x if (y := v * 2) > a]
 
 
-@calls((X, 0.5), (Y, -1.0), (np.zeros(3), 1.0))
+@calls((X, 0.5), (Y, -1.0), (np.zeros(3), 1.0), as_python="exceptions may be handled")
 def try_except_finally(x, a):
     log = []
     try:
@@ -79,7 +79,7 @@ def try_except_finally(x, a):
     return y, log
 
 
-@calls((np.eye(3), X[:3]), (np.zeros((3, 3)), X[:3]), (np.eye(2), Y[:2]), host=True)
+@calls((np.eye(3), X[:3]), (np.zeros((3, 3)), X[:3]), (np.eye(2), Y[:2]), as_python="exceptions may be handled")
 def try_a_singular_solve(a, b):
     try:
         return np.linalg.solve(a, b)
@@ -87,7 +87,7 @@ def try_a_singular_solve(a, b):
         return np.full_like(b, np.nan)
 
 
-@calls((X, 10), (Y, 3), (X[:3], 1))
+@calls((X, 10), (Y, 3), (X[:3], 1), as_python="exceptions may be handled")
 def try_an_index(x, i):
     try:
         return x[i]
@@ -104,7 +104,7 @@ def errstate_around_a_division(x):
     return y, np.nan_to_num(z)
 
 
-@calls((X,), (np.zeros(3),), (Y,))
+@calls((X,), (np.zeros(3),), (Y,), as_python="exceptions may be handled")
 def errstate_that_raises(x):
     try:
         with np.errstate(divide="raise"):

@@ -119,7 +119,7 @@ def texts_of_objects_of_a_library(path, part):
     return str(path), f"{part} {path!r}"
 
 
-@calls(ANN, BOB, as_python=OBJECT)
+@calls(ANN, BOB, as_python="exceptions may be handled")
 def a_format_that_an_object_has_not(a):
     try:
         return f"{a:>30}"

@@ -42,7 +42,7 @@ def outcome(f: Any, args: Any) -> Any:
     return state((args, result, attribute_programs.COUNT, attribute_programs.Model.total))
 
 
-AS_PYTHON = {"copies", "fills_a_list_that_is_held", "a_global_name", "of_a_class", "deletes_in_one"}  # in parts
+AS_PYTHON = {"copies", "fills_a_list_that_is_held", "a_global_name", "of_a_class", "deletes_in_one", "handles"}  # in parts
 
 
 @pytest.mark.parametrize("f, arguments", [*WHOLE, *ANY], ids=[f"{n}-{f.__name__}" for n, (f, _) in enumerate([*WHOLE, *ANY])])

@@ -95,6 +95,7 @@ def warns(x: Array) -> Array:
     return x * 2
 
 
+@pytest.mark.loose
 def test_warnings_come_from_the_users_line() -> None:
     f = jitml.jit(warns)
     f(np.ones(2))
@@ -154,6 +155,7 @@ def test_what_python_says_of_a_text_is_not_said_again(tmp_path: pathlib.Path) ->
     assert said > 0 and caught[said:] == []
 
 
+@pytest.mark.loose
 def test_logging(caplog: pytest.LogCaptureFixture) -> None:
     log = logging.getLogger("jitml.test")
 
@@ -187,6 +189,7 @@ def warns_for_its_caller(x: Array, log: Any) -> Array:
     return warned(x) + 1
 
 
+@pytest.mark.loose
 def test_records_of_logging_are_those_of_the_plain_function() -> None:
     log, records = logging.getLogger("jitml.records"), list[str]()
     log.handlers, log.propagate = [logging.Handler()], False

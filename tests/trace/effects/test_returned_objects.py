@@ -245,7 +245,7 @@ def test_three_calls_and_two_objects_by_turns(function: Callable[[Any, Any], Any
 @pytest.mark.parametrize("function", OTHERS)
 def test_what_is_no_instance_is_refused(function: Callable[[Any, Any], Any]) -> None:
     o = Special(2) if function in SPECIAL else Node(2)
-    with pytest.raises(jitml.UnsupportedError, match=r"which cannot be compiled|is from outside"):
+    with pytest.raises(jitml.UnsupportedError, match=r"which cannot be compiled|is from outside|nonlocal name"):
         jitml.jit(function, verify="never")(o, X.copy())
 
 

@@ -319,6 +319,7 @@ def test_a_module_without_a_file() -> None:
         np.testing.assert_array_equal(compiled(X), f(X))
 
 
+@pytest.mark.loose
 def test_an_attribute_that_is_missed_is_made_once() -> None:
     class Cached:
         pass
@@ -338,6 +339,7 @@ def test_an_attribute_that_is_missed_is_made_once() -> None:
     np.testing.assert_array_equal(compiled(mine, X + 5), f(theirs, X + 5))
 
 
+@pytest.mark.loose
 def test_an_item_that_is_missed_is_appended_once() -> None:
     mine, theirs = [1.0], [1.0]
 

@@ -55,7 +55,6 @@ PLACES = (
     ConstantPlace(
         "trace/effects/inheritance.py", "asks whether a class itself has what another one gives it", (Way.ATTRIBUTES, Way.ITSELF)
     ),
-    ConstantPlace("trace/speculation/exceptions.py", "asks whether a name that was missing is there", (Way.VALUE,)),
     ConstantPlace(
         "dispatch/eager.py", "runs transforms outside of the trace where what they are given is not traced", (Way.ITSELF,)
     ),

@@ -129,7 +129,11 @@ def seen(f: Callable[[Any], Any], x: Any, seed: int) -> str:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [pytest.param(f, marks=[pytest.mark.loose] * (f in (nested, to_streams))) for f in PROGRAMS],
+    ids=lambda f: f.__name__,
+)
 def test_each_line_once_and_in_order(f: Callable[[Any], Any]) -> None:
     compiled = jitml.jit(f)
     for n, x in enumerate((np.arange(4.0), np.arange(4.0), np.arange(4.0) - 2, np.arange(4.0) + 6)):
@@ -141,5 +145,5 @@ def test_what_a_library_writes_to_a_stream_is_refused() -> None:
         csv.writer(sys.stdout).writerow([1, 2])
         return x
 
-    with pytest.raises(UnsupportedError, match=r"writes to sys\.stdout"):
+    with pytest.raises(UnsupportedError, match=r"once, while the function is traced"):
         jitml.jit(f)(np.ones(2))

@@ -333,6 +333,7 @@ class Counting:
             self.ends += 1
 
 
+@pytest.mark.loose
 def test_a_generator_ends_where_its_loop_is_left() -> None:
     def f(counting: Counting, x: Any) -> Any:
         for n, item in enumerate(counting):

@@ -55,6 +55,6 @@ def test_a_container_that_the_target_holds_is_one_object(name: str) -> None:
     check(CONTAINERS[name], SMALL, SMALL)
 
 
-@pytest.mark.parametrize("name", ROLLED)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.loose) if "try" in n else n for n in ROLLED])
 def test_arrays_that_the_target_holds_do_not_unroll_the_loop(name: str) -> None:
     check(ROLLED[name], LONG, LONG)

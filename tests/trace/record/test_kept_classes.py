@@ -61,6 +61,7 @@ def test_nothing_is_kept(run: Callable[[Data], None]) -> None:
     gone = weakref.ref(data)
     run(data)
     del data
+    gc.collect()
     assert recordings() <= before
     assert gone() is None
 

@@ -196,9 +196,8 @@ TOLD: list[Any] = [1.0]
 
 
 def by_a_stack(o: Any, x: Any) -> Any:
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(Entering(x[0]))
-        return x * 2
+    contextlib.ExitStack().enter_context(Entering(x[0]))
+    return x * 2
 
 
 class Shown:
@@ -231,9 +230,8 @@ class Deeper:
 
 
 def in_other_things(o: Any, x: Any) -> Any:
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(Deeper(x[0]))
-        return x * 2
+    contextlib.ExitStack().enter_context(Deeper(x[0]))
+    return x * 2
 
 
 class Keeping:

@@ -203,6 +203,7 @@ def in_a_group(x: Any) -> Any:
     return found
 
 
+@pytest.mark.loose
 def test_handlers_of_groups() -> None:
     fast = jitml.jit(in_a_group)
     for values in CALLS:

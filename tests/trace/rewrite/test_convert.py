@@ -259,6 +259,7 @@ def test_containers_in_and_out() -> None:
     assert repr(jitml.jit(f)(p, s)) == repr(f(p, s))
 
 
+@pytest.mark.loose
 def test_python_statements_run_as_they_are() -> None:
     def f(x: Array, n: int) -> Any:
         total, items = np.zeros(2), []

@@ -32,28 +32,23 @@ class Model:
             total = total + row.sum() * self.__rate
         return total
 
-def handled(x, n):
-    try:
+def divided(x, n):
+    with np.errstate(all="ignore"):
         return x / n
-    except FloatingPointError:
-        return x
 
 def nested(x):
     scale = 2.0
     def inner(y):
-        nonlocal scale
-        scale = scale * 2.0
         return y * scale
     return inner(x) + (lambda z: z - scale)(x)
 
 x, found = np.arange(1.0, 50.0), []
 model = Model()
-for f, more in ((model.step, ()), (handled, (0.0,)), (nested, ())):
+for f, more in ((model.step, ()), (divided, (0.0,)), (nested, ())):
     jitted = jitml.jit(f)
     for x in (x, x[::2]):
         with np.errstate(all="raise"):
             found.append(np.asarray(jitted(x, *more)).tobytes().hex())
-    found.append([(str(h.source), h.hears_floating) for v in jitted.variants for h in v.traced.handlers])
 print([name for name in ("function", "source", "control_flow") if f"jitml.trace.rewrite.{name}" in sys.modules])
 print(found)
 """
@@ -85,7 +80,7 @@ def script(tmp_path: Path) -> Path:
 def test_a_second_process_rewrites_nothing(script: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     imported, found = run(script, folder)
-    assert imported == REWRITTEN and "FloatingPoint" not in found and "True" in found and len(kept_files(folder)) >= 4
+    assert imported == REWRITTEN and len(kept_files(folder)) >= 4
     assert run(script, folder) == ("[]", found)
     assert run(script, folder, JITML_CHECK="1")[0] == REWRITTEN
     assert run(script, folder, "-O")[0] == REWRITTEN
@@ -162,8 +157,8 @@ def test_what_is_kept_comes_back(folder: Path) -> None:
     code = code_of("def f(x):\n    return {1, 2}, x + np.pi\n")
     key = code_cache.key_of(code)
     assert code_cache.load(key) is None and not kept_files(folder)
-    code_cache.keep(key, code, ((3, "f", True),))
-    assert code_cache.load(key) == (code, ((3, "f", True),)) and len(kept_files(folder)) == 1
-    code_cache.keep(None, code, ())
+    code_cache.keep(key, code)
+    assert code_cache.load(key) == code and len(kept_files(folder)) == 1
+    code_cache.keep(None, code)
     assert code_cache.load(None) is None
-    assert FunctionType(code_cache.load(key)[0], {"np": np})(1.0)[1] == 1.0 + np.pi  # type: ignore[index]  # as before
+    assert FunctionType(code_cache.load(key), {"np": np})(1.0)[1] == 1.0 + np.pi  # type: ignore[arg-type]  # as before

@@ -75,18 +75,6 @@ def test_what_python_runs_without_end_is_refused(function: Any, n: int, soon: No
     assert source.file == __file__
 
 
-def swallowed(x: Array) -> Any:
-    try:
-        return recursion(x, 40)
-    except Exception:
-        return x
-
-
-def test_no_except_of_the_users_prevents_it(soon: None) -> None:
-    with pytest.raises(UnsupportedError, match="tracing finds no end"):
-        jitml.jit(swallowed)(np.ones(3))
-
-
 @pytest.mark.parametrize(("function", "n"), [(texts, 2000), (orders, 6), (recursion, 12), (recursion_inside, 12)])
 def test_what_ends_soon_is_compiled(function: Any, n: int) -> None:
     x = np.ones(3)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import jitml
 from jitml.config import CONFIG
 from jitml.errors import Cause, UnsupportedError
 from jitml.records import replace
@@ -40,15 +39,6 @@ def in_a_branch(x: Array) -> Array:
 def in_a_callee(x: Array) -> Array:
     y = many_iterations(x)  # here
     return y + 1
-
-
-def swallowed(x: Array) -> Array:
-    try:
-        for i in [*range(400)]:  # here
-            x = x * i
-    except Exception:
-        return x * 3
-    return x
 
 
 def short_around_long(x: Array) -> Array:
@@ -121,7 +111,6 @@ def python_in_a_loop(x: Array) -> Array:
         (many_iterations, Cause.UNROLLED),
         (in_a_branch, Cause.UNROLLED),
         (in_a_callee, Cause.UNROLLED),
-        (swallowed, Cause.UNROLLED),
         (short_around_long, Cause.UNROLLED),
         (long_around_short, Cause.UNROLLED),
         (two_loops, Cause.UNROLLED),
@@ -297,20 +286,6 @@ def test_what_is_to_come_is_what_was_times_the_iterations_that_are_left() -> Non
 def test_without_limits_a_loop_is_unrolled_as_ever() -> None:
     assert CONFIG.max_unroll == 1000
     assert len(trace(many_iterations, (np.ones(3),), {}).graph.nodes) >= 40
-
-
-def endless(x: Array) -> Array:
-    try:
-        for i in [*range(2000)]:
-            x = x + i
-    except Exception:
-        return x * 3
-    return x
-
-
-def test_no_handler_of_the_users_takes_an_unrolled_loop_for_the_programs_exception() -> None:
-    with pytest.raises(UnsupportedError, match="unrolled into the graph"):
-        jitml.jit(endless)(np.ones(3))
 
 
 def test_seconds_of_earlier_attempts_count_and_operations_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,25 +76,6 @@ def which_is_written(x: Array) -> Any:
     return y
 
 
-def a_matched_number(x: Array) -> Any:
-    match x[0]:
-        case 3.0:
-            return "three"
-        case n if n < 0:
-            return n, "negative"
-    return None
-
-
-def a_caught_exception(x: Array) -> Any:
-    try:
-        if x[0] > 0:
-            raise ValueError("positive")
-        y = x * 2
-    except ValueError as error:
-        return str(error)
-    return y
-
-
 def unlike_operands(x: Array) -> Any:
     return max(x[0], 0, np.uint8(1)), min(x[0], np.uint8(0))
 
@@ -105,7 +86,7 @@ def a_recursion(x: Array) -> Any:
 
 FUNCTIONS = [
     array_or_none, another_shape, another_type, another_container, a_list_is_changed, unlike_names, which_is_written,
-    a_matched_number, a_caught_exception, unlike_operands,
+    unlike_operands,
 ]  # fmt: skip
 
 

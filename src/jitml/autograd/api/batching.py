@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import optree
 
-from jitml.autograd.api.transform_driver import Function, rows_of, runs_untraced
+from jitml.autograd.api.transform_driver import Function, is_refusal, remember, rows_of, runs_untraced, was_refused
 from jitml.autograd.arguments.aliasing import own_copies
 from jitml.autograd.arguments.attributes import hand_on_attributes, is_inexact_or_array, never
 from jitml.autograd.arguments.point import copied, is_number, told
@@ -22,8 +22,8 @@ from jitml.autograd.tape.calls import converted
 from jitml.autograd.tape.tape import current_tape
 from jitml.device.convert import ours
 from jitml.diagnostics.tracebacks import entry
-from jitml.dispatch.eager import TransformTries, attempt, heeded
-from jitml.errors import DTypeError, RowsDiffer, ShapeError, is_programs_own
+from jitml.dispatch.eager import TransformTries, attempt
+from jitml.errors import Cause, DTypeError, RowsDiffer, ShapeError, is_programs_own
 from jitml.functions import require_function
 from jitml.interrupts import pass_on
 from jitml.ir import ops
@@ -111,19 +111,23 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             args, kwargs = ours(args, kwargs)
         if trace is None and current_tape() is not None:  # what is differentiated as it runs is not captured
             return _one_by_one(converted(f), _rows(in_axes, args, kwargs), out_axes)
-        if trace is None and runs_untraced(args, kwargs) and (rows := _rows(in_axes, args, kwargs)):
+        is_plain = trace is None and (runs_untraced(args, kwargs) or was_refused(key, f, args, kwargs))
+        if is_plain and (rows := _rows(in_axes, args, kwargs)):
             return _one_by_one(f, rows, out_axes)
         try:
             return attempt(key, lambda: program, f, args, kwargs, tries)[0]
         except Exception as error:
             pass_on(error)
-            if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error)):
+            is_left = is_refusal(error) and getattr(error, "cause", None) is Cause.SYNTAX
+            if trace is not None or not (isinstance(error, RowsDiffer) or is_programs_own(error) or is_left):
                 raise
             rows = _rows(in_axes, args, kwargs)
             if not rows:
                 raise
-        # They say what they raise, in their own words, or handle it.
-        with heeded(tries.handlers):
+            if is_left:  # it has statements that only Python runs
+                remember(error, "row by row", key, f, args, kwargs)
+                return _one_by_one(f, rows, out_axes)
+        with np.errstate(all="ignore"):  # they say what they raise, in their own words
             return _one_by_one(convert(f), rows, out_axes)
 
     return Transformed(key, batched, functools.partial(vmap, f, in_axes, out_axes))

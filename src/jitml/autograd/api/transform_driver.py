@@ -23,7 +23,7 @@ from jitml.autograd.tape.tape import current_tape
 from jitml.config import CONFIG
 from jitml.device.array import Array
 from jitml.diagnostics import log
-from jitml.dispatch.eager import HandledError, identity, name_of_transform, run
+from jitml.dispatch.eager import TracedOtherwise, identity, name_of_transform, run
 from jitml.errors import DerivativeError, FailedCheck, JitmlError, NonFiniteError
 from jitml.functions import is_disabled
 from jitml.ir import ops
@@ -42,7 +42,7 @@ Program = TypeVar("Program", bound=Callable[..., Any])
 
 _MOST_REFUSED = 1024
 _MOST_TOLD = 10_000  # parts of arguments by which calls are told apart
-_refused: OrderedDict[Hashable, JitmlError] = OrderedDict()  # by the transform, the function, and the kind of its arguments
+_refused: OrderedDict[Hashable, Exception] = OrderedDict()  # by the transform, the function, and the kind of its arguments
 
 
 def run_or_tape(
@@ -62,21 +62,31 @@ def run_or_tape(
         return run(key, make, f, args, kwargs, positional)
     if current_tape() is not None or runs_untraced(args, kwargs):
         return on_tape()
-    kind = _call_kind(key, f, args, kwargs) if _refused else None
-    if kind in _refused and not CONFIG.strict:
+    if was_refused(key, f, args, kwargs):
         return on_tape()
     try:
         return run(key, make, f, args, kwargs, positional)
     except JitmlError as error:
-        if CONFIG.strict or not _is_refusal(error):
+        if not is_refusal(error):
             raise
         refusal = error
-    if not isinstance(refusal, HandledError):
-        log.refused(f, f"its derivative ({name_of_transform(key)}) runs as Python, on a tape", refusal)
-        _refused[_call_kind(key, f, args, kwargs)] = refusal.with_traceback(None)
+    if not isinstance(refusal, TracedOtherwise):
+        remember(refusal, "on a tape", key, f, args, kwargs)
+    return on_tape()
+
+
+def was_refused(key: Hashable, f: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function could not be captured for a transform, for arguments like these."""
+    return bool(_refused) and not CONFIG.strict and _call_kind(key, f, args, kwargs) in _refused
+
+
+def remember(refusal: Exception, how: str, key: Hashable, f: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Tell that a transform of a function runs as Python, and how, and know it from now on."""
+    what = name_of_transform(key)
+    log.refused(f, f"its {what if what == 'vmap' else f'derivative ({what})'} runs as Python, {how}", refusal)
+    _refused[_call_kind(key, f, args, kwargs)] = refusal.with_traceback(None)
     while len(_refused) > _MOST_REFUSED:
         _refused.popitem(last=False)
-    return on_tape()
 
 
 def runs_untraced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -84,9 +94,10 @@ def runs_untraced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     return is_disabled() and not (is_debugging() or any(isinstance(x, Array) for x in flatten((args, dict(kwargs)))[0]))
 
 
-def _is_refusal(error: JitmlError) -> bool:
-    """Whether a function cannot be captured, and may have a derivative all the same."""
-    return not isinstance(error, (DerivativeError, FailedCheck, NonFiniteError, MemoryError))
+def is_refusal(error: Exception) -> bool:
+    """Whether a function cannot be captured, and may be transformed as it runs, unless JITML_STRICT forbids it."""
+    kinds = (DerivativeError, FailedCheck, NonFiniteError, MemoryError)
+    return isinstance(error, JitmlError) and not CONFIG.strict and not isinstance(error, kinds)
 
 
 def _call_kind(key: Hashable, f: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:

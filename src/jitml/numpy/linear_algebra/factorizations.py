@@ -32,7 +32,6 @@ from jitml.numpy.support.memory_order import beside_each_other
 from jitml.numpy.support.versions import conditions_are_complex
 from jitml.numpy.ufuncs.loops import conjugate
 from jitml.trace.record.concrete_evaluation import examples_of
-from jitml.trace.speculation.exceptions import raise_in_this_call
 from jitml.trace.symbolic.broadcasting import never_equal, require_sizes
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, is_traced, read
 from jitml.trace.values.registry import call, implements
@@ -154,7 +153,7 @@ def _eig(a: Any) -> tuple[Value, Value]:
         return ops.eig(x, real=False)
     (example,) = examples_of([x])
     if not np.isfinite(example).all():
-        raise_in_this_call(LinAlgError("Array must not contain infs or NaNs"))
+        raise LinAlgError("Array must not contain infs or NaNs")
     return ops.eig(x, real=bool(np.isrealobj(np.linalg.eigvals(example))))
 
 

@@ -20,7 +20,7 @@ from jitml.trace.carried.memory import CarriedMemory, Demotable
 from jitml.trace.carried.mutable import Mutable, Tail, mutable
 from jitml.trace.carried.outer_lists import ListsAlone, OpenList, undecided
 from jitml.trace.carried.variables import Name
-from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
+from jitml.trace.record.recording import active_trace, current_trace, user_source
 from jitml.trace.rewrite.driver_protocol import UNDEF, Values
 from jitml.trace.speculation.modes import OpenRegions, decisions
 from jitml.trace.values.container_identity import MadeInside, require_settled
@@ -159,17 +159,4 @@ def effect(obj: Any, what: Mutable | None = None) -> None:
     undecided(obj)
 
 
-def kept(obj: Any, name: str) -> None:
-    """A cached property of an object is about to be kept, for good: by a loop's first iteration, if by any of its own."""
-    trace = current_trace()
-    if trace is None or not trace.is_body or id(obj) in trace.local[MadeInside]:
-        return
-    what = f"{name} of a {type(obj).__name__} is kept by its first reading"
-    text = f"{what}, under a condition, or in a loop, that only the compiled program decides"
-    region = trace.call[OpenRegions].last
-    if region is not None and region.trace is trace:
-        region.demote(UnsupportedError(text, source=user_source(), remedy="Read it once before."))
-    unsupported(text, "Read it once before.")
-
-
-__all__ = ["CarriedContents", "effect", "kept", "open_list"]
+__all__ = ["CarriedContents", "effect", "open_list"]

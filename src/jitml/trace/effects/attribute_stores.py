@@ -7,16 +7,15 @@ They are set beside the object while it is traced.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn, Protocol
 
-from jitml.trace.carried.container_items import effect, kept
+from jitml.trace.carried.container_items import effect
 from jitml.trace.carried.mutable import OuterName
 from jitml.trace.carried.outer_lists import OpenList, undecided
-from jitml.trace.environment.guarded_loads import load, place_of, require_member, require_unset
+from jitml.trace.environment.guarded_loads import load, require_member
 from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.host_calls.array_ownership import ALONE, references
 from jitml.trace.lists.traced_list import TracedList
@@ -128,21 +127,6 @@ def require_own(trace: Trace, obj: Any) -> None:
         require_outermost(trace, obj)
     elif id(obj) in trace.outside.places:
         refuse_write(trace, obj)
-
-
-def cached(hooks: HookProtocol, obj: Any, name: str, member: functools.cached_property[Any]) -> Any:
-    """A cached property of an object that has not kept its value yet."""
-    trace = hooks.trace
-    if (id(obj), name) in trace.changes.stored:
-        return trace.changes.stored[id(obj), name]
-    value = hooks.convert(member.func)(obj)
-    if active_trace() is trace or active_trace().is_body:  # what is differentiated computes it each time
-        slot = place_of(trace, obj)
-        if slot is not None:
-            require_unset(trace, slot, name)
-        kept(obj, name)
-        setattr(hooks.own(obj), name, value)
-    return value
 
 
 def require_not_made_up(trace: Trace, obj: Any, name: str, member: Any) -> None:

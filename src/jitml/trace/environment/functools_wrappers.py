@@ -6,9 +6,7 @@ warns at each call. None of them is followed.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -19,19 +17,6 @@ from jitml.trace.values.registry import full_name, has_meaning, uncached
 
 _DISPATCHER: Any = functools.singledispatch(lambda x: x)
 _DISPATCHERS = (_DISPATCHER.__code__, _DISPATCHER.dispatch.__code__)
-
-
-@contextlib.contextmanager
-def _managing() -> Iterator[None]:
-    yield
-
-
-def managing(function: Any) -> FunctionType | None:
-    """The user's generator function behind `contextlib.contextmanager`; None of all else."""
-    plain = function.__func__ if type(function) is MethodType else function
-    inner = getattr(plain, "__wrapped__", None)
-    is_manager = type(plain) is FunctionType and plain.__code__ is _managing.__code__
-    return inner if is_manager and type(inner) is FunctionType and not is_library(inner) else None
 
 
 def require_no_wrapper(function: Any) -> None:

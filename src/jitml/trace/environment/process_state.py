@@ -1,4 +1,4 @@
-"""State of the process: NumPy's settings, the environment, loggers, the file system, which may be something else at each call."""
+"""State of the process: NumPy's settings, the environment, the file system, which may be something else at each call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jitml.trace.host_calls.postponed_effects import LOGGERS
-from jitml.trace.record.recording import home_of
-
 _OF_NUMPY = {np.geterr, np.getbufsize, np.get_printoptions}
 _OF_ENVIRON = ("get", "__getitem__", "__contains__")
-_OF_LOGGERS = ("isEnabledFor", "getEffectiveLevel", "hasHandlers")
 # Of Python's own library, what looks at the process, the file system or the clock: modules, and functions of others.
 _MODULES = {"gc", "sys", "resource", "tracemalloc", "_tracemalloc", "linecache", "mimetypes", "timeit"}
 _FUNCTIONS = {
@@ -32,7 +28,7 @@ def asks_process(function: Any) -> bool:
     """Whether a function of NumPy's or of Python's own library gives what may be something else at each call."""
     if type(function) is MethodType:
         owner, name = function.__self__, function.__name__
-        is_asked = (owner is os.environ and name in _OF_ENVIRON) or (name in _OF_LOGGERS and _is_logger(owner))
+        is_asked = owner is os.environ and name in _OF_ENVIRON
         return is_asked or any(function.__func__ is method for method in _METHODS)
     if type(function) not in (FunctionType, BuiltinFunctionType):
         return False
@@ -41,7 +37,3 @@ def asks_process(function: Any) -> bool:
     module, name = function.__module__ or "", function.__name__
     is_of_class = name == "__subclasses__" and isinstance(getattr(function, "__self__", None), type)
     return is_of_class or module in _MODULES or (module, name) in _FUNCTIONS
-
-
-def _is_logger(x: Any) -> bool:
-    return isinstance(x, LOGGERS) and home_of(type(x)) == "logging"

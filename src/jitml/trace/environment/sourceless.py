@@ -16,6 +16,8 @@ from jitml.trace.rewrite.source_texts import is_generated
 
 def is_trusted(function: FunctionType) -> bool:
     """Whether a library has made a function, or the standard library one that only looks at fields of a record."""
+    if function.__code__.co_exceptiontable:  # it may handle exceptions
+        return False
     if not is_users(str(function.__globals__.get("__file__") or "")):
         return True
     is_namedtuples = function.__code__.co_filename == "<string>" and function.__globals__.get("_tuple_new") is tuple.__new__

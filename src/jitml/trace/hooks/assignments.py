@@ -86,6 +86,13 @@ class Assignments(ModelHooks):
         where = mask.reshape((*mask.shape, *(1,) * (obj.ndim - mask.ndim)))
         call(np.copyto, obj, updated, where=where)
 
+    def left(self, kind: str) -> NoReturn:
+        """A statement of a kind that only Python runs."""
+        if kind == "ClassDef":
+            self.class_made()
+        what = "patterns are matched" if kind == "Match" else "exceptions may be handled"
+        unsupported(f"{what} in the jitted function", "Ask for the condition, with an `if` or np.where.", Cause.SYNTAX)
+
     def class_made(self) -> NoReturn:
         """A class is made, by a statement or a call, which would be another one in each call."""
         unsupported("a class is made in the jitted function", "Define it outside.", Cause.OBJECT)

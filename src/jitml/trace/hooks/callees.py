@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import inspect
 import operator
@@ -32,7 +31,7 @@ from jitml.errors import Cause
 from jitml.trace.carried.iterators import gone_through
 from jitml.trace.effects.attribute_stores import refuse_write, store
 from jitml.trace.environment.class_guards import classes_in, require_registered
-from jitml.trace.environment.functools_wrappers import managing, require_no_wrapper
+from jitml.trace.environment.functools_wrappers import require_no_wrapper
 from jitml.trace.environment.process_state import asks_process
 from jitml.trace.hooks.copying import FUNCTIONS_THAT_COPY
 from jitml.trace.hooks.impure import MUTATORS, is_one_of
@@ -42,7 +41,7 @@ from jitml.trace.hooks.models.user_methods import is_made_up, require_attribute,
 from jitml.trace.hooks.profiling import may_run_users_code
 from jitml.trace.hooks.unconverted_calls import WEAK, OutsideCalls, close_lists
 from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
-from jitml.trace.host_calls.postponed_effects import effect_of
+from jitml.trace.host_calls.postponed_effects import printed
 from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.device_arrays import device_name
@@ -124,9 +123,6 @@ class Callees(OutsideCalls):
 
     def _wrapper(self, function: Any) -> Any:
         """What `functools` and `contextlib` have made around functions of the user's."""
-        if (generator := managing(function)) is not None:
-            owner = () if type(function) is FunctionType else (function.__self__,)
-            return functools.partial(contextlib.contextmanager(self.convert(generator)), *owner)
         require_no_wrapper(function)
         if type(function) is functools.partial and (type(function.func) is not FunctionType or is_library(function.func)):
             return functools.partial(self.conv(function.func), *function.args, **function.keywords)
@@ -169,10 +165,8 @@ class Callees(OutsideCalls):
         return self.given(function, function, *args, **kwargs)
 
     def _of_text(self, function: Any) -> Any:
-        """What writes text, or makes it of parts."""
+        """What makes text of parts."""
         owner = getattr(function, "__self__", None)
-        if (effect := effect_of(function)) is not None:
-            return functools.partial(self._noting, effect)
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(self._filled_in if function.__name__ == "format" else joined, owner)
         if isinstance(owner, (bytes, bytearray)) and function.__name__ == "join":
@@ -237,7 +231,7 @@ class Callees(OutsideCalls):
         """`str(x)`, `print(x)` and their like."""
         given = tuple(map(gone_through, args))
         if function is builtins.print:
-            return call(function, *map(written, given), **kwargs)
+            return printed(*map(written, given), **kwargs)
         if kwargs or not 1 <= len(given) <= 1 + (function is builtins.format):
             return call(function, *given, **kwargs)
         spec = given[1] if len(given) > 1 else ""
@@ -246,10 +240,6 @@ class Callees(OutsideCalls):
     def text(self, *parts: Any) -> Any:
         """An f-string."""
         return written_text(*parts)
-
-    def _noting(self, effect: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-        """A call of `logging`, which writes what it is given."""
-        effect(*map(written, args), **kwargs)
 
     def _filled_in(self, template: str, *args: Any, **kwargs: Any) -> Any:
         """`template.format(*args, **kwargs)`"""

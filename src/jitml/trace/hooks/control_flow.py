@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import builtins
 import functools
-import gc
-import sys
 from collections.abc import Iterable, Iterator
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jitml.errors import Cause
-from jitml.interrupts import pass_on
-from jitml.trace.hooks.models.user_methods import EQUALITY, parts_of
 from jitml.trace.hooks.python_functions import PythonFunctions
-from jitml.trace.record.recording import is_users_class, unsupported
+from jitml.trace.record.fp_errors import ErrorState
+from jitml.trace.record.recording import unsupported
 from jitml.trace.regions import drivers
 from jitml.trace.rewrite.driver_protocol import UNDEF, BooleanOperand, ConditionalExpression, Driver, Names, Values
-from jitml.trace.speculation.exceptions import require_known_sizes, require_missing, require_numpys_own
 from jitml.trace.speculation.modes import Mode, Site
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.kinds import is_decided
 from jitml.trace.values.open_names import bound, present, sure, truthful
 from jitml.trace.values.registry import call
-from jitml.trace.values.type_unions import may_be_none, require_type_known
 
 if TYPE_CHECKING:
     from jitml.trace.rewrite.induction import Directions
@@ -67,60 +61,35 @@ class Plain:
         return right
 
 
-class _Late:
-    """A loop that begins as plain Python; `rest` drives it if a traced test or flag turns up."""
+class PlainFor:
+    """A `for` over what only Python can iterate: a list, a dict, a zip of those."""
 
-    __slots__ = ("drives", "rest")
-    rest: Driver
-
-    def __init__(self) -> None:
-        self.drives = False
-
-    def load(self) -> tuple[Any, ...]:
-        return self.rest.load()
-
-    def step(self, values: Values, stop: Any = False) -> None:
-        self.rest.step(values, stop)
-
-    def result(self) -> tuple[Any, ...]:
-        return self.rest.result()
-
-
-class PlainFor(_Late):
-    """A `for` over what only Python can iterate: a list, a dict, a zip of those.
-
-    A generator goes on while it is traced: whether the loop has ended has to be known before, or it would do too much.
-    """
-
-    __slots__ = ("goes_on", "iterable", "place")
+    __slots__ = ("iterable", "place")
+    drives = False
 
     def __init__(self, iterable: Iterable[Any], place: Site) -> None:
-        super().__init__()
         self.iterable = iterable
         self.place = place
-        self.goes_on = type(iterable) not in (list, tuple, dict) and _runs_functions(iterable)
 
     def __iter__(self) -> Iterator[Any]:
         iterable, self.iterable = self.iterable, ()  # a generator ends where the loop lets go of it
         return drivers.counted(iterable, self.place)
 
     def stops(self, stop: Any, names: Names, values: Values, targets: Names = ()) -> bool:
-        if not is_traced(stop):
-            return bool(stop)
-        if self.goes_on or drivers.mode_at(self.place) is Mode.PLAIN:
-            return drivers.assumed(stop, self.place)
-        self.rest, self.drives = drivers.unless(stop, self.place), True
-        self.rest.enter(names, values, targets)
-        return False
+        return drivers.assumed(stop, self.place) if is_traced(stop) else bool(stop)
 
 
-class PlainWhile(_Late):
-    """A `while` that cannot be rolled from its first iteration on: plain as long as its test is concrete."""
+class PlainWhile:
+    """A `while` that cannot be rolled from its first iteration on: plain as long as its test is concrete.
 
-    __slots__ = ("born", "is_first", "mark", "pending", "place")
+    `rest` drives it if a traced test or flag turns up.
+    """
+
+    __slots__ = ("born", "drives", "is_first", "mark", "pending", "place", "rest")
+    rest: Driver
 
     def __init__(self, place: Site) -> None:
-        super().__init__()
+        self.drives = False
         self.place = place
         self.pending = False
         self.born = drivers.birth()
@@ -131,6 +100,15 @@ class PlainWhile(_Late):
             self.mark = drivers.Mark()
             yield None
         yield from self.rest
+
+    def load(self) -> tuple[Any, ...]:
+        return self.rest.load()
+
+    def step(self, values: Values, stop: Any = False) -> None:
+        self.rest.step(values, stop)
+
+    def result(self) -> tuple[Any, ...]:
+        return self.rest.result()
 
     def test(self, value: Any) -> bool:
         if self.drives:
@@ -167,16 +145,6 @@ class PlainWhile(_Late):
         return False
 
 
-def _runs_functions(iterable: Any, depth: int = 3) -> bool:
-    """Whether going on runs a generator function, or one that `map` and its like call."""
-    if isinstance(iterable, GeneratorType):
-        return iterable.gi_code.co_name != "<genexpr>" or "conv" in iterable.gi_code.co_names  # it calls something
-    if not isinstance(iterable, Iterator) or depth == 0:
-        return False
-    parts = [y for x in gc.get_referents(iterable) for y in (x if type(x) is tuple else (x,))]
-    return type(iterable) is map or any(_runs_functions(x, depth - 1) for x in parts)
-
-
 def _outcome(test: Any) -> bool | None:
     """The truth of something, None where the compiled program decides."""
     return drivers.outcome(test) if is_traced(test) else bool(test)
@@ -188,8 +156,6 @@ class Steering(PythonFunctions):
     __slots__ = ()
     made = staticmethod(drivers.made)
     dead_end = staticmethod(drivers.dead_end)
-    depth = staticmethod(drivers.depth)
-    unwind = staticmethod(drivers.unwind)
     UNDEF = UNDEF
     locals = staticmethod(builtins.locals)
     present = staticmethod(present)
@@ -236,21 +202,22 @@ class Steering(PythonFunctions):
         taken = _outcome(test)
         return drivers.choice(test) if taken is None else THEN if taken else ELSE
 
-    def matched(self, x: Any, by_class: bool) -> Any:
-        """What patterns are going to look at."""
-        if may_be_none(x):
-            require_type_known(x)
-        parts = [*parts_of([x])]
-        self.unseen(*parts, methods=("__len__", "__getitem__", *EQUALITY))
-        if by_class and (found := next((part for part in parts if is_users_class(cast(Any, type(part)))), None)) is not None:
-            unsupported(f"a pattern of a class looks into a {type(found).__name__}", "Use isinstance.", Cause.OBJECT)
-        return x
+    def manager(self, obj: Any) -> Any:
+        """`with obj`: of all managers, only `np.errstate` says what the compiled program does."""
+        if type(obj) is not ErrorState:
+            kind = type(obj)
+            unsupported(
+                f"`with` enters a {kind.__qualname__}, only once, while the function is traced, and not at every call",
+                "Put the `with` around the call of the jitted function.",
+                Cause.SYNTAX,
+            )
+        return obj
 
     def assert_(self, ok: Any) -> bool:
         ok = self.true(ok)
         if is_traced(ok) and not is_decided(ok):
             return drivers.require(ok)
-        return bool(ok) or drivers.dead_end(False)
+        return bool(ok) or drivers.dead_end()
 
     def none_of(self, *flags: Any) -> Any:
         """Whether no flag is set: what follows an escape happens."""
@@ -263,17 +230,3 @@ class Steering(PythonFunctions):
             return True
         traced = [flag for flag in flags if type(flag) is not bool]
         return functools.reduce(lambda a, b: call(np.logical_or, a, b), traced) if traced else False
-
-    def handled(self, is_read: bool) -> None:
-        """An exception has just been caught, and the handler may look at it."""
-        error = sys.exception()
-        if error is not None:
-            self.ended(error)
-            if is_read:
-                require_numpys_own(error)
-
-    def ended(self, error: BaseException) -> None:
-        """An exception goes no further; one of a signal's handler, while tracing, is for the caller."""
-        pass_on(error)
-        require_known_sizes(error)
-        require_missing(error)

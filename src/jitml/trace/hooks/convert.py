@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitml.errors import LifetimeError, Source
+from jitml.errors import LifetimeError
 from jitml.functions import FunctionLike
 from jitml.imports.late import late
 from jitml.trace.environment.class_guards import require_bases, require_class
@@ -33,7 +33,6 @@ from jitml.trace.record.user_code import as_written, note_inner
 from jitml.trace.regions.drivers import made
 from jitml.trace.rewrite import code_cache
 from jitml.trace.rewrite.driver_protocol import HOOKS
-from jitml.trace.speculation.exceptions import Handler, Handlers, handlers_in, handlers_of
 from jitml.trace.speculation.modes import decisions
 from jitml.trace.values.registry import FUNCTIONS, call, has_meaning, uncached
 
@@ -49,7 +48,6 @@ else:
 _COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 _codes: dict[tuple[str, CodeType], CodeType | source.Missing] = {}
-_handlers: dict[tuple[str, CodeType], tuple[Handler, ...]] = {}
 _made: set[int] = set()  # ids of code objects that are converted already, all kept alive by `_codes`
 
 
@@ -106,11 +104,6 @@ def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
     if key not in _codes:
         _read(function, key)
     new = _codes[key]
-    trace.call[Handlers].found += _handlers[key]
-    if not decisions().heeds_floating and any(h.hears_floating for h in _handlers[key]):
-        decisions().heeds_floating = True
-        if trace.errors.is_transformed:  # what was recorded ignores errors
-            decisions().again()
     hooks = Hooks(trace, function, convert)
     base = base_of(trace, function)
     trace.host.require_same(load(trace, getattr, base, "__code__", f"{function.__name__}.__code__"), code)
@@ -136,19 +129,14 @@ def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
     if known is None:
         found = source.find(function)
         if isinstance(found, source.Missing):
-            _handlers[key], _codes[key] = handlers_of(code), found
+            _codes[key] = found
             return
-        known = rewriting.rewrite(found, code), handlers_in(found.node)
+        known = rewriting.rewrite(found, code)
         if found.file == code.co_filename:
-            code_cache.keep(place, *known)
-        file = found.file
-    else:
-        file = code.co_filename
-    converted, notes = known
-    _handlers[key] = tuple(Handler(Source(file, line, name), hears) for line, name, hears in notes)
-    _codes[key] = converted
-    _remember(converted)
-    note_inner(converted)
+            code_cache.keep(place, known)
+    _codes[key] = known
+    _remember(known)
+    note_inner(known)
 
 
 def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -> Callable[..., Any]:

@@ -33,8 +33,10 @@ from jitml.trace.values.registry import full_name
 _IMPURE = (
     "random", "time", "os", "datetime", "secrets", "uuid", "io", "_io", "posix", "genericpath", "glob", "shutil", "tempfile",
     "subprocess", "multiprocessing", "threading", "concurrent", "asyncio", "socket", "urllib.request", "signal", "atexit", "pdb",
-    "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass", "decimal", "_decimal",
+    "numpy.random", "scipy.io", "locale", "_locale", "platform", "getpass", "decimal", "_decimal", "logging", "warnings",
+    "_warnings", "pprint",
 )  # fmt: skip
+_WRITE = {("json", "dump"), ("_pickle", "dump"), ("pickle", "dump")}
 _DRAW = ("random.", "np.random.", "secrets.", "uuid.", "statistics.")
 _FORBIDDEN = {
     input, open, exec, eval, globals, vars, id, breakpoint, np.seterr, np.seterrcall, np.set_printoptions,
@@ -76,7 +78,8 @@ class Impure(Steering):
     def refuse_impure(self, function: Any, owner: Any) -> None:
         """Refuse a function that gives another answer at each call, or acts on the world."""
         homes = {getattr(x, "__module__", None) or "" for x in (function, owner, type(owner))}
-        if is_one_of(function, _FORBIDDEN) or any(map(_is_impure, homes)):
+        writes = (getattr(function, "__module__", None), getattr(function, "__name__", "")) in _WRITE
+        if writes or is_one_of(function, _FORBIDDEN) or any(map(_is_impure, homes)):
             self._refuse_once(function)
 
     def check_effects(self, function: Any, owner: Any) -> None:

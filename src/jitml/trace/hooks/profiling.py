@@ -13,14 +13,12 @@ import sys
 import weakref
 from _lsprof import Profiler
 from collections.abc import Callable, Container, Iterable
-from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitml.diagnostics.code_owners import is_users
 from jitml.diagnostics.tracebacks import is_shim
 from jitml.errors import Cause
-from jitml.imports.late import late
 from jitml.interrupts import codes_of_handlers, preserve
 from jitml.trace.hooks.impure import Impure, is_one_of
 from jitml.trace.record.object_state import HEAP_TYPE
@@ -28,12 +26,6 @@ from jitml.trace.record.recording import current_trace, home_of, unsupported
 from jitml.trace.rewrite.code_names import globals_in, names_in_code
 from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.values.boxing import is_traced
-
-if TYPE_CHECKING:
-    from jitml.trace.hooks import context_managers
-else:
-    context_managers = late("jitml.trace.hooks.context_managers")
-
 
 _PARTS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}  # of functions that are told of themselves
 _ONCE = (print, input, open, exec, eval, compile, __import__)
@@ -126,23 +118,6 @@ class Sighted(Impure):
             raise
         self._guard_calls(entered)
         return result
-
-    def manager(self, obj: Any) -> Any:
-        """`with obj`"""
-        found = context_managers.managed(self, obj)
-        if type(obj) is suppress:
-            return context_managers.Manager(obj.__enter__, functools.partial(self._suppressed, obj))
-        if found is not obj or not may_run_users_code(obj) or not hasattr(type(obj), "__exit__"):
-            return found
-        return context_managers.Manager(
-            *(functools.partial(self.sighted, getattr(type(obj), name), obj) for name in ("__enter__", "__exit__"))
-        )
-
-    def _suppressed(self, obj: suppress, *error: Any) -> bool:
-        is_ended = obj.__exit__(*error)
-        if is_ended and error[1] is not None:
-            self.ended(error[1])
-        return is_ended
 
     def _guard_calls(self, entered: Entered) -> None:
         for function in entered.calls.values():

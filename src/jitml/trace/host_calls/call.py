@@ -46,7 +46,6 @@ from jitml.trace.record.recording import Attempt, active_trace, home_of, outside
 from jitml.trace.record.user_code import caller, is_converted_inside
 from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.speculation import paths
-from jitml.trace.speculation.exceptions import raise_in_this_call
 from jitml.trace.speculation.host_results import Kind, Returned, checked, returned
 from jitml.trace.storage.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.symbolic.broadcasting import Sizes, common_sizes
@@ -389,7 +388,7 @@ def _try_out(
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     except Exception as error:
         pass_on(error)
-        raise_in_this_call(error)
+        raise error
     if differ(before, given):
         unsupported(f"{name} writes into its argument, which is not supported in jitted code", WHY_NOT)
     _check_results(name, plain, given, result)

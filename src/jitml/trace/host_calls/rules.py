@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from contextvars import Context
 
-from jitml.records import dataclass, field
+from jitml.records import dataclass
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import active_trace, unsupported
 
@@ -18,12 +16,10 @@ class HostCallRules(CallPart):
     """Whether there may be any.
 
     trials: in which functions are tried out: what they set of context variables stays there.
-    filters: of warnings, as the call begins: `catch_warnings` puts another list there.
     """
 
     allowed: bool = True
     trials: Context | None = None
-    filters: Sequence[object] = field(default_factory=lambda: warnings.filters)
 
 
 def require_allowed(name: str, remedy: str = WHY_NOT) -> None:

@@ -1,4 +1,4 @@
-"""Traced drivers: which region does a traced `if`, `for`, `while` or `and` become, or one that began as plain Python (`unless`)?
+"""Traced drivers: which region does a traced `if`, `for`, `while` or `and` become, or one that began as plain Python?
 
 `driver_protocol.py` is the protocol that they follow, `hooks/control_flow.py` asks here for one. Branches are captured in
 `branch.py`, loops in `for_loop.py` and `while_loop.py`.
@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from operator import length_hint
 from types import GeneratorType
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitml.config import CONFIG
-from jitml.errors import Cause, UnsupportedError
+from jitml.errors import Cause
 from jitml.imports.late import late
 from jitml.ir.dims import Dim
 from jitml.trace.lists.sequences import Rows, rows_of
@@ -32,13 +31,12 @@ from jitml.trace.values.kinds import is_decided, truth
 
 if TYPE_CHECKING:
     from jitml.trace.regions import branch as branches
-    from jitml.trace.regions import for_loop, select, unrolled_tail, while_loop
+    from jitml.trace.regions import for_loop, select, while_loop
     from jitml.trace.regions import loop as loops
     from jitml.trace.rewrite.induction import Directions
 else:
     branches = late("jitml.trace.regions.branch")
     select = late("jitml.trace.regions.select")
-    unrolled_tail = late("jitml.trace.regions.unrolled_tail")
     while_loop = late("jitml.trace.regions.while_loop")
     for_loop = late("jitml.trace.regions.for_loop")
     loops = late("jitml.trace.regions.loop")
@@ -90,11 +88,6 @@ def operand(left: Any, stops_at: bool) -> Any:
 def require(ok: Any) -> Any:
     """Of `assert ok`."""
     return select.require(ok)
-
-
-def unless(stop: Any, place: Site) -> Any:
-    """Of the iterations that remain of a plain `for` whose end turns out to be traced: each happens only if not `stop`."""
-    return unrolled_tail.Remaining(stop, place)
 
 
 def rest(place: Site, stop: Any, *, born: int) -> Any:
@@ -249,29 +242,10 @@ def _length(iterable: Iterable[Any]) -> int | None:
     return hint if hint >= 0 else None
 
 
-def dead_end(caught: bool) -> bool:
-    """Whether to leave out a `raise` because a captured branch ends with it. `caught`: by the same function."""
+def dead_end() -> bool:
+    """Whether to leave out a `raise` because a captured branch ends with it."""
     trace = current_trace()
-    region = trace.call[OpenRegions].last if trace is not None and not caught else None
+    region = trace.call[OpenRegions].last if trace is not None else None
     if region is not None:
         region.raise_here(f"the exception raised at {user_source()}")
     return False
-
-
-def depth() -> int:
-    """How many regions are open."""
-    trace = current_trace()
-    return len(trace.call[OpenRegions]) if trace is not None else 0
-
-
-def unwind(depth: int) -> None:
-    """An exception was caught in front of which only `depth` regions were open."""
-    trace = current_trace()
-    caught = sys.exc_info()[1]
-    if trace is not None and isinstance(caught, NameError):
-        decisions().reconsider_names(trace, caught)
-    if trace is not None and len(trace.call[OpenRegions]) > depth:
-        error = UnsupportedError("an exception that depends on a traced condition is caught in the jitted function")
-        decisions().reconsider(active_trace(), error)
-        decisions().settle_open(active_trace(), error)
-        raise error

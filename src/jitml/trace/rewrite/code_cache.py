@@ -13,14 +13,10 @@ from functools import cache
 from types import CodeType
 
 from jitml.config import CONFIG
-from jitml.disk_cache import IMPORTED, DiskCache, disk_cache, stamp, stamps
+from jitml.disk_cache import IMPORTED, DiskCache, disk_cache, stamps
 
 _SAME = 2  # version of the format in which equal code objects are the same bytes, whoever else holds their parts
 _HERE = os.path.dirname(__file__)
-# Beside the files here, what the rewritten code is made by: what is noted of handlers.
-_OTHERS = (os.path.join(os.path.dirname(_HERE), "speculation", "exceptions.py"),)
-
-Notes = tuple[tuple[int, str, bool], ...]
 
 
 def key_of(code: CodeType) -> str | None:
@@ -35,23 +31,23 @@ def key_of(code: CodeType) -> str | None:
         return None
 
 
-def load(key: str | None) -> tuple[CodeType, Notes] | None:
-    """The rewritten code, and what has been noted with it."""
+def load(key: str | None) -> CodeType | None:
+    """The rewritten code."""
     if key is None or (data := disk_cache().get(key)) is None:
         return None
-    known: tuple[CodeType, Notes] = marshal.loads(data)
+    known: CodeType = marshal.loads(data)
     return known
 
 
-def keep(key: str | None, code: CodeType, notes: Notes) -> None:
+def keep(key: str | None, code: CodeType) -> None:
     if key is not None:
-        disk_cache().put(key, marshal.dumps((code, notes)))
+        disk_cache().put(key, marshal.dumps(code))
 
 
 @cache
 def _made_by() -> str | None:
     """What has written it; None if that has changed since it was imported."""
-    found = [*stamps(_HERE), *(("", *stamp(os.stat(file))) for file in _OTHERS)]
+    found = stamps(_HERE)
     if any(changed >= IMPORTED for *_, changed in found):
         return None
     return repr((sys.version, sys.flags.optimize, [place[:-1] for place in found]))

@@ -5,8 +5,8 @@ Into what `driver_protocol.py` says, in place.
 Added to the rewriting of expressions (`expressions.py`), after escapes have been lowered (`escapes.py`) and names to be carried
 have been found (`liveness.py`). New nodes stand at the place of what they were made from, so tracebacks do not change.
 
-Plain Python stays, and so refuses traced conditions: what `comprehensions.py` leaves, generators, class bodies, the patterns
-of a `match`, operands that bind a name (`:=`), constructs nested too deep for Python's limit of twenty blocks.
+Plain Python stays, and so refuses traced conditions: what `comprehensions.py` leaves, generators, operands that bind a name
+(`:=`), constructs nested too deep for Python's limit of twenty blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jitml.trace.rewrite.driver_calls import Templates, strings
 from jitml.trace.rewrite.escapes import can_lower, lower_escapes
 from jitml.trace.rewrite.expressions import compares_none, compares_truth
 from jitml.trace.rewrite.liveness import bound, find_carried, optional
-from jitml.trace.rewrite.syntax import inside, within
+from jitml.trace.rewrite.syntax import within
 
 # Python's compiler refuses more than twenty nested loops, tries and withs; a driven construct is a loop.
 DEEPEST = 16
@@ -32,10 +32,9 @@ class Control(Templates):
     def __init__(self, names: frozenset[str], deepest: int = DEEPEST) -> None:
         super().__init__(names)
         self.deepest = deepest
-        self.driven = True  # not in generators and class bodies
+        self.driven = True  # not in generators
         self.walrus = True  # whether a temporary may be bound in an expression
         self.temporaries = 0  # one for each expression: a generator expression may run while another is evaluated
-        self.caught = False  # in the body of a try with handlers
         self.inside = False  # in a driven construct
         self.outside: list[bool] = []  # the same, of the constructs around it
         self.deleted: frozenset[str] = frozenset()  # names that the function unbinds somewhere
@@ -43,10 +42,10 @@ class Control(Templates):
 
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function."""
-        outside = self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared
+        outside = self.driven, self.depth, self.inside, self.certain, self.walrus, self.deleted, self.shared
         names = self.unsure, self.exposed, self.optional, self.asked
         nodes = within(body)
-        self.driven, self.depth, self.caught, self.inside, self.walrus = can_lower(nodes), 0, False, False, True
+        self.driven, self.depth, self.inside, self.walrus = can_lower(nodes), 0, False, True
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         self.deleted = frozenset(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del))
         self.certain = frozenset(a.arg for a in parameters if a is not None) - self.deleted
@@ -61,7 +60,7 @@ class Control(Templates):
             self.unsure, self.exposed, self.asked = driven - escaping, driven & escaping, driven | escaping
             self.optional = optional(body, own) | self.certain
         body = self.block(body)
-        self.driven, self.depth, self.caught, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
+        self.driven, self.depth, self.inside, self.certain, self.walrus, self.deleted, self.shared = outside
         self.unsure, self.exposed, self.optional, self.asked = names
         return body
 
@@ -193,51 +192,13 @@ class Control(Templates):
             *self._load(driver, "result", names, node),
         ]
 
-    def visit_Try(self, node: ast.Try) -> Any:
-        return self._try(node)
-
-    def visit_TryStar(self, node: ast.TryStar) -> Any:
-        return self._try(node)
-
-    def _try(self, node: ast.Try | ast.TryStar) -> Any:
-        caught = self.caught
-        depth, self.depth = self.depth, self.depth + 1
-        self.caught = caught or bool(node.handlers)
-        node.body = self._nested(node.body)
-        self.caught = caught
-        node.orelse = self._nested(node.orelse)
-        for handler in node.handlers:
-            is_read = ast.Constant(_is_read(handler))
-            handler.type = self.visit(handler.type) if handler.type else None
-            handler.body = self._nested(handler.body)
-            first = handler.body[0]
-            if self.driven:
-                handler.body.insert(0, self._unwind(depth, first))
-            handler.body.insert(0, ast.copy_location(ast.Expr(self._hook("handled", first, is_read)), first))
-        node.finalbody = self._nested(node.finalbody)
-        self.depth = depth
-        return [self._mark_depth(depth, node), node] if node.handlers and self.driven else node
-
-    def visit_With(self, node: ast.With) -> Any:
-        depth, self.depth = self.depth, self.depth + 1
+    def visit_With(self, node: ast.With) -> ast.AST:
+        self.depth += 1
         for item in node.items:
             item.context_expr = self._hook("manager", item.context_expr, self.visit(item.context_expr))
             item.optional_vars = self.visit(item.optional_vars) if item.optional_vars else None
-        node.body = self._nested(node.body)
-        self.depth = depth
-        return [self._mark_depth(depth, node), node, self._unwind(depth, node)] if self.driven else node
-
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        subject = node.subject
-        self.generic_visit(node)
-        by_class = any(isinstance(part, ast.MatchClass) for case in node.cases for part in inside([case.pattern]))
-        node.subject = self._hook("matched", subject, node.subject, ast.Constant(by_class))
-        return node
-
-    def visit_match_case(self, node: ast.match_case) -> ast.AST:
-        # A pattern is not an expression: `case Color.RED` must stay an attribute.
-        node.guard = self.visit(node.guard) if node.guard else None
-        node.body = self._nested(node.body)
+        node.body = self.block(node.body)
+        self.depth -= 1
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -257,7 +218,7 @@ class Control(Templates):
         node.cause = self.visit(node.cause) if node.cause else None
         if not self.inside or node.exc is None:
             return node
-        dead = ast.copy_location(ast.UnaryOp(ast.Not(), self._hook("dead_end", node, ast.Constant(self.caught))), node)
+        dead = ast.copy_location(ast.UnaryOp(ast.Not(), self._hook("dead_end", node)), node)
         return ast.copy_location(ast.If(dead, [node], []), node)
 
     # Expressions
@@ -374,9 +335,3 @@ def _last_comparison(test: ast.expr) -> ast.expr | None:
             return _last_comparison(operand)
         case _:
             return None
-
-
-def _is_read(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler looks at its exception, other than to raise it again, or another one from it."""
-    names = {id(part) for node in inside([handler]) if isinstance(node, ast.Raise) for part in (node.exc, node.cause)}
-    return any(isinstance(x, ast.Name) and x.id == handler.name and id(x) not in names for x in inside([handler]))

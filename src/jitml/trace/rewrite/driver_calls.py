@@ -16,7 +16,7 @@ class Templates(Expressions):
         super().__init__(names)
         self.depth = 0  # of nested blocks
         self.certain: frozenset[str] = frozenset()  # names that are bound here, whatever happened
-        self.exposed: frozenset[str] = frozenset()  # such that functions inside, handlers or frames read: no hook sees that
+        self.exposed: frozenset[str] = frozenset()  # such that functions inside or frames read: no hook sees that
         self.optional: frozenset[str] = frozenset()  # names that may hold None
 
     def _placed(self, node: Any, at: ast.AST) -> Any:
@@ -122,12 +122,6 @@ class Templates(Expressions):
 
     def _undefined(self, at: ast.AST) -> ast.expr:
         return ast.Attribute(ast.Name(HOOKS, ast.Load()), "UNDEF", ast.Load())
-
-    def _mark_depth(self, level: int, at: ast.AST) -> ast.stmt:
-        return self._assign(f"__jm_depth_{level}__", self._hook("depth", at), at)
-
-    def _unwind(self, level: int, at: ast.AST) -> ast.stmt:
-        return ast.copy_location(ast.Expr(self._hook("unwind", at, ast.Name(f"__jm_depth_{level}__", ast.Load()))), at)
 
 
 def strings(names: tuple[str, ...]) -> ast.expr:

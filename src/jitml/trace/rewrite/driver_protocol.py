@@ -40,7 +40,7 @@ that somebody may read afterwards or in the next iteration; `targets` are the na
   name is read by `__jm.present(name)`, by `sure` where None would be a TypeError, by `truthful` where the truth alone is asked,
   by `bound` in `name is None`, and of names that cannot be None. Names that begin with
   `__jm_` are ours (flags and the value to return): what they hold where they are undefined may be anything.
-* `load` precedes every pass over a body, `step` ends it. An exception that ends it leaves the driver open: see `depth`.
+* `load` precedes every pass over a body, `step` ends it.
 * `break`, `continue` and early `return` have been lowered to flags before (`escapes.py`): local bools of ours that a body sets
   and that guard what follows (`if __jm.none_of(flag, ...)`). `stop` is `__jm.any_of` those that end the loop; it is absent where
   there are none, and a plain bool unless a flag was merged by a traced `if`. A `while` whose test binds a name is a
@@ -55,8 +55,8 @@ Expressions, where only one value matters, are driven in place; a region is open
     x if test else y       (d := __jm.choice(test)).end(x if d.then() else None, y if d.orelse() else None)
     not a                  __jm.not_(a)
     assert ok, text        assert __jm.assert_(ok), text
-    raise E                if not __jm.dead_end(caught): raise E      inside a captured branch that ends here: it is never merged
-    try: ... except: H     d = __jm.depth(); ... __jm.unwind(d) first in H      what was opened since d is abandoned
+    raise E                if not __jm.dead_end(): raise E            inside a captured branch that ends here: it is never merged
+    try, match, class      if __jm.left(kind): pass                   only Python runs these: refused
 """
 
 from __future__ import annotations

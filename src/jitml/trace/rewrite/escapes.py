@@ -7,12 +7,11 @@
                                            if __jm__.none_of(returned): value = None
                                            return value
 
-A body then always runs to its end, so that a driver (`driver_protocol.py`) can stand around it; `with` and `finally` are right
-because control falls through them. Where one branch of an `if` always escapes, what follows moves into the other one: no flag is
+A body then always runs to its end, so that a driver (`driver_protocol.py`) can stand around it; `with` is right because control
+falls through it. Where one branch of an `if` always escapes, what follows moves into the other one: no flag is
 needed. A flag that nobody reads is never set. `for` and `while` nodes get an attribute `stops`: the flags that end the loop.
 
-Left as they are: functions whose escapes only stand in straight-line code, generators, and those that escape from a `finally`
-(which swallows exceptions; flags would not).
+Left as they are: functions whose escapes only stand in straight-line code, and generators.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ RETURN, VALUE = "__jm_return__", "__jm_value__"
 # What follows an escape is nested at most so deep (then each statement is guarded for itself): Python allows twenty blocks.
 _DEEPEST = 5
 
+_BLOCKS = ("body", "orelse")
 _SUSPENDING = {ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith}
 Loop = ast.For | ast.While
 
@@ -47,10 +47,8 @@ def lower_escapes(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def can_lower(nodes: Sequence[ast.AST]) -> bool:
-    """Whether the constructs of a function of these nodes can be driven: no generator, no escape out of a `finally`."""
-    if not _SUSPENDING.isdisjoint(map(type, nodes)):
-        return False
-    return not any(_escapes_from(node.finalbody) for node in nodes if isinstance(node, (ast.Try, ast.TryStar)))
+    """Whether the constructs of a function of these nodes can be driven: it is no generator."""
+    return _SUSPENDING.isdisjoint(map(type, nodes))
 
 
 def _escapes_from(block: list[ast.stmt]) -> bool:
@@ -71,11 +69,9 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     """The blocks of a statement, other than a definition."""
     if isinstance(statement, SCOPES):
         return
-    for part in ("body", "orelse", "finalbody"):
+    for part in _BLOCKS:
         if block := getattr(statement, part, []):
             yield block
-    for holder in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
-        yield holder.body
 
 
 def _has_nested_return(body: list[ast.stmt]) -> bool:
@@ -154,15 +150,7 @@ class _Lowering:
             case ast.With():
                 inner = self.block(statement.body, loop, depth)
                 statement.body = inner.statements
-                return _LoweredBlock([statement], inner.flags)  # not `ends`: its manager may swallow an exception
-            case ast.Try() | ast.TryStar():
-                return self._try(statement, loop, depth)
-            case ast.Match():
-                flags: set[str] = set()
-                for case in statement.cases:
-                    inner = self.block(case.body, loop, depth)
-                    case.body, flags = inner.statements, flags | inner.flags
-                return _LoweredBlock([statement], flags)
+                return _LoweredBlock([statement], inner.flags, inner.ends)
             case _:
                 return _LoweredBlock([statement])
 
@@ -171,20 +159,6 @@ class _Lowering:
         orelse = self.block(statement.orelse, loop, depth)
         statement.body, statement.orelse = then.statements, orelse.statements
         return _LoweredBlock([statement], then.flags | orelse.flags, then.ends and orelse.ends)
-
-    def _try(self, statement: ast.Try | ast.TryStar, loop: int | None, depth: int) -> _LoweredBlock:
-        body = self.block(statement.body, loop, depth)
-        statement.body = body.statements
-        flags = set(body.flags)
-        if statement.orelse:
-            orelse = self.block(statement.orelse, loop, depth)
-            statement.orelse = self.guarded(body.flags, orelse.statements, statement.orelse[0])
-            flags |= orelse.flags
-        for handler in statement.handlers:
-            inner = self.block(handler.body, loop, depth)
-            handler.body, flags = inner.statements, flags | inner.flags
-        statement.finalbody = self.block(statement.finalbody, loop, depth).statements
-        return _LoweredBlock([statement], flags)
 
     def _loop(self, statement: Loop, outer: int | None, depth: int) -> _LoweredBlock:
         self.loops += 1
@@ -281,15 +255,10 @@ class _EscapeSweep:
     def _parts(self, statement: ast.stmt) -> None:
         if isinstance(statement, SCOPES):
             return
-        for part in ("body", "orelse", "finalbody"):
+        for part in _BLOCKS:
             if block := getattr(statement, part, []):
-                setattr(statement, part, self.block(block) or ([] if part != "body" else [_pass(block[0])]))
-        for holder in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
-            holder.body = self.block(holder.body) or [_pass(holder.body[0])]
-
-
-def _pass(at: ast.AST) -> ast.stmt:
-    return ast.copy_location(ast.Pass(), at)
+                kept = self.block(block)
+                setattr(statement, part, kept or ([] if part != "body" else [ast.copy_location(ast.Pass(), block[0])]))
 
 
 def _load(name: str, at: ast.AST) -> ast.expr:

@@ -13,14 +13,18 @@ import ast
 import pickle
 import sys
 from types import CodeType
+from typing import Any
 
 from jitml.process import silent_syntax
 from jitml.trace.rewrite.comprehensions import MADE, Comprehensions, locals_of
 from jitml.trace.rewrite.control_flow import DEEPEST, Control
 from jitml.trace.rewrite.driver_protocol import HOOKS
 from jitml.trace.rewrite.list_ops import Appends, only_named
+from jitml.trace.rewrite.liveness import bound
 from jitml.trace.rewrite.source import Found, FunctionNode
-from jitml.trace.rewrite.syntax import Transformer, inside, kinds_in, parts, placed
+from jitml.trace.rewrite.syntax import Transformer, inside, kinds_in, parts, placed, within
+
+LEFT = (ast.ClassDef, ast.Try, ast.TryStar, ast.Match)  # what is refused where it stands
 
 
 def rewrite(found: Found, code: CodeType) -> CodeType:
@@ -43,8 +47,8 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     """A factory of the rewritten function; its parameters are the function's free variables."""
     node = pickle.loads(pickle.dumps(found.node))  # a deep copy, three times as fast as copy.deepcopy
     kinds = kinds_in([node])
-    if ast.ClassDef in kinds:
-        node = _ClassStatements().visit(node)
+    if not kinds.isdisjoint(LEFT):
+        node = _LeftStatements().visit(node)
     if found.class_name:
         mangle(node, found.class_name)
     if not isinstance(node, ast.Lambda):
@@ -79,14 +83,23 @@ def _module(found: Found, code: CodeType, deepest: int) -> ast.Module:
     return module
 
 
-class _ClassStatements(Transformer):
-    """In the place of each, a call of what refuses to make a class while the function is traced."""
+class _LeftStatements(Transformer):
+    """In the place of each that only Python runs, a call of what refuses it, and what makes its names local."""
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.Assign:
-        hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "class_made", ast.Load())
-        made = ast.Assign([ast.Name(node.name, ast.Store())], ast.Call(hook, [], []))
-        placed_at: ast.Assign = placed(ast.copy_location(made, node))
-        return placed_at
+    def visit(self, node: Any) -> Any:
+        return self._left(node) if isinstance(node, LEFT) else super().visit(node)
+
+    def _left(self, node: ast.stmt) -> ast.If:
+        hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), "left", ast.Load())
+        nodes = within([node])
+        body: list[ast.stmt] = [n for n in nodes if isinstance(n, (ast.Global, ast.Nonlocal))]
+        body += [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in sorted({*bound([node])})]
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):  # a generator stays one
+            body.append(ast.Expr(ast.Yield()))
+        test = ast.Call(hook, [ast.Constant(type(node).__name__)], [])
+        test.lineno, test.col_offset = test.end_lineno, test.end_col_offset = node.lineno, node.col_offset
+        made: ast.If = placed(ast.copy_location(ast.If(placed(test), [*body, ast.Pass()], []), node))
+        return made
 
 
 def mangle(node: ast.AST, class_name: str) -> None:
@@ -125,10 +138,7 @@ def named(code: CodeType, prefix: str, name: str, own: str) -> CodeType:
     return code.replace(co_consts=consts, co_name=own, co_qualname=name + code.co_qualname.removeprefix(prefix))
 
 
-_NAMING = {
-    *(ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.alias, ast.Global),
-    *(ast.MatchAs, ast.MatchStar, ast.MatchMapping),
-}
+_NAMING = {ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.alias, ast.Global}
 
 
 def own_names(node: FunctionNode) -> frozenset[str]:
@@ -149,11 +159,7 @@ def own_names(node: FunctionNode) -> frozenset[str]:
         match child:
             case ast.arg(arg=name):
                 bound.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) if child is not node:
-                bound.add(name)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                bound.add(name)
-            case ast.MatchMapping(rest=str(name)):
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if child is not node:
                 bound.add(name)
             case ast.alias(name=name, asname=alias):
                 bound.add(alias or name.split(".")[0])

@@ -6,8 +6,8 @@ A backward sweep over a function whose escapes are lowered, so that control only
 `restores`: names that nobody reads after it, but that a branch may read before it binds them, so that the other branch must not
 have changed them.
 
-Always alive: what functions inside see, all that a `try` binds, and everything where the function asks for `locals()`. What
-functions inside bind, as `nonlocal`, may be bound wherever anything is called.
+Always alive: what functions inside see, and everything where the function asks for `locals()`. What functions inside bind, as
+`nonlocal`, may be bound wherever anything is called.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jitml.trace.rewrite.list_ops import pushed
 from jitml.trace.rewrite.syntax import SCOPES, inside, within
 
 _SOMETHING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)
-_NAMING = {*SCOPES, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.alias}
+_NAMING = {*SCOPES, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.alias}
 _LOOK_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}
 
 
@@ -32,15 +32,12 @@ def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> frozenset[s
     escaping = set(_seen_inside(body)) | {name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names}
     if any(isinstance(node, ast.Name) and node.id in _LOOK_AT_FRAMES for node in nodes):
         escaping |= names
-    for node in nodes:
-        if isinstance(node, (ast.Try, ast.TryStar)):
-            escaping |= set(bound([node])) | set(_names_read([node]))
     _Liveness(names, frozenset(escaping), frozenset(_bound_inside(body))).block(body, frozenset())
     return frozenset(escaping)
 
 
 def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Names that may be bound or unbound here, not in functions inside. An `except ... as e` is its handler's own."""
+    """Names that may be bound or unbound here, not in functions inside."""
     nodes = within(nodes)
     comprehended = {id(name) for node in nodes if type(node) is ast.comprehension for name in inside([node.target])}
     for node in nodes:
@@ -54,7 +51,9 @@ def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.MatchMapping(rest=str(name)):
                 yield name
             case ast.alias(name=name, asname=alias):
                 yield alias or name.split(".")[0]
@@ -172,13 +171,8 @@ class _Liveness:
                 head = self._head(statement, body, live | self.reads(test) | self._stops(statement))
                 self._mark(statement, [test, *body], head)
                 return head
-            case ast.With(items, body):
-                # Its manager may swallow an exception: then what was alive after it is alive within it.
-                return self.block(body, live) | live | frozenset(_names_read(items))
-            case ast.Try() | ast.TryStar() | ast.Match():
-                for part in _parts(statement):
-                    live |= self.block(part, live)
-                return live | self.reads(statement)
+            case ast.With(items, body):  # `np.errstate`, which swallows no exception
+                return self.block(body, live) | frozenset(_names_read(items))
             case _:
                 if statement not in self._bound:
                     self._bound[statement] = surely_bound(statement)
@@ -222,16 +216,6 @@ class _Liveness:
         if carries != getattr(statement, "carries", None):
             statement.carries = carries  # type: ignore[attr-defined]  # the same
             statement.counters = counters(parts, bound(parts), carried - self.called)  # type: ignore[attr-defined]  # the same
-
-
-def _parts(statement: ast.Try | ast.TryStar | ast.Match) -> Iterator[list[ast.stmt]]:
-    if isinstance(statement, ast.Match):
-        yield from (case.body for case in statement.cases)
-    else:
-        yield statement.finalbody
-        yield statement.orelse
-        yield from (handler.body for handler in statement.handlers)
-        yield statement.body
 
 
 def surely_bound(statement: ast.stmt) -> frozenset[str]:

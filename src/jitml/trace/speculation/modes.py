@@ -151,7 +151,6 @@ class Decisions(CallPart):
         self.periods: dict[Site, int] = {}  # after how many iterations names that exchange arrays have their own again
         # Branches that end with an exception, there and so far `apart`, and what it says.
         self.raising: dict[tuple[Site, int], dict[bool, str]] = {}
-        self.heeds_floating = False  # whether the function may handle floating-point errors, which a transform must not ignore
         self.apart = 0  # in how many loops' first iterations, which are traced by themselves, what is recorded now stands
         self.widened: set[Site] = set()  # branches after which a number has a type that only one of them gives it
         self.typed: set[Site] = set()  # after which it is decided of which type numbers are, because a region asks for it

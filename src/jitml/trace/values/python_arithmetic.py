@@ -16,12 +16,11 @@ from itertools import product
 from typing import Any
 
 from jitml.ir import ops
-from jitml.ir.analysis.fp_errors import ALL, DIVIDE, INVALID, OVERFLOW, UNDERFLOW
+from jitml.ir.analysis.fp_errors import ALL, DIVIDE, INVALID, OVERFLOW
 from jitml.ir.graph import Value
 from jitml.ir.op import Op
 from jitml.ir.types import BOOL, F64, I64, DType
 from jitml.trace.record.recording import active_trace, unsupported
-from jitml.trace.speculation.modes import Decisions
 from jitml.trace.symbolic.booleans import Truth, all_of, any_of, as_value
 from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, number, within
 from jitml.trace.values.type_unions import (
@@ -62,11 +61,9 @@ def raising_as_python(function: Callable[..., Any], operands: Sequence[Any]) -> 
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """What is recorded here ignores floating-point errors, unless the function may handle them."""
-    root = active_trace().root
-    heeds = root.call[Decisions].heeds_floating
-    errors = root.errors
-    before, errors.state = errors.state, (UNDERFLOW if heeds else ALL, 0)
+    """What is recorded here ignores floating-point errors."""
+    errors = active_trace().root.errors
+    before, errors.state = errors.state, (ALL, 0)
     was_transformed, errors.is_transformed = errors.is_transformed, True
     try:
         yield

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.trace.effects.attribute_stores import (
-    cached,
     held_value,
     is_open,
     require_not_made_up,
@@ -43,8 +43,8 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
         require_member(trace, kind, name, descriptor)
     if _is_written(descriptor) and not (is_librarys(x) and is_library(descriptor.fget)):
         return hooks.convert(descriptor.fget)(x)
-    if isinstance(descriptor, functools.cached_property) and name not in vars(x):
-        return cached(hooks, x, name, descriptor)
+    if isinstance(descriptor, functools.cached_property) and name not in vars(x) and (id(x), name) not in trace.changes.stored:
+        unsupported(f"{name} of a {kind.__name__} is kept by its first reading", "Read it once before.", Cause.EFFECT)
     if isinstance(descriptor, functools.singledispatchmethod):
         unsupported(f"{kind.__name__}.{name} chooses among functions that may change", "Ask isinstance instead.")
     getter = users_method(type(descriptor), "__get__")

@@ -9,26 +9,29 @@ from typing import Any
 import numpy as np
 
 from jitml.diagnostics.code_owners import is_users
+from jitml.errors import Cause
 from jitml.trace.environment.guarded_loads import load, observe
 from jitml.trace.environment.value_classification import Way, way_of
 from jitml.trace.hooks.models.model import ModelHooks
 from jitml.trace.hooks.models.objects import ObjectModel
-from jitml.trace.host_calls.postponed_effects import STREAMS
 from jitml.trace.record.guards import HostConst
 from jitml.trace.record.loaded_modules import found_in
 from jitml.trace.record.recording import unsupported
 from jitml.trace.values.boxing import lift
 
 _CONSTANT = {"numpy", "scipy", "math", "cmath", "jitml"}  # modules that nobody changes
+_STREAMS = {"stdin", "stdout", "stderr"}
 
 
 class ModuleModel(ObjectModel):
     def attribute(self, hooks: ModelHooks, x: Any, name: str) -> Any:
         trace = hooks.trace
-        if x is sys and name in STREAMS:
-            return STREAMS[name]
         if (id(vars(x)), name) in trace.changes.stored:
             return trace.changes.stored[id(vars(x)), name]
+        if x is sys and name.strip("_") in _STREAMS:
+            unsupported(
+                f"sys.{name} is looked into, or written to, once, while the function is traced", "Use print().", Cause.EFFECT
+            )
         value = found_in(trace, x, name) if is_changeable(x) else getattr(x, name)
         if not is_changeable(x):
             home = x.__name__.partition(".")[0]
