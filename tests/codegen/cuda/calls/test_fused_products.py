@@ -89,7 +89,6 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] 
     "gelu": (lambda x, w, b: gelu(x @ w + b), (X, W, B), {}),
     "another array": (lambda x, w, y: y - (x @ w) * np.tanh(y), (X, W, numbers(100, 90)), {}),
     "a factor beside": (lambda x: x + x @ x, (numbers(40, 40),), {}),
-    "what a factor is made of, beside": (residual, (numbers(20, 30), numbers(30, 30)), {}),
     "comparison": (lambda x, w, b: x @ w > b, (X, W, B), {}),
     "integers": (lambda x, w, k: (x @ w).astype(np.int32) + k, (X, W, np.arange(90, dtype=np.int32)), {}),
     "doubles": (lambda x, w, b: 1 / (1 + np.exp(x @ w - b)), (X.astype("f8"), W.astype("f8"), B.astype("f8")), {}),
@@ -122,6 +121,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] 
     "tf32 by columns": (lambda x, w: x.T @ w.T, (numbers(72, 100), numbers(88, 72)), {"fastmath": "tf32"}),
     "tf32, aligned": (lambda x, w: (x @ w) * 2, (numbers(128, 64), numbers(64, 192)), {"fastmath": "tf32"}),
     "tf32, a long sum": (lambda x, w: x @ w, (numbers(30, 5000), numbers(5000, 40)), {"fastmath": "tf32"}),
+    "what a factor is made of, beside": (residual, (numbers(20, 30), numbers(30, 30)), {}),
 }
 PLAIN = ("tf32 by columns", "tf32, a long sum")
 
