@@ -115,20 +115,20 @@ def parse(text: str) -> Any:
     return module
 
 
-_OUTSIDE = re.compile(r"^(declare (?=[^@]*@(?!llvm\.))|@\S+ = external )", re.MULTILINE)
+_NAMED = re.compile(r"^(declare (?=[^@]*@(?!llvm\.))|define (?=void |ptr |i\d+ |double |float )|@\S+ = external )", re.MULTILINE)
 
 
 def addressed_in_full(text: str) -> str:
-    """An IR text that may name what lies anywhere.
+    """An IR text that may take the addresses of what lies anywhere.
 
-    Else AArch64's code looks for addresses in a table, which it reaches within 4 GiB. LLVM's loader puts that where there is
-    memory, and ends the process where this is further away.
+    Else AArch64's code looks for those that are not its own, and for its own that all may see, in a table, which it reaches
+    within 4 GiB. LLVM's loader puts that where there is memory, and ends the process where this is further away.
 
     >>> print(addressed_in_full("@object = external global i8\\ndeclare ptr @function(ptr)"))
     @object = external dso_local global i8
     declare dso_local ptr @function(ptr)
     """
-    return _OUTSIDE.sub(r"\1dso_local ", text)
+    return _NAMED.sub(r"\1dso_local ", text)
 
 
 def _own(module: Any, context: Any) -> None:
