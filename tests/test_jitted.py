@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -269,3 +270,26 @@ def test_methods_are_bound_as_functions_are_and_in_c() -> None:
     assert below.method(2) == (below, 2)
     if sys.implementation.name == "cpython":
         assert type(type(made).__get__) is WrapperDescriptorType
+
+
+@pytest.mark.loose
+def test_wraps_copies_what_users_have_set_and_nothing_of_ours() -> None:
+    """`functools.wraps` copies all of `__dict__`: a wrapper had the engine of what it wraps, and answered in its place."""
+
+    @jitml.jit
+    def inner(x: Any) -> Any:
+        return x + 1
+
+    inner.units = "m"  # type: ignore[attr-defined]  # as people do
+
+    def outer(x: Any) -> Any:
+        return inner(x) * 10
+
+    x = np.arange(3.0)
+    inner(x)
+    for wrapper in (functools.wraps(inner)(jitml.jit(outer)), jitml.jit(functools.wraps(inner)(outer))):
+        for _ in range(3):
+            np.testing.assert_array_equal(wrapper(x), [10, 20, 30])
+        assert wrapper.units == "m" and wrapper.__name__ == "inner"
+        assert jitml.grad(lambda x, f=wrapper: f(x).sum())(x).tolist() == [10, 10, 10]
+    np.testing.assert_array_equal(inner(x), [1, 2, 3])

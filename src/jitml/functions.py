@@ -15,7 +15,7 @@ from importlib import import_module
 from itertools import chain, repeat
 from operator import methodcaller
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary, ref
 
 from jitml.diagnostics.tracebacks import passed_over, shorten
@@ -168,10 +168,20 @@ class Switch(FunctionAttributes, Forwarding):
         forwarder: the address of what can forward calls; 0 as long as there is no machine code.
     """
 
+    # What is ours is not in `__dict__`: `functools.wraps` copies that to what wraps it, which may be another of these.
+    __slots__ = ("_is_unseen", "_next", "_turns", "function")
     __call__ = _DirectCall(methodcaller("_next"))
     forwarder = 0
+    function: Callable[..., Any]
     _next: Callable[[], Callable[..., Any]]
-    _turns: Iterator[Callable[..., Any]] | None = None  # what answers as long as nobody has to see calls
+    _turns: Iterator[Callable[..., Any]] | None  # what answers as long as nobody has to see calls
+    _is_unseen: bool
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        made = super().__new__(cls)
+        _set_turns(made, None)
+        _set_unseen(made, False)
+        return made
 
     def __init_subclass__(cls) -> None:
         cls.forwarder = 0  # each has flags of its own
@@ -180,7 +190,7 @@ class Switch(FunctionAttributes, Forwarding):
         """Have a function of ours answer, which sees all calls."""
         self._forward_to(None)
         self._next, self._turns = repeat(function).__next__, None
-        if self.__dict__.get("_is_unseen"):
+        if self._is_unseen:
             self._is_seen()
         if _DISABLED:
             self.be_plain()
@@ -196,19 +206,18 @@ class Switch(FunctionAttributes, Forwarding):
         if first is not None and not self.forwarder:
             functions, first = chain(repeat(first, times), functions), None
         self._forward_to(first, times)
-        self.__dict__["_turns"] = functions
+        _set_turns(self, functions)
         self._answer_in_turn(functions)
 
     def _answer_in_turn(self, functions: Iterator[Callable[..., Any]]) -> None:
-        own = self.__dict__
-        own["_next"] = functions.__next__
-        if not own.get("_is_unseen"):
-            own["_is_unseen"] = True
+        _set_next(self, functions.__next__)
+        if not self._is_unseen:
+            _set_unseen(self, True)
             _UNSEEN[id(self)] = self
         if _SEEING:
             self._be_seen()
         elif _DISABLED:
-            own["_next"] = repeat(self.function).__next__
+            _set_next(self, repeat(self.function).__next__)
         elif self._left:
             _set_forward(self, self.forwarder)
 
@@ -228,7 +237,7 @@ class Switch(FunctionAttributes, Forwarding):
 
     def _is_seen(self) -> None:
         _UNSEEN.pop(id(self), None)
-        self.__dict__["_is_unseen"] = False
+        _set_unseen(self, False)
 
     def _be_seen(self) -> None:
         self._is_seen()
@@ -257,6 +266,10 @@ class Switch(FunctionAttributes, Forwarding):
 
     def _answer_seen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError
+
+
+# As by an assignment, past `__setattr__`, which takes longer.
+_set_next, _set_turns, _set_unseen = (vars(Switch)[name].__set__ for name in ("_next", "_turns", "_is_unseen"))
 
 
 def require_function(what: str, f: Any) -> None:

@@ -44,6 +44,8 @@ class Jit(Rented):
         rent: what it has cost, if it is to be compiled now.
     """
 
+    __slots__ = ("_engine", "_made", "_options", "_rent", "awaits_frame")
+
     def __init__(self, function: Callable[..., Any], options: Options | None = None, *, rent: Rent | None = None) -> None:
         functools.update_wrapper(self, function, updated=("__dict__",) if type(function) is FunctionType else ())
         self.function = function
@@ -51,6 +53,7 @@ class Jit(Rented):
             options = _usual_options()
         self._options = options
         self._engine: Engine | None = None
+        self._made: list[Engine] = []
         self._rent = rent or Rent()
         self.alone = None
         self.awaits_frame = True  # whether it may be split before the whole has been paid for
@@ -85,8 +88,8 @@ class Jit(Rented):
             with importing():
                 from jitml.engine import Engine
 
-            made = Engine(self.function, self.options, jitted=self, rent=self._rent)
-            self._engine = self.__dict__.setdefault("_made_engine", made)  # another thread may have been first
+            self._made.append(Engine(self.function, self.options, jitted=self, rent=self._rent))
+            self._engine = self._made[0]  # another thread may have been first
             PURSE.brought(PURSE.ended(began))
         return self._engine
 

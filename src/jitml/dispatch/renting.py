@@ -29,6 +29,7 @@ ADVANCE = 1.0  # seconds that may be spent before: what is likely to run for lon
 FRAME = 0.02  # seconds that it takes to write the frame of a function in sections, about
 LONG = 1e-3  # seconds of plain Python in one call that are worth a compilation, if there will be more such calls
 SMALL = 1e-5  # seconds of plain Python in one turn for which nothing is compiled in a hurry
+COLD = 1e-4  # the same of a first turn, in which all is in no cache yet
 _SMALLEST = 2e-6  # the same of which all would go for the way into compiled code
 _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
@@ -267,7 +268,8 @@ class Rent:
         is_likely_long = self.spent >= LONG and RUNNING.level == IN_FIRST_CALL
         is_first = RUNNING.level == IN_FIRST_CALL or (RUNNING.level == IN_NONE and self.is_open)
         is_likely_long |= self.in_a_row >= _IN_A_ROW and may_be_soon and is_first
-        is_small = self.spent < self.turns * SMALL or self._last < SMALL  # by its cold first turn, it may not seem so
+        least = SMALL if self.turns > 1 else COLD  # by its first turn alone, nothing seems small
+        is_small = self.spent < self.turns * least or self._last < least
         return is_likely_long and not is_small and PURSE.affords(price)
 
     def most(self, *, is_asked: bool) -> float:
@@ -382,7 +384,8 @@ class Misses:
 class Rented(Switch):
     """A function that is left alone at times: it runs as it was written, and what is not timed of it has no frame of ours."""
 
-    alone: LeftAlone | None = None
+    __slots__ = ("alone",)
+    alone: LeftAlone | None
 
     def leave_alone(
         self,
