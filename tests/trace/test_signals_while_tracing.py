@@ -17,6 +17,9 @@ pytestmark = [
 ]
 
 
+HANDLED = -1.0
+
+
 class Late(Exception):
     pass
 
@@ -49,21 +52,21 @@ def handles_all(x: Any) -> Any:
     try:
         return work(x)
     except Exception:
-        return -1.0
+        return HANDLED
 
 
 def handles_it(x: Any) -> Any:
     try:
         return work(x)
     except Late:
-        return -1.0
+        return HANDLED
 
 
 def handles_another(x: Any) -> Any:
     try:
         return work(x)
     except ValueError:
-        return -1.0
+        return HANDLED
 
 
 @pytest.mark.parametrize("f", [plain, handles_all, handles_it, handles_another])
@@ -80,7 +83,8 @@ def test_the_next_call_is_as_if_nothing_had_been(f: Callable[[Any], Any]) -> Non
         except Late:
             late += 1
         else:
-            np.testing.assert_allclose(got, expected)
+            late += (is_handled := got == HANDLED and f in (handles_all, handles_it))  # it has come in the `try`
+            assert is_handled or np.isclose(got, expected)
         signal.setitimer(signal.ITIMER_REAL, 0)
         np.testing.assert_allclose(fast(x), expected)
     assert late

@@ -293,7 +293,8 @@ def around_a_loop(x: Array) -> Any:
         counted_in_a_loop, around_a_loop,
     ],
 )  # fmt: skip
-def test_calls_in_which_the_function_handles_an_exception_are_replayed(f: Callable[..., Any]) -> None:
+@pytest.mark.loose
+def test_functions_that_handle_exceptions_answer_as_numpy_does(f: Callable[..., Any]) -> None:
     jitted = jitml.jit(f)
     for way in [(1.0, 3.0), (-1.0, 4.0), (1.0, -5.0), (-2.0, -6.0)] * 3:
         x, mine = np.array(way), np.array(way)

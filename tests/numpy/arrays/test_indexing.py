@@ -263,6 +263,7 @@ def test_functions_of_pieces_that_mix_elements(piece: Any) -> None:
     np.testing.assert_allclose(jitml.jit(f)(X), f(X))
 
 
+@pytest.mark.loose
 def test_a_function_that_handles_an_index_of_a_wrong_kind_reads_numpys_message() -> None:
     def f(x: Any, i: Any) -> Any:
         try:

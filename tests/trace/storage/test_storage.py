@@ -42,28 +42,27 @@ def run(x: Array, program: list[tuple[str, Any]]) -> list[Array]:
     views = [x]
     for kind, (which, *detail) in program:
         v = views[which % len(views)]
-        match kind:
-            case "slice":
-                index = [slice(None)] * v.ndim
-                if v.ndim:
-                    index[detail[1] % v.ndim] = detail[0]
-                views.append(v[tuple(index)])
-            case "transpose":
-                views.append(v.T)
-            case "flip":
-                views.append(np.flip(v, detail[0] % v.ndim) if v.ndim else v)
-            case "reshape":
-                views.append(v.reshape(v.shape[0], -1) if v.size else v)
-            case "ravel":
-                views.append(v.reshape(-1))
-            case "write":
-                v[...] = detail[0]
-            case "add":
-                v += detail[0] + 0.5
-            case _:
-                source = views[detail[0] % len(views)]
-                if source.shape == v.shape:
-                    v[...] = source * 2
+        if kind == "slice":
+            index = [slice(None)] * v.ndim
+            if v.ndim:
+                index[detail[1] % v.ndim] = detail[0]
+            views.append(v[tuple(index)])
+        elif kind == "transpose":
+            views.append(v.T)
+        elif kind == "flip":
+            views.append(np.flip(v, detail[0] % v.ndim) if v.ndim else v)
+        elif kind == "reshape":
+            views.append(v.reshape(v.shape[0], -1) if v.size else v)
+        elif kind == "ravel":
+            views.append(v.reshape(-1))
+        elif kind == "write":
+            v[...] = detail[0]
+        elif kind == "add":
+            v += detail[0] + 0.5
+        else:
+            source = views[detail[0] % len(views)]
+            if source.shape == v.shape:
+                v[...] = source * 2
     return views
 
 

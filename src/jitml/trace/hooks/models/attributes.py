@@ -44,6 +44,8 @@ def attribute(hooks: ModelHooks, x: Any, name: str) -> Any:
     if _is_written(descriptor) and not (is_librarys(x) and is_library(descriptor.fget)):
         return hooks.convert(descriptor.fget)(x)
     if isinstance(descriptor, functools.cached_property) and name not in vars(x) and (id(x), name) not in trace.changes.stored:
+        if active_trace() is not trace and not active_trace().is_body:  # what is differentiated computes it each time
+            return hooks.convert(descriptor.func)(x)
         unsupported(f"{name} of a {kind.__name__} is kept by its first reading", "Read it once before.", Cause.EFFECT)
     if isinstance(descriptor, functools.singledispatchmethod):
         unsupported(f"{kind.__name__}.{name} chooses among functions that may change", "Ask isinstance instead.")
