@@ -126,7 +126,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
                 raise
             if is_left:  # it has statements that only Python runs
                 remember(error, "row by row", key, f, args, kwargs)
-                return _one_by_one(f, rows, out_axes)
+        if is_left:
+            return _one_by_one(f, rows, out_axes)
         with np.errstate(all="ignore"):  # they say what they raise, in their own words
             return _one_by_one(convert(f), rows, out_axes)
 
