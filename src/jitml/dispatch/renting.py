@@ -197,7 +197,6 @@ class Rent:
     compiling: seconds that all compilations here have taken.
     in_a_row: turns of which each began soon after another one had ended, as those of a loop do.
     is_often: whether there have been some.
-    is_open: whether all turns so far have followed each other, or may have: later ones are no reason to hurry.
     before: sizes of the arguments of the last turn, if that has been looked at.
     """
 
@@ -210,7 +209,6 @@ class Rent:
         "compiling",
         "in_a_row",
         "is_often",
-        "is_open",
         "price",
         "spent",
         "turns",
@@ -219,7 +217,7 @@ class Rent:
     def __init__(self) -> None:
         self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
         self.in_a_row, self._ended, self._busy, self._away, self._last = 0, -math.inf, 0.0, 0.0, 0.0
-        self.is_often, self.is_open = False, True
+        self.is_often = False
         self.before: tuple[tuple[int, ...] | None, ...] | None = None
 
     def paid(self, seconds: float, calls: int = 1) -> bool:
@@ -233,7 +231,7 @@ class Rent:
     def _end(self) -> None:
         """A turn has ended."""
         self._ended, self._away = perf_counter(), PURSE.away
-        self._busy = thread_time() if self.is_open else 0.0  # a call of the system
+        self._busy = thread_time() if RUNNING.level == IN_FIRST_CALL else 0.0  # a call of the system
 
     def comes(self, skipped: int = 0) -> None:
         """Another turn is about to begin.
@@ -246,7 +244,6 @@ class Rent:
         most = turns * max(_SOON, self._last / 4) + skipped * self._last
         is_soon = since < most or (since < _AWAY * most and thread_time() - self._busy - away < most)
         is_soon &= self._last < LONG  # else it is likely to recur, or to be called by what does as much between
-        self.is_open &= is_soon or since == math.inf
         self.in_a_row = self.in_a_row + turns if is_soon else 0
         self.is_often |= self.in_a_row >= _IN_A_ROW
 
@@ -266,8 +263,7 @@ class Rent:
         if self.spent >= price + PURSE.startup and PURSE.affords(price):
             return True
         is_likely_long = self.spent >= LONG and RUNNING.level == IN_FIRST_CALL
-        is_first = RUNNING.level == IN_FIRST_CALL or (RUNNING.level == IN_NONE and self.is_open)
-        is_likely_long |= self.in_a_row >= _IN_A_ROW and may_be_soon and is_first
+        is_likely_long |= self.in_a_row >= _IN_A_ROW and may_be_soon and RUNNING.level == IN_FIRST_CALL
         least = SMALL if self.turns > 1 else COLD  # by its first turn alone, nothing seems small
         is_small = self.spent < self.turns * least or self._last < least
         return is_likely_long and not is_small and PURSE.affords(price)
