@@ -11,10 +11,12 @@ processes. Recorded in bench/results/cold.md and cold.json.
 from __future__ import annotations
 
 import argparse
+import atexit
 import importlib.util
 import linecache
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -29,6 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ["JITML_TRIAL"] = "0"  # a first call that would rather run as plain Python compiles
+os.environ["JITML_CACHE_DIR"] = tempfile.mkdtemp()  # in the user's folder are the programs of the last run
 import jitml
 from harness import duration, record, table
 
@@ -108,6 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
+    atexit.register(shutil.rmtree, os.environ["JITML_CACHE_DIR"], ignore_errors=True)
     args = (np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000))
     columns = {"jitml": first_calls(with_jitml, args, rounds)}
     if importlib.util.find_spec("jax") is not None:
