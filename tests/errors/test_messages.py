@@ -132,8 +132,7 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "a warning for another line", lambda x: warnings.warn("m", stacklevel=2) or x, (X,),
-        "warnings.warn() would run only once, while the function is traced, and not at every call",
-        "Call it outside the jitted function and pass its result as an argument.",
+        "warnings.warn names a line outside the jitted function", "Leave stacklevel out.",
     ),
     (
         "input", lambda x: input("?") or x, (X,),

@@ -25,10 +25,10 @@ from jitml.kernels.metrics import has_open_end, kernel_flops, kernel_work, matri
 from jitml.memory.program import Program
 from jitml.records import replace
 
-# Work below some 10 us is not worth the release of the GIL: bytes touched, operations in kernels and in products.
 # Seconds that quick code saves for each line of a part, and at the most loses for each operation: measured, see `quickly`.
 _USUALLY, _OF_OPTIMIZER = (2e-5, 1.5e-10), (1e-4, 3e-9)
 _WORTH = 1.5e-3  # seconds: the full code is linked, too
+# Work below some 10 us is not worth the release of the GIL: bytes touched, operations in kernels and in products.
 _SMALL_BYTES, _SMALL_FLOPS, _SMALL_MATRIX_FLOPS = 1 << 16, 1 << 15, 1 << 18
 
 
