@@ -20,8 +20,9 @@ from jitml.diagnostics import log
 from jitml.diagnostics.progress import in_sight
 from jitml.diagnostics.tracebacks import passed_over, shorten
 from jitml.dispatch.entry import MISS
+from jitml.dispatch.left_alone import is_called_plainly
 from jitml.dispatch.on_device import copies_of, device_for
-from jitml.dispatch.renting import FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid, is_called_plainly
+from jitml.dispatch.renting import FIRST, FRAME, PURSE, USUAL, Misses, PlainTurn, Rent, Unpaid
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant, plain_key
 from jitml.dispatch.timing import DirectCalls, resting
 from jitml.dispatch.variants import Tries, Variants
@@ -107,12 +108,10 @@ class Engine:
         rent: Rent,
     ) -> None:
         self.function = function
-        self.options = options
-        self._require = require
+        self.options, self._require = options, require
         self._jitted = None if jitted is None else ref(jitted)  # which holds this; who calls it holds both
         self._variants = Variants[Variant](making=lock())
-        self._rent = rent
-        self._misses = Misses(rent)
+        self._rent, self._misses = rent, Misses(rent)
         self._entries: NativeEntries | None = None
         self._answers, self._often = 0, OFTEN
         self._is_renting = is_timed is None and CONFIG.trial and not options.strict  # which refuses in the very call
@@ -261,11 +260,12 @@ class Engine:
 
     def _rest(self) -> None:
         if not self.options.strict and (found := resting(self.variants)) is not None:  # else each call is compiled or refused
-            self._leave_alone(found.paid, run=partial(called_as_python, self.function) if found.is_tiny else None)
+            tiny = {"run": partial(called_as_python, self.function)} if found.is_tiny else {}
+            self._leave_alone(found.paid, known=found.plain, **tiny)
 
-    def _leave_alone(self, paid: Callable[[float, int], bool], *, run: Callable[..., Any] | None = None) -> None:
+    def _leave_alone(self, paid: Callable[[float, int], bool], **how: Any) -> None:
         self.jitted.awaits_frame = False
-        self.jitted.leave_alone(paid, run=run)
+        self.jitted.leave_alone(paid, **how)
 
     def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
         """A call of the split function has ended."""
@@ -273,9 +273,9 @@ class Engine:
         if split.rent is not None and split.rent.spent < SHORT and split.is_plain:
             self.splits.drop(split)
             if not self._variants:  # else calls of this kind are misses
-                self._leave_alone(split.rent.paid)
+                self._leave_alone(split.rent.paid, known=split.rent.last)
         elif self.jitted.alone is None and not self._variants and self.splits.is_over(split):
-            self._leave_alone(self.splits.paid)
+            self._leave_alone(self.splits.paid, known=split.seconds / FIRST)
         if why := self.splits.complaint():
             self._warn(f"takes most of its time as plain Python: {why}. jitml.explain shows all of it")
 

@@ -18,7 +18,9 @@ from warnings import warn
 import numpy as np
 
 from jitml.diagnostics.tracebacks import entry
-from jitml.dispatch.renting import FEW, FRAME, PURSE, Rent, Rented, is_called_plainly
+from jitml.dispatch.direct_calls import call_directly
+from jitml.dispatch.left_alone import Rented, is_called_plainly
+from jitml.dispatch.renting import FEW, FRAME, PURSE, Rent
 from jitml.dispatch.work import has_arrays, has_loop, is_worth_a_first_call, sizes_of
 from jitml.functions import is_disabled, keep_switchable
 
@@ -227,5 +229,7 @@ def _is_on_device(x: Any) -> bool:
 
     return is_on_device(x)
 
+
+call_directly(Jit)
 
 __all__ = ["Jit"]

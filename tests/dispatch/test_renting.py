@@ -162,10 +162,20 @@ def test_few_turns_are_timed_of_what_has_been_short_for_long() -> None:
         assert not sampling.took(seconds)
         while sampling.passes():
             pass
-    assert told == [1, 3, 401, 406, 812, 1624]
+    assert told == [1, 21, 401, 424, 848, 1696]
     assert sampling.took(2.0)
     assert told[-1] == 2001
     assert not sampling.passes()
+
+
+def test_a_call_of_which_it_is_known_how_long_it_takes_is_not_timed_at_once() -> None:
+    told: list[int] = []
+    f = jitml.jit(lambda x: x + 1)
+    f.leave_alone(lambda seconds, calls: told.append(calls) is not None, known=1e-4)
+    assert [f(n) for n in range(50)] == [*range(1, 51)]
+    assert not told
+    f(1.0)
+    assert told == [51]
 
 
 def test_rent_grows_by_a_share_where_nobody_looks_at_the_clock() -> None:

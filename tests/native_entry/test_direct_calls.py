@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
+import os
 import pickle
+import platform
+import subprocess
 import sys
 import threading
 import weakref
@@ -17,12 +20,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 import jitml
 from jitml import engine
+from jitml.dispatch import direct_calls
+from jitml.dispatch.direct_calls import call_directly
 from jitml.functions import look_away, see_calls
 from jitml.jitted import Jit
-from jitml.native_entry.direct_calls import call_directly
+from jitml.native_entry.forwarder import forwarder
 from sections.forced_breaks import trials
 
 X = np.arange(4.0)
@@ -275,3 +281,132 @@ def test_it_is_collected() -> None:
             break
         sleep(0.05)
     assert [known() for known in found] == [None, None]
+
+
+_ASSEMBLY = {
+    "x86_64": """
+  .intel_syntax noprefix
+forward:
+  endbr64
+  mov rax, [rdi + 24]
+  test rax, rax
+  jle over
+  dec rax
+  mov [rdi + 24], rax
+  push rbx
+  push rsi
+  push rdx
+  push rcx
+  sub rsp, 8
+  mov rbx, [rdi + 32]
+  mov rdi, rbx
+  call [rip + hold]
+  add rsp, 8
+  pop rcx
+  pop rdx
+  pop rsi
+  mov rdi, rbx
+  call [rip + call_it]
+  mov rdi, rbx
+  mov rbx, rax
+  call [rip + let_go]
+  mov rax, rbx
+  pop rbx
+  ret
+over:
+  mov qword ptr [rdi + 16], 0
+  jmp [rip + call_it]
+  .att_syntax
+""",
+    "aarch64": """
+forward:
+  ldr x9, [x0, 24]
+  cmp x9, 0
+  b.le over
+  sub x9, x9, 1
+  str x9, [x0, 24]
+  stp x29, x30, [sp, -48]!
+  mov x29, sp
+  stp x19, x1, [sp, 16]
+  stp x2, x3, [sp, 32]
+  ldr x19, [x0, 32]
+  mov x0, x19
+  ldr x16, hold
+  blr x16
+  mov x0, x19
+  ldr x1, [sp, 24]
+  ldp x2, x3, [sp, 32]
+  ldr x16, call_it
+  blr x16
+  mov x1, x19
+  mov x19, x0
+  mov x0, x1
+  ldr x16, let_go
+  blr x16
+  mov x0, x19
+  ldr x19, [sp, 16]
+  ldp x29, x30, [sp], 48
+  ret
+over:
+  str xzr, [x0, 16]
+  ldr x16, call_it
+  br x16
+""",
+}
+_ADDRESSES = """
+  .balign 8
+hold: .quad 0
+call_it: .quad 0
+let_go: .quad 0
+"""
+
+
+def test_the_code_is_what_is_assembled_of_its_text() -> None:
+    text = _ASSEMBLY.get(platform.machine())
+    if text is None:
+        pytest.skip("no code for this processor")
+    lines = "".join(f'module asm "{line}"\n' for line in (text + _ADDRESSES).splitlines())
+    for initialize in (
+        binding.initialize_native_target,
+        binding.initialize_native_asmprinter,
+        binding.initialize_native_asmparser,
+    ):
+        initialize()
+    machine = binding.Target.from_default_triple().create_target_machine()
+    assembled = machine.emit_object(binding.parse_assembly(lines))
+    assert bytes.fromhex(direct_calls._CODE[platform.machine()]) in assembled
+
+
+_PLAIN = """
+import sys
+import jitml
+
+def factorial(n, /, *, by=1):
+    return by if n < 2 else n * factorial(n - 1, by=by)
+
+plain, factorial = factorial, jitml.jit(factorial)
+assert [factorial(n) for n in range(9)] == [plain(n) for n in range(9)]
+assert factorial(5, by=2) == 240 and factorial._forward == jitml.jitted.Jit.forwarder
+assert factorial._left > 100
+assert not [name for name in sys.modules if name.startswith("llvmlite")]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no code for other systems")
+def test_calls_are_forwarded_in_a_process_without_llvm() -> None:
+    environment = os.environ | {"JITML_TRIAL": "1", "JITML_STRICT": "", "JITML_CHECK": ""}
+    subprocess.run([sys.executable, "-c", _PLAIN], env=environment, check=True, timeout=60)
+
+
+def test_llvm_makes_code_that_forwards_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Another(Jit):
+        pass
+
+    monkeypatch.setattr(direct_calls, "_ready_made", lambda: 0)
+    call_directly(Another)
+    assert not Another.forwarder
+    call_directly(Another, forwarder())
+    assert Another.forwarder == forwarder() != Jit.forwarder
+    f = Another(scaled)
+    f.answer_in_turn(repeat(max), min, 2)
+    assert [f([2, 3]) for _ in range(4)] == [2, 2, 3, 3]

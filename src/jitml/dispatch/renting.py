@@ -9,17 +9,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from time import perf_counter, process_time, thread_time
-from types import FrameType
-from typing import Any
-from weakref import ref
-
-from jitml.diagnostics.tracebacks import passed_over, shorten
-from jitml.functions import ALWAYS, Switch, unseen
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
@@ -33,12 +25,13 @@ COLD = 1e-4  # the same of a first turn, in which all is in no cache yet
 _SMALLEST = 2e-6  # the same of which all would go for the way into compiled code
 _MANY = 8  # misses
 _PAUSE = 0.01  # seconds for which variants are not asked at first
-_TIMING = 2e-3  # a hundred times the seconds that it takes to time a call, whose code is in no cache
+_TIMING = 5e-3  # a hundred times the seconds that it takes to time a call, whose code is in no cache
+FIRST = 4  # times as long as later ones a first call takes, or more: nothing of it is in a cache
 _STRIDE, _LONGEST_STRIDE = 400, 2000  # calls at the most after one that is timed: at first, and once there have been as many
 _BRIEF = 1e-4  # seconds of a turn in which others hardly have the processor
 _SOON = 2e-4  # seconds between two turns, at the most, if they are those of a loop
 _AWAY = 100  # times as long, if it is others who have the processor meanwhile
-_SKIPPED = 3  # calls after the first one, until one is timed again
+_SKIPPED = 20  # calls after the first one, at the most, until one is timed again: it may have been another kind of call
 _IN_A_ROW = 2  # turns, each soon after another one, from which on more are to be expected
 FEW = 50  # turns after which it is known to be small
 
@@ -195,6 +188,7 @@ class Rent:
     spent: seconds, in so many turns.
     price: seconds that a compilation takes, about.
     compiling: seconds that all compilations here have taken.
+    last: seconds of the last turn.
     in_a_row: turns of which each began soon after another one had ended, as those of a loop do.
     is_often: whether there have been some.
     before: sizes of the arguments of the last turn, if that has been looked at.
@@ -204,11 +198,11 @@ class Rent:
         "_away",
         "_busy",
         "_ended",
-        "_last",
         "before",
         "compiling",
         "in_a_row",
         "is_often",
+        "last",
         "price",
         "spent",
         "turns",
@@ -216,7 +210,7 @@ class Rent:
 
     def __init__(self) -> None:
         self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
-        self.in_a_row, self._ended, self._busy, self._away, self._last = 0, -math.inf, 0.0, 0.0, 0.0
+        self.in_a_row, self._ended, self._busy, self._away, self.last = 0, -math.inf, 0.0, 0.0, 0.0
         self.is_often = False
         self.before: tuple[tuple[int, ...] | None, ...] | None = None
 
@@ -224,7 +218,7 @@ class Rent:
         """Plain Python has run so often for so long; whether it is due."""
         self.spent += seconds * calls
         self.turns += calls
-        self._last = seconds
+        self.last = seconds
         self._end()
         return self.is_due()
 
@@ -241,9 +235,9 @@ class Rent:
         """
         away = PURSE.away - self._away  # in which something else was compiled
         since, turns = perf_counter() - self._ended - away, skipped + 1
-        most = turns * max(_SOON, self._last / 4) + skipped * self._last
+        most = turns * max(_SOON, self.last / 4) + skipped * self.last
         is_soon = since < most or (since < _AWAY * most and thread_time() - self._busy - away < most)
-        is_soon &= self._last < LONG  # else it is likely to recur, or to be called by what does as much between
+        is_soon &= self.last < LONG  # else it is likely to recur, or to be called by what does as much between
         self.in_a_row = self.in_a_row + turns if is_soon else 0
         self.is_often |= self.in_a_row >= _IN_A_ROW
 
@@ -265,7 +259,7 @@ class Rent:
         is_likely_long = self.spent >= LONG and RUNNING.level == IN_FIRST_CALL
         is_likely_long |= self.in_a_row >= _IN_A_ROW and may_be_soon and RUNNING.level == IN_FIRST_CALL
         least = SMALL if self.turns > 1 else COLD  # by its first turn alone, nothing seems small
-        is_small = self.spent < self.turns * least or self._last < least
+        is_small = self.spent < self.turns * least or self.last < least
         return is_likely_long and not is_small and PURSE.affords(price)
 
     def most(self, *, is_asked: bool) -> float:
@@ -328,11 +322,14 @@ class Sampling:
         turns = self._stride + 1
         is_enough = self._paid(seconds, turns)
         self._turns += turns
-        most = min(max(self._turns, _STRIDE), _LONGEST_STRIDE)
-        most = _SKIPPED if self._turns == 1 and seconds > SMALL else most  # soon, to see whether they follow each other
+        self.skip(seconds / FIRST if self._turns == 1 else seconds)
+        return is_enough
+
+    def skip(self, seconds: float) -> None:
+        """Time none for a while, since it is known how long they take."""
+        most = _SKIPPED if self._turns == 1 and seconds > SMALL else min(max(self._turns, _STRIDE), _LONGEST_STRIDE)
         stride = 0 if RUNNING.level == IN_FIRST_CALL else min(int(_TIMING / max(seconds, 1e-7)), most)
         self._stride = self.untimed = stride
-        return is_enough
 
     def at_once(self) -> None:
         """Time the next turn, which stands for itself."""
@@ -377,102 +374,9 @@ class Misses:
         return False
 
 
-class Rented(Switch):
-    """A function that is left alone at times: it runs as it was written, and what is not timed of it has no frame of ours."""
-
-    __slots__ = ("alone",)
-    alone: LeftAlone | None
-
-    def leave_alone(
-        self,
-        paid: Callable[[float, int], bool],
-        *,
-        run: Callable[..., Any] | None = None,
-    ) -> None:
-        """Have the function as it was written answer, until enough has been paid.
-
-        Args:
-            paid: is told of the seconds that a call has taken, and how many it stands for; whether that is enough.
-            run: is called in its place where it is timed.
-        """
-        self.alone = LeftAlone(self, paid, run or self.function)
-        self.alone.begin()
-
-    def instead(self, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int) -> Callable[..., Any] | None:
-        """What is to answer a call that would be timed; None if that is well.
-
-        Args:
-            skipped: calls since the last one that was timed.
-        """
-        raise NotImplementedError
-
-    def go_on(self) -> None:
-        """Enough has been paid."""
-        raise NotImplementedError
-
-
-def is_called_plainly() -> bool:
-    """Whether a jitted function that is left alone is among the callers: what that calls is hardly worth more."""
-    rented = (x for x in unseen() if isinstance(x, Rented) and x.alone is not None)  # others are answered by machine code
-    plain = {x.function.__code__ for x in rented if hasattr(x.function, "__code__")}
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_code in plain:
-            return True
-        frame = frame.f_back
-    return False
-
-
-class LeftAlone:
-    """Times some of the calls of a function that runs as it was written, more of long ones.
-
-    While one is timed, no other is: what recurs has all of Python's stack, and its time is counted once.
-    """
-
-    def __init__(self, switch: Rented, paid: Callable[[float, int], bool], run: Callable[..., Any]) -> None:
-        self._switch = ref(switch)  # which holds this; who calls it holds both
-        self._function, self._run = switch.function, run
-        self._sampling = Sampling(paid)
-
-    def begin(self) -> None:
-        self._answer(self.timed)
-
-    @passed_over
-    def timed(self, *args: Any, **kwargs: Any) -> Any:
-        switch = self._switch()
-        assert switch is not None
-        try:
-            if (instead := switch.instead(args, kwargs, self._sampling.skipped)) is not None:
-                return instead(*args, **kwargs)
-        except BaseException as error:
-            shorten(error)
-            raise
-        self._answer(self._function)
-        turn = TimedTurn()
-        try:
-            return self._run(*args, **kwargs)
-        except BaseException as error:
-            shorten(error)
-            raise
-        finally:
-            self._took(switch, turn.seconds)
-
-    def _took(self, switch: Rented, seconds: float) -> None:
-        is_over = self._sampling.took(seconds)
-        if switch.alone is self and is_over:
-            switch.go_on()
-        else:
-            self._answer(self._function, self._sampling.untimed)
-
-    def _answer(self, function: Callable[..., Any], times: int = ALWAYS) -> None:
-        """Have the next calls answered by this, and timed after that."""
-        switch = self._switch()
-        if switch is not None and switch.alone is self:
-            switch.answer_in_turn(repeat(self.timed), function, times)
-
-
 __all__ = [
     "FEW",
+    "FIRST",
     "FRAME",
     "IN_FIRST_CALL",
     "IN_NONE",
@@ -481,14 +385,11 @@ __all__ = [
     "PURSE",
     "RUNNING",
     "USUAL",
-    "LeftAlone",
     "Misses",
     "PlainTurn",
     "Purse",
     "Rent",
-    "Rented",
     "Sampling",
     "TimedTurn",
     "Unpaid",
-    "is_called_plainly",
 ]

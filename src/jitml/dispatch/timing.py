@@ -208,6 +208,7 @@ class Resting:
 
     def __init__(self, timed: Sequence[Timed]) -> None:
         self._timed = timed
+        self.plain = min((t.rest.plain for t in timed if t.rest is not None), default=math.inf)  # seconds of a call
         self.is_tiny = all(t.rest is not None and t.rest.plain < TINY for t in timed)  # nor are functions that it calls
 
     def paid(self, seconds: float, calls: int = 1) -> bool:

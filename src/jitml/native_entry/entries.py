@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitml.codegen.llvm.runtime.executable import NativeExecutable
+from jitml.dispatch.direct_calls import call_directly
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.specialize import Variant
-from jitml.native_entry.direct_calls import call_directly
+from jitml.native_entry.forwarder import forwarder
 from jitml.native_entry.link import linked
 from jitml.native_entry.plan import planned
 from jitml.native_entry.plan_data import EntryPlan, SectionArguments, Unplanned
@@ -57,7 +58,8 @@ class NativeEntries:
         entry, jitted = _chained(_planned(_programs(variants)), following, self._hits), self._jitted()
         if entry is not following and jitted is not None:
             self._is_used = True
-            call_directly(type(jitted))
+            if not jitted.forwarder:
+                call_directly(type(jitted), forwarder())
             jitted.answer_in_turn(repeat(entry), entry)
 
     def leave(self) -> bool:
