@@ -107,7 +107,8 @@ ROOMS = {
         ),
     ),
     "codegen": (
-        *("run", "llvm/schedule", "", "scalar_math", "llvm/ir", "llvm/loops", "llvm/calls", "llvm", "llvm/runtime"),
+        *("run", "llvm/schedule", "", "scalar_math", "llvm/ir", "llvm/loops"),
+        *("llvm/sorts", "llvm/calls", "llvm", "llvm/runtime"),
         *("cuda", "cuda/schedule", "cuda/emit", "cuda/calls", "cuda/runtime"),
     ),
     "device": ("",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,8 +12,11 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.llvm.ir.radix_sort import LEAST
+from jitml.codegen.llvm.runtime import sorting
+from jitml.codegen.llvm.runtime.jit import load
 from jitml.codegen.llvm.runtime.target import host_target
+from jitml.codegen.llvm.sorts.long_rows import long_sort_ir
+from jitml.codegen.llvm.sorts.radix_sort import LEAST
 from jitml.ir import ops
 from jitml.ir.graph import Graph
 from jitml.ir.passes import run_passes
@@ -35,6 +40,11 @@ def integers(dtype: str) -> dict[str, Array]:
         "no two equal": RNG.permutation(N).astype(d),
         "all equal": np.full(N, 7, d),
         "falling": np.arange(N)[::-1].astype(d),
+        "rising": np.arange(N).astype(d),
+        "in order but for its last element": np.r_[1:N, 0].astype(d),
+        "in order, two and two equal": (np.arange(N) // 2).astype(d),
+        "a few runs": (np.arange(N) % 500).astype(d),
+        "drawn, with some equal": RNG.integers(0, 1 << 31, N)[RNG.integers(0, 40 * N, N) % N].astype(d),
         "wide apart": RNG.permutation(N).astype(d) * d.type(high // N),
         "alike in their highest bits": (d.type(1) << d.type(8 * d.itemsize - 2)) + RNG.integers(0, 9 * N, N).astype(d),
     }
@@ -53,6 +63,11 @@ def numbers(dtype: str) -> dict[str, Array]:
 
     return {
         "drawn": x,
+        "in order": np.sort(x),
+        "in order, from infinity to nan": np.sort(with_at(x, (7, np.nan), (13, np.inf), (17, -np.inf))),
+        "in order but for zeros": np.sort(with_at(x, (7, 0.0), (5, -0.0))),
+        "in order but for nan": np.r_[np.sort(x[:-9]), [odd, np.nan, -np.nan] * 3].astype(d),
+        "a few runs": np.concatenate([np.sort(x[:600]), np.sort(x[600:1700])[::-1], np.sort(x[1700:])]),
         "close together": (99 + 2 * one).astype(d),
         "alike in their highest bits": (1 + RNG.integers(0, 1 << 20, N) * np.finfo(d).eps).astype(d),
         "integers": RNG.integers(-50, 50, N).astype(d),
@@ -98,6 +113,48 @@ def same_bits(got: Any, expected: Any, name: str) -> None:
             same_bits(g, e, name)
     else:
         assert (got.dtype, got.shape, got.tobytes()) == (expected.dtype, expected.shape, expected.tobytes()), name
+
+
+SORT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("radix", [False, True])
+def test_either_sort_may_be_chosen(kind: Any, radix: bool) -> None:
+    called: list[str] = []
+
+    def numpy_sort(name: str, kind: Any) -> Any:
+        def sort(at: int, n: int, _: int) -> int:
+            called.append(name)
+            np.ctypeslib.as_array(ctypes.cast(at, ctypes.POINTER(ctypes.c_double)), (n,)).sort(kind=kind)
+            return 0
+
+        return SORT(sort)
+
+    kinds = {"numpy_sort": kind, "numpy_quick": "quicksort", "numpy_stable": "stable"}
+    functions = {name: numpy_sort(name, kind) for name, kind in kinds.items()}
+    imports = {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in functions.items()}
+    code = load(long_sort_ir(np.dtype("f8"), kind), imports=imports, exports=("jitml_sort_long", "jitml_choose"))
+    ctypes.CFUNCTYPE(None, ctypes.c_bool)(code["jitml_choose"])(radix)
+    own = {"quicksort": "numpy_sort"}.get(kind, "numpy_quick")
+    for name, caller in {
+        "drawn": None if radix else own,
+        "in order": None,
+        "a few runs": "numpy_sort" if kind == "stable" else "numpy_stable",
+        "zeros of both signs": "numpy_sort",
+    }.items():
+        called.clear()
+        x, expected = ROWS["f8", name].copy(), np.sort(ROWS["f8", name], kind=kind)
+        assert SORT(code["jitml_sort_long"])(x.ctypes.data, N, None) == 0
+        same_bits(x, expected, name)
+        assert called == ([] if caller is None else [caller]), name
+
+
+def test_a_trial_tells_which_sort_is_faster() -> None:
+    slow = SORT(lambda at, n, _: time.sleep(0.002) or 0)
+    quick = SORT(lambda at, n, _: 0)
+    seconds = [sorting._seconds(ctypes.cast(f, ctypes.c_void_p).value or 0, np.dtype("f4")) for f in (slow, quick)]
+    assert seconds[0] >= 0.002 and seconds[1] < seconds[0]
 
 
 @pytest.mark.parametrize("n", [LEAST - 1, LEAST, 70_001])

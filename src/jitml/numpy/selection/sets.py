@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitml.ir import ops
-from jitml.ir.dims import Size
+from jitml.ir.dims import Dim, Size
 from jitml.ir.graph import Value
 from jitml.ir.types import BOOL, F64, I64, is_float, is_inexact, is_integer
 from jitml.numpy.arrays.masks import flat, true_count
@@ -60,12 +60,20 @@ class _Groups(NamedTuple):
 def _group_equal(x: Value, *, places: bool, equal_nan: bool = True) -> _Groups:
     order = ops.argsort(x, axis=0, kind="stable") if places else None
     line = ops.sort(x, axis=0, kind="quicksort") if order is None else ops.gather(x, order, axis=0)
-    index = ops.iota(shape=line.shape, axis=0, dtype=I64)
-    before = ops.gather(line, ops.maximum(index - 1, 0), axis=0)
-    differs = ops.ne(line, before)
-    if is_inexact(line.dtype) and equal_nan:
-        differs = ops.bit_and(differs, ops.bit_not(ops.bit_and(ops.isnan(line), ops.isnan(before))))
-    return _Groups(line, ops.bit_or(ops.eq(index, 0), differs), order)
+    (length,) = line.shape
+    if isinstance(length, Dim) or length == 0:
+        index = ops.iota(shape=line.shape, axis=0, dtype=I64)
+        before = ops.gather(line, ops.maximum(index - 1, 0), axis=0)
+        return _Groups(line, ops.bit_or(ops.eq(index, 0), _differs(line, before, equal_nan)), order)
+    after, before = (ops.slice(line, start=(k,), stop=(length - 1 + k,), step=(1,)) for k in (1, 0))
+    return _Groups(line, ops.concat(full((1,), True, BOOL), _differs(after, before, equal_nan), axis=0), order)
+
+
+def _differs(x: Value, y: Value, equal_nan: bool) -> Value:
+    differs = ops.ne(x, y)
+    if not (is_inexact(x.dtype) and equal_nan):
+        return differs
+    return ops.bit_and(differs, ops.bit_not(ops.bit_and(ops.isnan(x), ops.isnan(y))))
 
 
 @implements(np.unique)
@@ -102,8 +110,13 @@ def _inverse(groups: _Groups, x: Value) -> Value:
 
 
 def _counts(groups: _Groups) -> Value:
-    ones = full(groups.line.shape, 1, I64)
-    return ops.scatter(_zeros(groups.size, I64), ones, groups.number, axis=0, combine="add")
+    """How long each run is: the next one begins behind it, and the line ends behind the last one."""
+    (length,) = groups.line.shape
+    begin = groups.pick(ops.iota(shape=groups.line.shape, axis=0, dtype=I64))
+    index = ops.iota(shape=begin.shape, axis=0, dtype=I64)
+    last = spread_size(groups.size, begin.shape, I64) - 1
+    following = ops.gather(begin, ops.minimum(index + 1, last), axis=0)
+    return ops.select(ops.eq(index, last), spread_size(length, begin.shape, I64), following) - begin
 
 
 def _zeros(size: Any, dtype: np.dtype[Any]) -> Value:

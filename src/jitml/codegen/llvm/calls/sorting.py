@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jitml.codegen.llvm.ir.long_rows import MOST
-from jitml.codegen.llvm.ir.radix_sort import LEAST, has_words
 from jitml.codegen.llvm.ir.translation_unit import Unit
+from jitml.codegen.llvm.sorts.ends import MOST
+from jitml.codegen.llvm.sorts.radix_sort import LEAST, has_words
 from jitml.ir.types import BOOL, dtype_name
 from jitml.kernels.ir import Buffer, Check, Const
 from jitml.kernels.program import Call

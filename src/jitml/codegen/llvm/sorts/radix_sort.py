@@ -332,7 +332,7 @@ def _words(dtype: DType) -> str:
 
 
 def _eight_words(dtype: DType) -> str:
-    """%w8 = the words of %x from %at on, those of zeros alike."""
+    """`@eight_words(ptr x, i64 at)`: the words of x from `at` on, those of zeros alike."""
     bits = 8 * dtype.itemsize
     v = f"<8 x i{bits}>"
 
@@ -340,7 +340,11 @@ def _eight_words(dtype: DType) -> str:
         return f"splat (i{of} {value})"
 
     sign = -(1 << (bits - 1))
-    lines = [f"%e8 = getelementptr i{bits}, ptr %x, i64 %at", f"%raw8 = load {v}, ptr %e8, align 1"]
+    lines = [
+        "define internal <8 x i64> @eight_words(ptr %x, i64 %at) alwaysinline {",
+        f"%e8 = getelementptr i{bits}, ptr %x, i64 %at",
+        f"%raw8 = load {v}, ptr %e8, align 1",
+    ]
     if dtype.kind == "f":
         infinity, nan = _NAN[dtype.itemsize]
         lines += [
@@ -356,14 +360,16 @@ def _eight_words(dtype: DType) -> str:
     else:
         lines += [f"%key8 = xor {v} %raw8, {each(0 if dtype.kind == 'u' else sign)}"]
     if bits == 64:
-        return "\n  ".join([*lines, f"%w8 = or {v} %key8, zeroinitializer"])
-    return "\n  ".join([*lines, f"%wide8 = zext {v} %key8 to <8 x i64>", f"%w8 = shl <8 x i64> %wide8, {each(64 - bits, 64)}"])
+        lines += [f"%w8 = or {v} %key8, zeroinitializer"]
+    else:
+        lines += [f"%wide8 = zext {v} %key8 to <8 x i64>", f"%w8 = shl <8 x i64> %wide8, {each(64 - bits, 64)}"]
+    return "\n  ".join([*lines, "ret <8 x i64> %w8"]) + "\n}\n"
 
 
 def with_radix(text: str, dtype: DType) -> str:
     """A text, and the functions that it calls, for elements of a dtype.
 
-    It may mention SIGN and NAN_WORD, the words of zero and of nan, LEAST, ITEMSIZE, BITS and EIGHT_WORDS.
+    It may mention SIGN and NAN_WORD, the words of zero and of nan, LEAST, ITEMSIZE and BITS.
     """
     bits = 8 * dtype.itemsize
     nan = _NAN[dtype.itemsize][1] << (64 - bits) | _SIGN if dtype.kind == "f" else -1
@@ -372,19 +378,18 @@ def with_radix(text: str, dtype: DType) -> str:
     words = {"MINUS_ZERO": minus_zero, "NAN_WORD": nan, "SIGN": _SIGN}
     values = {
         "COUNTED": counted,
-        "EIGHT_WORDS": _eight_words(dtype),
         **words,
         "LEAST": LEAST,
         "ITEMSIZE": dtype.itemsize,
         "BITS": bits,
     }
-    text = _words(dtype) + _COMMON + text
+    text = _words(dtype) + _eight_words(dtype) + _COMMON + text
     for name, value in values.items():
         text = text.replace(name, str(value))
     return inlined(text)
 
 
-_INLINED = re.compile(r"define internal (\w+) @(\w+)\(([^)]*)\) alwaysinline \{\n(.*?)\n  ret (.*?)\n\}\n", re.DOTALL)
+_INLINED = re.compile(r"define internal ([^@\n]+) @(\w+)\(([^)]*)\) alwaysinline \{\n(.*?)\n  ret (.*?)\n\}\n", re.DOTALL)
 
 
 def inlined(text: str) -> str:
@@ -400,7 +405,7 @@ def inlined(text: str) -> str:
     numbers = count()
     while (found := _INLINED.search(text)) is not None:
         kind, name, *_ = found.groups()
-        call = rf"  (?:(%[\w.]+) = )?call {kind} @{name}\(([^)]*)\)"
+        call = rf"  (?:(%[\w.]+) = )?call {re.escape(kind)} @{name}\(([^)]*)\)"
         text = text[: found.start()] + text[found.end() :]
         text = re.sub(call, partial(_body_of, found, numbers), text)
     return text
@@ -412,4 +417,5 @@ def _body_of(function: re.Match[str], numbers: Iterator[int], call: re.Match[str
     own = f"%{name}{next(numbers)}."
     lines = re.sub(r"%([\w.]+)", lambda local: given.get(local[0], own + local[1]), f"{body}\n{returned}")
     inner, _, value = lines.rpartition("\n")
-    return inner if call[1] is None else f"{inner}\n  {call[1]} = or {value}, {'false' if kind == 'i1' else 0}"
+    zero = {"i1": "false", "i64": "0"}.get(kind, "zeroinitializer")
+    return inner if call[1] is None else f"{inner}\n  {call[1]} = or {value}, {zero}"

@@ -1,0 +1,1 @@
+"""Sorts of our own as LLVM IR: long rows, and selection from them."""
