@@ -69,9 +69,7 @@ FLOATS: dict[str, tuple[Callable[..., Any], Any, Any]] = {
 def answer(f: Callable[..., Any], x: Any) -> str:
     try:
         result = f(x)
-    except ArithmeticError as error:
-        return repr(error)
-    except ValueError as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         return repr(error)
     return repr(result)
 
@@ -116,6 +114,29 @@ def test_sums_with_more_bits_than_there_are_are_refused() -> None:
 def complex_beside_others(x: Any) -> Any:
     z, r, n = complex(x[0], x[1]), float(x[1]), int(x[2])
     return z + r, r + z, z - r, r - z, z * r, r * z, z / 3.25, z + n, n - z, z * n, True * z, z - 1.5, 1j * r, z * -0.0
+
+
+BEYOND = 2**64
+# Of ints that no dtype holds NumPy makes objects, and of some beyond int64 a uint64 or a float64.
+OF_LARGE_INTS: dict[str, Callable[[Any], Any]] = {
+    "linspace": lambda x: np.linspace(0, BEYOND, 3) + x,
+    "logspace": lambda x: np.logspace(0, -BEYOND, 3) + x,
+    "geomspace": lambda x: np.geomspace(1, BEYOND, 3) + x,
+    "arange": lambda x: np.arange(0, BEYOND, BEYOND // 3),
+    "arange, beyond int64 alone": lambda x: np.arange(0, 2**63, 2**61),
+    "a ufunc": lambda x: x + np.sqrt(BEYOND),
+    "the range of a histogram": lambda x: np.histogram(x, bins=3, range=(0, BEYOND))[0],
+    "a size to work out": lambda x: x.reshape(-BEYOND),
+    "the length of a transform": lambda x: np.fft.fft(x, BEYOND),
+}
+
+
+@pytest.mark.parametrize("name", OF_LARGE_INTS)
+def test_large_ints_are_left_to_numpy(name: str) -> None:
+    f, x = OF_LARGE_INTS[name], np.array([1.0, 2.0, 3.0, 4.0])[:3]
+    compiled = jitml.jit(f, strict=False, verify="never")
+    assert answer(compiled, x) == answer(f, x)
+    assert not compiled.variants
 
 
 @pytest.mark.parametrize("first", [0.0, -0.0, 1.5, np.inf, -np.inf, np.nan])

@@ -22,6 +22,7 @@ from jitml.numpy.support.arguments import (
     not_compiled,
     one_axis,
     reduced_axes,
+    require_no_objects,
     strict_axis,
 )
 from jitml.numpy.support.versions import broadcast_keeps_arrays, check_argument
@@ -174,6 +175,7 @@ def complete_shape(shape: Any, size: int) -> Shape:
         ShapeError: the sizes differ, or there are two unknown dimensions.
     """
     wanted = as_shape(shape)
+    require_no_objects(*wanted)
     known = prod(n for n in wanted if not _is_open(n))
     unknown = sum(map(_is_open, wanted))
     if unknown > 1:

@@ -24,6 +24,7 @@ from jitml.numpy.support.arguments import (
     kind_of,
     not_compiled,
     one_element,
+    require_no_objects,
     spread_size,
     value_of,
 )
@@ -50,6 +51,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     args, named = tuple(map(_bound, args)), {name: _bound(n) for name, n in named.items()}
     if dtype is None:
         given = [n for n in (*args, *named.values()) if n is not None]
+        require_no_objects(*given)
         # Of uint64 and of float32 it is float64.
         dtype = settled(given, [*map(kind_of, given)], lambda kinds: np.result_type(I64, *map(np.dtype, kinds)))
     target = np.dtype(dtype)
@@ -225,6 +227,7 @@ def linspace(
     count = as_length(num) if unknown_size(num) is not None else as_int(num)
     if type(count) is int and count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
+    require_no_objects(start, stop)
     inner = np.result_type(common_dtype(start, stop), 0.0)
     low, high = value_of(start, inner), value_of(stop, inner)
     shape = common_shape("linspace", low.shape, high.shape)
@@ -282,6 +285,7 @@ def logspace(
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> TracedArray:
     """NumPy's own steps: signs are taken off before the logarithm, and the ends are what was given."""
+    require_no_objects(start, stop)
     count = as_int(num)
     inner = np.result_type(common_dtype(start, stop), 0.0, np.dtype(dtype))  # None is float64 here, too
     first, last = (fresh(value_of(x, inner)) for x in (start, stop))

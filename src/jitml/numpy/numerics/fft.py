@@ -13,7 +13,17 @@ from jitml.ir.graph import Value
 from jitml.ir.types import F32, F64, is_complex, part_dtype
 from jitml.numpy.building.joining import roll
 from jitml.numpy.reductions.reductions import is_given
-from jitml.numpy.support.arguments import as_array, as_int, astype, axes_of, full, no_truth, one_axis, value_of
+from jitml.numpy.support.arguments import (
+    as_array,
+    as_int,
+    astype,
+    axes_of,
+    full,
+    no_truth,
+    one_axis,
+    require_no_objects,
+    value_of,
+)
 from jitml.numpy.ufuncs.loops import conjugate
 from jitml.numpy.ufuncs.ufunc import store
 from jitml.trace.values.boxing import TracedArray, fresh
@@ -75,7 +85,9 @@ def _scaled(x: Value, factor: float) -> Value:
 
 
 def _length(n: Any, size: int) -> int:
-    return size if n is None else as_int(no_truth(n))
+    length = size if n is None else as_int(no_truth(n))
+    require_no_objects(length)
+    return length
 
 
 def _transform(*, inverse: bool) -> Callable[..., Any]:

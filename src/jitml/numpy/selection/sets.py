@@ -24,6 +24,7 @@ from jitml.numpy.support.arguments import (
     not_compiled,
     one_axis,
     promoted,
+    require_no_objects,
     reshape_value,
     spread_size,
     value_of,
@@ -274,6 +275,7 @@ def _edges(x: Value, bins: Any, given: Any) -> Value:
 def _outer_edges(x: Value, given: Any) -> tuple[Value, Value]:
     """The least and the greatest edge: given, or of the data; 0 and 1 where there are none, half a step around a single value."""
     if given is not None:
+        require_no_objects(*given)
         low, high = (value_of(v, F64) for v in given)
         finite = ops.bit_and(ops.isfinite(low), ops.isfinite(high))
         insist(finite, message="supplied range is not finite")

@@ -24,9 +24,9 @@ from jitml.ir.types import BOOL, F64, I64, DType, dtype_name, is_complex, is_flo
 from jitml.numpy.support.versions import one_element_is_a_number
 from jitml.trace.lists.sequences import Range
 from jitml.trace.lists.traced_list import TracedList
-from jitml.trace.record.recording import unsupported, user_source
+from jitml.trace.record.recording import active_trace, unsupported, user_source
 from jitml.trace.symbolic.broadcasting import common_sizes, insist_at_least, never_equal, require_sizes, stretch
-from jitml.trace.symbolic.sizes import number, span, value_limits, value_of_size
+from jitml.trace.symbolic.sizes import HIGHEST, LOWEST, number, span, value_limits, value_of_size
 from jitml.trace.values.boxing import TracedArray, TracedNumber, TracedScalar, fresh, is_traced, read, scalar
 from jitml.trace.values.registry import call
 from jitml.trace.values.type_unions import doubt_of, dtype_of, only_numpys, own_type, require_type, settled
@@ -90,6 +90,16 @@ def promoted(*xs: object) -> list[Value]:
     values = [value_of(x) for x in xs]
     dtype = np.result_type(*(v.dtype for v in values))
     return [astype(v, dtype) for v in values]
+
+
+def require_no_objects(*xs: object) -> None:
+    """Refuse Python ints of more than 64 bits: of those NumPy makes objects where it has no array's dtype to give them."""
+    for x in xs:
+        if type(x) is TracedNumber and x.kind is int and x.slot is not None:
+            require_no_objects(x.concrete)
+            active_trace().host.require_range(x.slot, LOWEST, HIGHEST)
+        elif type(x) is int and not LOWEST <= x <= HIGHEST:
+            unsupported("a NumPy function is given an int of more than 64 bits", "Write it as a float.")
 
 
 def _sample(kind: Kind) -> Any:

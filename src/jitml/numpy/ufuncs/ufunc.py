@@ -24,6 +24,7 @@ from jitml.numpy.support.arguments import (
     kind_of,
     mask_of,
     not_compiled,
+    require_no_objects,
     result_of,
     value_of,
     without_imaginary,
@@ -32,9 +33,8 @@ from jitml.numpy.support.memory_order import put_in_order
 from jitml.numpy.support.versions import ellipsis_is_an_output
 from jitml.numpy.ufuncs.loops import COMPARISONS, LOOPS, Loop
 from jitml.numpy.ufuncs.powers import replace_power
-from jitml.trace.record.recording import active_trace, unsupported, user_source
+from jitml.trace.record.recording import user_source
 from jitml.trace.symbolic.broadcasting import never_equal
-from jitml.trace.symbolic.sizes import HIGHEST, LOWEST
 from jitml.trace.values.array_writes import assign
 from jitml.trace.values.boxing import TracedArray, TracedNumber, fresh, fresh_like, is_fortran, named_order, read
 from jitml.trace.values.registry import call, implements
@@ -128,18 +128,9 @@ def _resolve(
         raise TypeError("cannot cast a Python number under the casting rule 'equiv'")
     resolved = settled(args, kinds, lambda kinds: ufunc.resolve_dtypes(tuple(kinds), casting=casting, **options))
     if all(isinstance(kind, type) for kind in kinds[: len(args)]):
-        for x in args:
-            _require_no_object(x)
+        require_no_objects(*args)
     # Beside an int8, a uint64 is compared by C's long long, which equals int64 and yet is another type of scalars.
     return tuple(DTYPES[dtype_name(d)] for d in resolved)
-
-
-def _require_no_object(x: Any) -> None:
-    """Where no operand is an array, NumPy makes an object of an int of more than 64 bits, and has no function of those."""
-    if type(x) is TracedNumber and x.kind is int and x.slot is not None:
-        if not LOWEST <= x.concrete <= HIGHEST:
-            unsupported("a NumPy function is given an int of more than 64 bits", "Write it as a float.")
-        active_trace().host.require_range(x.slot, LOWEST, HIGHEST)
 
 
 def _compute(ufunc: np.ufunc, values: list[Value], outs: tuple[Any, ...], mask: Value | None) -> tuple[Value, ...]:
