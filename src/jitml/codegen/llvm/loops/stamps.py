@@ -7,8 +7,8 @@ of metadata and constants. The next is the template filled in: the same text as 
 
 from __future__ import annotations
 
+import hashlib
 import re
-import zlib
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, cast
 
@@ -64,10 +64,11 @@ class _Stamp:
         own = [replace(x, names=(f"%x{n}",)) for n, x in enumerate(args)]
         result = self.press(alone, own, [x.names[0] for x in own])
         body = "\n".join(["entry:", *alone.lines, f"  ret {result.type} {result.names[0]}"])
-        made = f"{zlib.crc32(body.encode()):08x}"
+        declared = alone.module.text_for({*mentioned(body)})
+        made = hashlib.blake2b(f"{body}\n{declared}".encode(), digest_size=8).hexdigest()
         name = ".".join([fn, *dict.fromkeys(mangled(x.dtype, x.lanes) for x in own), made])
         head = f"hidden {result.type} @{name}({', '.join(f'{x.type} {x.names[0]}' for x in own)})"
-        return Outline(head, body, alone.module.text_for({*mentioned(body)}))
+        return Outline(head, body, declared)
 
 
 def _either(text: str, outline: Outline, args: Sequence[Operand], result: Operand, begins: str, ends: str) -> Inlined:
