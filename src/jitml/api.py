@@ -63,8 +63,9 @@ def jit(
         static_argnames: the same, by name.
         fastmath: False computes as IEEE 754 says. True allows the compiler to change the order of operations, and to assume
             that there is no NaN: all of LLVM's fast-math flags. Or some of the flags, by name. "tf32" has to be named: on a GPU,
-            products of float32 matrices may then be computed from factors of 11 bits, by its tensor cores. So has "atomics":
-            floats that go to places of an array (`np.add.at`) may then be added in any order, another one in each run.
+            products of float32 matrices may then be computed from factors of 11 bits, by its tensor cores. "bf16" is the same
+            with bfloat16's 8 bits, which is faster. Sums stay float32. "atomics" has to be named, too: floats that go to places
+            of an array (`np.add.at`) may then be added in any order, another one in each run.
         threads: the most threads that a call may use. Default: JITML_NUM_THREADS, else the cores of this process.
         host_calls: what happens to NumPy and SciPy functions that are not compiled. "allow": the compiled program calls them at
             that point. "error": they raise `UnsupportedError`.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CPU = "cpu"
 FASTMATH_FLAGS = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
-COARSE_FLAGS = ("tf32", "atomics")  # which cost digits, or bits that are the same in each run: only who names them has them
+COARSE_FLAGS = ("tf32", "bf16", "atomics")  # which cost digits, or bits that are the same in each run: they have to be named
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,12 @@ int set(Object* object, int attribute, const void* value, size_t size) {
   return OK;
 }
 
-double as_tf32(double x) {  // to 11 bits, ties away from zero
+double rounded(double x, int64_t compute) {  // to 11 bits, ties away from zero; to 8 bits, ties to even
+  if (compute != 77 && compute != 75) return x;
   float narrow = float(x);
   uint32_t bits;
   std::memcpy(&bits, &narrow, 4);
-  bits = (bits + 0x1000) & ~0x1fffu;
+  bits = compute == 77 ? (bits + 0x1000) & ~0x1fffu : (bits + 0x7fff + (bits >> 16 & 1)) & ~0xffffu;
   std::memcpy(&narrow, &bits, 4);
   return narrow;
 }
@@ -65,7 +66,7 @@ int multiply(const Object* d, double alpha, const T* a, const Object* A, const T
           const int64_t x = turns_a ? p + i * A->at(LEADING, 0) : i + p * A->at(LEADING, 0);
           const int64_t y = turns_b ? j + p * B->at(LEADING, 0) : p + j * B->at(LEADING, 0);
           const double left = a[s * A->at(6, 0) + x], right = b[s * B->at(6, 0) + y];
-          sum += d->at(COMPUTE, 0) == 77 ? as_tf32(left) * as_tf32(right) : left * right;
+          sum += rounded(left, d->at(COMPUTE, 0)) * rounded(right, d->at(COMPUTE, 0));
         }
         T& z = c[s * C->at(6, 0) + i + j * C->at(LEADING, 0)];
         z = T(finished(d, alpha * sum + (beta != 0 ? beta * z : 0), i, C->at(TYPE, 0)));
@@ -87,7 +88,7 @@ int cublasLtCreate(void** handle) { return *handle = new Object, OK; }
 int cublasLtMatmulDescCreate(Object** made, int compute, int scale) {
   *made = new Object;
   (*made)->values[COMPUTE] = compute, (*made)->values[TYPE] = scale;
-  return ((compute == 68 || compute == 77) && scale == 0) || (compute == 70 && scale == 1) ? OK : INVALID;
+  return ((compute == 68 || compute == 75 || compute == 77) && scale == 0) || (compute == 70 && scale == 1) ? OK : INVALID;
 }
 int cublasLtMatmulDescSetAttribute(Object* d, int attribute, const void* value, size_t size) {
   if (size != (attribute == 8 ? 8 : 4)) return INVALID;

@@ -27,7 +27,7 @@ class CodeOptions:
 
     Args:
         threads: the most that the program may use; None for as many as the back end thinks right.
-        fastmath: LLVM's fast-math flags to allow, "tf32" and "atomics"; none means IEEE arithmetic.
+        fastmath: LLVM's fast-math flags to allow, "tf32", "bf16" and "atomics"; none means IEEE arithmetic.
     """
 
     threads: int | None = None

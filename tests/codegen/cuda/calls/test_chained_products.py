@@ -191,6 +191,13 @@ def test_tiles_of_all_sizes(fastmath: Any, always: None, device: EmulatedDevice,
 
 
 @needs_compiler
+def test_what_may_be_rounded_to_bfloat16_is_rounded_to_tf32(always: None) -> None:
+    given = heads(140, 140, 9, 9, dtype="f4")
+    coarse, finer = (lowered(plain, *given, fastmath=flag).text("cuda") for flag in ("bf16", "tf32"))
+    assert "ji_square_tf32" in coarse and coarse == finer
+
+
+@needs_compiler
 def test_factors_are_rounded_to_tf32_if_that_is_allowed(always: None, device: EmulatedDevice) -> None:
     programs = {
         "uneven": (plain, heads(70, 130, 33, 20, 2)),

@@ -121,9 +121,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] 
     "tf32 by columns": (lambda x, w: x.T @ w.T, (numbers(72, 100), numbers(88, 72)), {"fastmath": "tf32"}),
     "tf32, aligned": (lambda x, w: (x @ w) * 2, (numbers(128, 64), numbers(64, 192)), {"fastmath": "tf32"}),
     "tf32, a long sum": (lambda x, w: x @ w, (numbers(30, 5000), numbers(5000, 40)), {"fastmath": "tf32"}),
+    "bf16": (lambda x, w, b: np.maximum(x @ w + b, 0), (X, W, B), {"fastmath": "bf16"}),
+    "bf16 by columns": (lambda x, w: x.T @ w.T, (numbers(72, 100), numbers(88, 72)), {"fastmath": "bf16"}),
+    "bf16, aligned": (lambda x, w: (x @ w) * 2, (numbers(128, 64), numbers(64, 192)), {"fastmath": "bf16"}),
+    "bf16, a long sum": (lambda x, w: x @ w, (numbers(30, 5000), numbers(5000, 40)), {"fastmath": ["bf16", "tf32"]}),
     "what a factor is made of, beside": (residual, (numbers(20, 30), numbers(30, 30)), {}),
 }
-PLAIN = ("tf32 by columns", "tf32, a long sum")
+PLAIN = ("tf32 by columns", "tf32, a long sum", "bf16 by columns", "bf16, a long sum")
 
 
 def tolerance(arguments: tuple[Any, ...], options: dict[str, Any], dtype: Any) -> float:
@@ -133,7 +137,9 @@ def tolerance(arguments: tuple[Any, ...], options: dict[str, Any], dtype: Any) -
         return 2e-3
     if dtype == np.float64:
         return 1e-14
-    return 2.0**-10 if options else 2e-7 * depth**0.5
+    if options:
+        return 2.0**-7 if "bf16" in options["fastmath"] else 2.0**-10
+    return 2e-7 * depth**0.5
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -288,9 +294,32 @@ def test_a_missing_barrier_is_found(which: int) -> None:
 
 def test_factors_are_rounded_to_tf32() -> None:
     source = lowered(lambda x, w: (x @ w) * 2, X, W, fastmath="tf32").text("cuda")
-    (module,) = build([source.replace("ji_round(lanes[u]);", "")])
+    (module,) = build([source.replace("ji_tf32(x[2])", "__float_as_uint(x[2])")])
     with pytest.raises(KernelFault, match="not rounded"):
         module.launch("call_0_fused", 4, 256, np.zeros((100, 90), "f4"), X, W)
+
+
+def bfloat16(x: Array) -> Array:
+    """float32 rounded to bfloat16, ties to even."""
+    bits = x.view(np.uint32).astype(np.uint64)
+    return np.asarray((bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).astype(np.uint32).view(np.float32))
+
+
+def test_factors_are_rounded_to_bfloat16_and_sums_are_not(device: EmulatedDevice) -> None:
+    x, w = numbers(100, 72), numbers(72, 96)
+    x[0, :4] = 1 + 2.0**-8 * np.array((1, 3, 1.001, 2), "f4")  # two ties
+    found = jitml.jit(lambda x, w: (x @ w) * 2, fastmath="bf16", verify="never")(x, w)
+    exact = (bfloat16(x).astype(np.float64) @ bfloat16(w)) * 2
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5)
+    assert abs(found - (x @ w) * 2).max() > 1e-2
+
+
+def test_infinities_and_nan_pass_through_bfloat16(device: EmulatedDevice) -> None:
+    x = np.eye(64, dtype=np.float32)
+    x[3, 3], x[5, 5], x[7, 7] = np.inf, np.nan, 3.4e38  # of which the last one is beyond bfloat16's largest
+    with np.errstate(invalid="ignore"):
+        found = np.diag(jitml.jit(lambda x, w: x @ w, fastmath="bf16", verify="never")(x, np.ones((64, 64), np.float32)))
+    assert found[3] == np.inf and np.isnan(found[5]) and found[7] == np.inf and (np.delete(found, (3, 5, 7)) == 1).all()
 
 
 # -------------------------------------------------------------------------------------------------- the compiler
@@ -305,6 +334,8 @@ LARGE = [np.ones(shape, np.float32) for shape in ((2048, 512), (512, 4096), (409
         (PROGRAMS["gelu"][0], "f2", {}, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
         (lambda x, w, b: (w.T @ x.T) * b[:, None], "f2", {}, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
         (PROGRAMS["gelu"][0], "f4", {"fastmath": "tf32"}, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
+        (PROGRAMS["gelu"][0], "f4", {"fastmath": "bf16"}, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+        (lambda x, w, b: (w.T @ x.T) * b[:, None], "f4", {"fastmath": "bf16"}, "mma.sync.aligned.m16n8k16.row.col.f32.bf16"),
         (PROGRAMS["gelu"][0], "f4", {}, "fma.rn.f32"),
     ],
 )

@@ -55,6 +55,9 @@ inline void ji_mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) 
     return emulation::bits_as<float>(word);
   });
 }
+inline uint32_t ji_bf16x2(float low, float high) {
+  return uint32_t(emulation::to_bfloat16(low)) | uint32_t(emulation::to_bfloat16(high)) << 16;
+}
 inline uint32_t ji_tf32(float x) {  // ties away from zero; what is nan stays one
   uint32_t bits = emulation::bits_as<uint32_t>(x);
   if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fffe000;

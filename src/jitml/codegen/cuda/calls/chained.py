@@ -69,8 +69,8 @@ class _PassText:
         self.pointers += [(pointer(buffer, word), name) for name, (buffer, word) in self.beside.items()]
         self.pointers += [(pointer(buffers[v], word, is_written=True), buffers[v].name) for v, word in self.outs.items()]
         self.shared_bytes = tiles.scratch(chain, self.memory)
-        # A tile of 16 x 32 has too few pieces for all warps.
-        self.is_tf32 = "tf32" in means.fastmath and tiles.kept * tiles.summed >= LEAST_PIECES and not chain.is_half
+        # A tile of 16 x 32 has too few pieces for all warps. What may be rounded to bfloat16 may be rounded to TF32.
+        self.is_tf32 = bool(means.rounding(F32)) and tiles.kept * tiles.summed >= LEAST_PIECES and not chain.is_half
         rows, columns = chain.shape[-2:]
         self.ranges = {"b_": (0, prod(chain.batch)), "i_": (0, rows), "j_": (0, columns)}
         self.kept, self.summed = ("i_", "j_") if chain.by_rows else ("j_", "i_")

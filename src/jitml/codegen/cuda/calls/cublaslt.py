@@ -1,7 +1,8 @@
 """cuBLASLt: how is a product handed to NVIDIA's library?  By its own names for things, through ctypes.
 
 It speaks column-major: a row-major product is the column-major product of the transposes in the other order. f32 is computed in
-f32, and in TF32 where the user asks for it; f16 is added up in f32. What is made of the result it may do too (`epilogues.py`).
+f32, and in TF32 or bfloat16 where the user asks for it; f16 is added up in f32. What is made of the result it may do
+too (`epilogues.py`).
 The algorithm is chosen once for each product and alignment, and the workspace is ours, so that calls can be recorded in graphs.
 """
 
@@ -26,7 +27,7 @@ LEAST_WORK = 1 << 18  # multiply-adds of one matrix that are worth a call
 # Values of the header's enumerations.
 # CUBLAS_COMPUTE_32F and 64F; CUDA_R_16F, 32F and 64F; by bytes of an element. Halves are added up in f32.
 _COMPUTE, _TYPE, _SCALE = {2: 68, 4: 68, 8: 70}, {2: 2, 4: 0, 8: 1}, {2: 0, 4: 0, 8: 1}
-_COMPUTE_TF32 = 77  # CUBLAS_COMPUTE_32F_FAST_TF32
+_COMPUTE_ROUNDED = {"tf32": 77, "bf16": 75}  # CUBLAS_COMPUTE_32F_FAST_TF32 and FAST_16BF
 _TRANSPOSED = {"a": 3, "b": 4}  # CUBLASLT_MATMUL_DESC_TRANSA and TRANSB
 _EPILOGUE, _BIAS = 7, 8  # CUBLASLT_MATMUL_DESC_EPILOGUE and BIAS_POINTER
 _NO_EPILOGUE = 1
@@ -118,7 +119,7 @@ class LibraryProduct:
     """c = a @ b, or c += that; all column-major.
 
     Args:
-        is_tf32: whether factors of f32 may be rounded to TF32's 11 bits.
+        rounding: to what factors of f32 may be rounded: "tf32" (11 bits), "bf16" (8 bits), or "".
         epilogue: what is done to c, in the header's numbers. A bias, a number for each of c's rows, is the last of `buffers`.
     """
 
@@ -129,15 +130,15 @@ class LibraryProduct:
     b: ColumnMajor
     c: ColumnMajor
     adds: bool
-    is_tf32: bool = False
+    rounding: str = ""
     epilogue: int = _NO_EPILOGUE
     library = "cublasLt"
     workspace = WORKSPACE
     _chosen: dict[int, Any] = field(default_factory=dict, repr=False, init=False)
 
-    def in_tf32(self) -> LibraryProduct:
+    def rounded_to(self, rounding: str) -> LibraryProduct:
         """The same product, whose factors are rounded if they are f32."""
-        return replace(self, is_tf32=self.itemsize == F32.itemsize)
+        return replace(self, rounding=rounding if self.itemsize == F32.itemsize else "")
 
     def with_epilogue(self, epilogue: int, bias: str | None) -> LibraryProduct:
         """The same product, of which something is made."""
@@ -147,7 +148,7 @@ class LibraryProduct:
     def mode(self) -> str:
         """What it does beside a product in full precision: `in TF32, with bias and relu`."""
         extras = [word for bit, word in _WORDS.items() if self.epilogue & bit and self.epilogue != _NO_EPILOGUE]
-        words = [{2: "in f16"}.get(self.itemsize, "in TF32" if self.is_tf32 else "")]
+        words = [{2: "in f16"}.get(self.itemsize, f"in {self.rounding.upper()}" if self.rounding else "")]
         return ", ".join(filter(None, [*words, f"with {' and '.join(extras)}" if extras else ""]))
 
     def is_ready(self) -> bool:
@@ -225,7 +226,7 @@ class CublasLt:
 
     def operation(self, product: LibraryProduct) -> c_void_p:
         made = c_void_p()
-        compute, scale = _COMPUTE_TF32 if product.is_tf32 else _COMPUTE[product.itemsize], _SCALE[product.itemsize]
+        compute, scale = _COMPUTE_ROUNDED.get(product.rounding, _COMPUTE[product.itemsize]), _SCALE[product.itemsize]
         self._call("cublasLtMatmulDescCreate", byref(made), c_int(compute), c_int(scale))
         self._describe(made, _TRANSPOSED["a"], c_int32(product.a.is_transposed))
         self._describe(made, _TRANSPOSED["b"], c_int32(product.b.is_transposed))

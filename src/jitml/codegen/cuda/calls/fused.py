@@ -24,7 +24,7 @@ from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, op
 from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
-from jitml.ir.types import F16, F32
+from jitml.ir.types import F16
 from jitml.kernels.ir import Buffer, Const
 from jitml.kernels.program import Call, KernelProgram, seen_as
 from jitml.kernels.target import Accepts
@@ -91,10 +91,10 @@ def plan_fused(call: Call, program: KernelProgram, name: str, means: Means) -> C
     f = FusedProduct.of(call, program)
     p = f.product(Buffer(f"{name}_sums", f.node.output.dtype, f.node.output.shape))
     comment = f"{call.writes[0]} of {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
-    is_tf32 = "tf32" in means.fastmath and p.x.buffer.dtype == F32
+    rounding = means.rounding(p.x.buffer.dtype)
     ending = _ending(f, p, f.node.output, means)
-    plan = plan_product(p, replace(ending, lines=_given(ending.lines)), name, comment, is_tf32=is_tf32)
-    return _with_library(plan, f, p, name, means, is_tf32=is_tf32)
+    plan = plan_product(p, replace(ending, lines=_given(ending.lines)), name, comment, rounding)
+    return _with_library(plan, f, p, name, means)
 
 
 def _given(lines: Sequence[str]) -> list[str]:
@@ -129,7 +129,7 @@ def _is_read_beside(f: FusedProduct, value: Value) -> bool:
     return any(value in n.inputs for n in f.call.nodes if n not in own)
 
 
-def _with_library(plan: CallPlan, f: FusedProduct, p: Product, name: str, means: Means, *, is_tf32: bool) -> CallPlan:
+def _with_library(plan: CallPlan, f: FusedProduct, p: Product, name: str, means: Means) -> CallPlan:
     """The plan with what cuBLASLt does of it, if it takes the product, and what is left then."""
     out = f.buffers[f.out]
     is_in_place = out.is_c_contiguous and out.dtype == f.result.dtype
@@ -137,7 +137,7 @@ def _with_library(plan: CallPlan, f: FusedProduct, p: Product, name: str, means:
     library = library_product(f.product(replace(left, shape=f.result.shape)))
     if library is None:
         return plan
-    library = library.in_tf32() if is_tf32 else library
+    library = library.rounded_to(means.rounding(p.x.buffer.dtype))
     epilogue = library_epilogue(f.call, f.result, means.fastmath) if is_in_place else None
     if epilogue is not None:
         return replace(plan, library=epilogue.applied_to(library, f.buffers))

@@ -1,13 +1,18 @@
-// Matrix products by tensor cores: factors of 16 bits, or f32 rounded to TF32, and sums in f32.
+// Matrix products by tensor cores: factors of f16, or of f32 rounded to TF32 or bfloat16, and sums in f32.
 //
-// 256 threads are eight warps, two down and four across a tile of TILE x TILE. A step along k takes 64 bytes of each row of both
-// factors; the next ones are on the way meanwhile. A factor lies in shared memory as it does in memory, along the sum or along its
+// 256 threads are eight warps, two down and four across a tile of TILE x TILE. A step along k takes 64 bytes of memory of each
+// row of both factors; the next ones are on the way meanwhile. A factor lies in shared memory as it does in memory, along the sum or along its
 // rows; what is between rows keeps the banks apart.
 
 #ifdef __CUDA_ARCH__
 // D += A B of a warp. A lane holds of A rows lane / 4 and 8 more, of B column lane / 4, of D two columns from 2 (lane % 4) on.
 __device__ __forceinline__ void ji_mma_m16n8k16_f16(float* d, const unsigned* a, const unsigned* b) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ __forceinline__ void ji_mma_m16n8k16_bf16(float* d, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
@@ -31,26 +36,43 @@ __device__ __forceinline__ unsigned ji_tf32(float x) {  // ties away from zero
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
   return y;
 }
+__device__ __forceinline__ unsigned ji_bf16x2(float low, float high) {  // ties to even
+  unsigned y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
 #endif
+
+// What a factor is multiplied as: f16 is `unsigned short`, TF32 is `float`.
+struct ji_bf16 { unsigned short bits; };
+template <class T> struct ji_in_memory { typedef T type; };
+template <> struct ji_in_memory<ji_bf16> { typedef float type; };
 
 // A factor in shared memory. Element (row, depth) is at `at`.
 template <class T, int TILE, bool ALONG> struct ji_factor {
-  static constexpr int LANES = 16 / sizeof(T), DEEP = 64 / sizeof(T);
-  static constexpr int PITCH = ALONG ? DEEP + LANES : TILE + 8, SIZE = PITCH * (ALONG ? TILE : DEEP), EACH = TILE * 4 / 256;
+  typedef typename ji_in_memory<T>::type M;
+  static constexpr int LANES = 16 / sizeof(M), DEEP = 64 / sizeof(M), EACH = TILE * 4 / 256;
+  static constexpr int PITCH = ALONG ? DEEP + 16 / (int)sizeof(T) : TILE + 8, PLACES = PITCH * (ALONG ? TILE : DEEP);
+  // Two of these have room for sums, too: of each warp 16 rows of TILE / 4, and one more.
+  static constexpr int OF_SUMS = 8 * 16 * (TILE / 4 + 1) * 2 / (int)sizeof(T), SIZE = PLACES > OF_SUMS ? PLACES : OF_SUMS;
 
   __device__ __forceinline__ static int at(int row, int depth) { return ALONG ? row * PITCH + depth : depth * PITCH + row; }
 };
 
-__device__ __forceinline__ void ji_round(float* lanes) {
-#pragma unroll
-  for (int k = 0; k < 4; k++) *(unsigned*)(lanes + k) = ji_tf32(lanes[k]);
+// Stores 16 bytes of a factor, as they are multiplied.
+__device__ __forceinline__ void ji_store(float* to, const float* x) {
+  *(uint4*)to = make_uint4(ji_tf32(x[0]), ji_tf32(x[1]), ji_tf32(x[2]), ji_tf32(x[3]));
 }
-__device__ __forceinline__ void ji_round(unsigned short*) {}
+__device__ __forceinline__ void ji_store(ji_bf16* to, const float* x) {
+  *(uint2*)to = make_uint2(ji_bf16x2(x[0], x[1]), ji_bf16x2(x[2], x[3]));
+}
+__device__ __forceinline__ void ji_store(unsigned short* to, const unsigned short* x) { *(uint4*)to = *(const uint4*)x; }
 
 // What one thread brings of a factor: pieces of 16 bytes along the axis that is dense.
 template <class T, int TILE, bool ALONG> struct ji_factor_bringing {
   typedef ji_factor<T, TILE, ALONG> F;
-  alignas(16) T lanes[F::EACH][F::LANES];
+  typedef typename F::M M;
+  alignas(16) M lanes[F::EACH][F::LANES];
 
   __device__ __forceinline__ static int row(int u) {
     const int piece = threadIdx.x + 256 * u;
@@ -61,38 +83,35 @@ template <class T, int TILE, bool ALONG> struct ji_factor_bringing {
     return ALONG ? piece % 4 * F::LANES : piece / (TILE / F::LANES);
   }
 
-  __device__ __forceinline__ void load(const ji_operand<T>& x, long long i0, long long p0, long long rows, long long deep) {
+  __device__ __forceinline__ void load(const ji_operand<M>& x, long long i0, long long p0, long long rows, long long deep) {
 #pragma unroll
     for (int u = 0; u < F::EACH; u++) {
       const long long i = i0 + row(u), p = p0 + depth(u), left = ALONG ? deep - p : rows - i;
       const bool is_inside = ALONG ? i < rows : p < deep;
-      const T* at = x.first + i * x.row + p * x.deep;
+      const M* at = x.first + i * x.row + p * x.deep;
       if (is_inside && left >= F::LANES && x.is_aligned) {
         *(uint4*)lanes[u] = *(const uint4*)at;
       } else {
 #pragma unroll
-        for (int k = 0; k < F::LANES; k++) lanes[u][k] = is_inside && k < left ? at[k * (ALONG ? x.deep : x.row)] : T(0);
+        for (int k = 0; k < F::LANES; k++) lanes[u][k] = is_inside && k < left ? at[k * (ALONG ? x.deep : x.row)] : M(0);
       }
     }
   }
 
   __device__ __forceinline__ void store(T* tile) {
 #pragma unroll
-    for (int u = 0; u < F::EACH; u++) {
-      ji_round(lanes[u]);
-      *(uint4*)(tile + F::at(row(u), depth(u))) = *(const uint4*)lanes[u];
-    }
+    for (int u = 0; u < F::EACH; u++) ji_store(tile + F::at(row(u), depth(u)), lanes[u]);
   }
 };
 
 // Of the left factor rows i to i + 15, of the right one its columns j to j + 15, and 32 bytes along the sum.
-template <int TILE, bool ALONG> __device__ __forceinline__ void ji_left(unsigned* a, const unsigned short* tile, int i, int p) {
+template <int TILE, bool ALONG, class T> __device__ __forceinline__ void ji_left(unsigned* a, const T* tile, int i, int p) {
   const int lane = threadIdx.x % 32, near = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
-  ji_ldmatrix4<!ALONG>(a, tile + ji_factor<unsigned short, TILE, ALONG>::at(i + (ALONG ? near + second : second), p + third + (ALONG ? 0 : near)));
+  ji_ldmatrix4<!ALONG>(a, tile + ji_factor<T, TILE, ALONG>::at(i + (ALONG ? near + second : second), p + third + (ALONG ? 0 : near)));
 }
-template <int TILE, bool ALONG> __device__ __forceinline__ void ji_right(unsigned* b, const unsigned short* tile, int j, int p) {
+template <int TILE, bool ALONG, class T> __device__ __forceinline__ void ji_right(unsigned* b, const T* tile, int j, int p) {
   const int lane = threadIdx.x % 32, near = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
-  ji_ldmatrix4<!ALONG>(b, tile + ji_factor<unsigned short, TILE, ALONG>::at(j + third + (ALONG ? near : 0), p + second + (ALONG ? 0 : near)));
+  ji_ldmatrix4<!ALONG>(b, tile + ji_factor<T, TILE, ALONG>::at(j + third + (ALONG ? near : 0), p + second + (ALONG ? 0 : near)));
 }
 // Of f32, half as deep: two steps of eight numbers each make the 64 bytes.
 template <int TILE, bool ALONG> __device__ __forceinline__ void ji_left(unsigned* a, const float* tile, int i, int p) {
@@ -106,11 +125,13 @@ template <int TILE, bool ALONG> __device__ __forceinline__ void ji_right(unsigne
   for (int k = 0; k < 4; k++) b[k] = *(const unsigned*)(tile + ji_factor<float, TILE, ALONG>::at(j + col + k / 2 * 8, p + deep + k % 2 * 4));
 }
 __device__ __forceinline__ void ji_multiply(float* d, const unsigned* a, const unsigned* b, const unsigned short*) { ji_mma_m16n8k16_f16(d, a, b); }
+__device__ __forceinline__ void ji_multiply(float* d, const unsigned* a, const unsigned* b, const ji_bf16*) { ji_mma_m16n8k16_bf16(d, a, b); }
 __device__ __forceinline__ void ji_multiply(float* d, const unsigned* a, const unsigned* b, const float*) { ji_mma_m16n8k8_tf32(d, a, b); }
 
 // The tile of x @ y at (i0, j0), with the sum over p from `begin` to `end`. `put(row, column, sum)` takes each of them.
 template <class T, int TILE, bool X_ALONG, bool Y_ALONG, class Put>
-__device__ __forceinline__ void ji_mma_tile(T* xs, T* ys, const ji_operand<T>& x, const ji_operand<T>& y, long long i0, long long j0,
+__device__ __forceinline__ void ji_mma_tile(T* xs, T* ys, const ji_operand<typename ji_in_memory<T>::type>& x,
+                                            const ji_operand<typename ji_in_memory<T>::type>& y, long long i0, long long j0,
                                             long long m, long long n, long long begin, long long end, Put put) {
   typedef ji_factor<T, TILE, X_ALONG> X;
   typedef ji_factor<T, TILE, Y_ALONG> Y;

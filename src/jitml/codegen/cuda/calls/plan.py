@@ -16,11 +16,13 @@ from jitml.codegen.cuda.emit.functions import ScalarFunctions
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.errors import Source
+from jitml.ir.types import F32, DType
 from jitml.kernels.ir import Buffer, Check
 from jitml.records import dataclass, field, replace
 
 Array = np.ndarray[Any, Any]
 
+ROUNDINGS = ("bf16", "tf32")  # of which the first one that is allowed is done: the faster one
 MOST_BLOCKS = PROCESSORS * 8  # of a grid that strides over its work: what a device has resident at once
 LARGEST_GRID = 1 << 30  # where each block takes one part of the work: for copies, the fastest way
 
@@ -83,6 +85,11 @@ class Means:
 
     functions: ScalarFunctions = field(default_factory=ScalarFunctions)
     fastmath: frozenset[str] = frozenset()
+
+    def rounding(self, factors: DType) -> str:
+        """To what factors of products may be rounded: "tf32", "bf16", or ""."""
+        allowed = [kind for kind in ROUNDINGS if kind in self.fastmath and factors == F32]
+        return allowed[0] if allowed else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 In tiles whose sums stay in registers (`gemm.cuh`). With a vector it is as fast as the matrix can be read, by one warp or block a
 row, or by threads that are neighbours along the dense rows (`products.cuh`); very small ones are done an element a thread.
 
-Factors of float16, and of float32 that may be rounded to TF32, go to tensor cores (`mma.cuh`).
+Factors of float16, and of float32 that may be rounded to TF32 or bfloat16, go to tensor cores (`mma.cuh`).
 
 Where tiles are too few to keep the device busy, the sum is cut into parts, which a second function adds up in order. All of this
 depends on the extents alone, so that a program gives the same bits each time. Multiply-adds are fused, as they are in BLAS. Where
@@ -21,7 +21,7 @@ from jitml.codegen.cuda.calls.text import entry, number_type, read, template
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.codegen.product import Matrix, Product
-from jitml.ir.types import F16, F32
+from jitml.ir.types import F16
 from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram
 from jitml.records import dataclass, replace
@@ -29,6 +29,8 @@ from jitml.records import dataclass, replace
 _SMALL = 16  # rows and columns up to which a product is done an element a thread
 _BUSY = PROCESSORS * 2  # blocks that keep a device busy
 _LEAST_PART = 512  # of a sum that is cut
+# What tensor cores multiply by how factors are rounded, in C++.
+_BY_TENSOR_CORES = {"": "unsigned short", "tf32": "float", "bf16": "ji_bf16"}
 _WIDTHS = {"f32": (128, 64, 32), "f64": (64, 32)}  # of tiles
 
 _Operand: TypeAlias = tuple[str, str, int]  # a parameter's declaration, the buffer that it points into, and bytes to there
@@ -91,21 +93,26 @@ def plan_gemm(call: Call, program: KernelProgram, name: str, means: Means) -> Ca
     """The product of a `gemm` call by functions of our own."""
     p = Product.of(call, program.buffers)
     library = library_product(p)
-    is_tf32 = "tf32" in means.fastmath and p.z.buffer.dtype == F32
-    if library is not None and is_tf32:
-        library = library.in_tf32()
+    rounding = means.rounding(p.x.buffer.dtype)
+    if library is not None:
+        library = library.rounded_to(rounding)
     comment = f"{p.z.buffer.name} {'+' if p.adds else ''}= {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
-    return replace(plan_product(p, Ending.stored(p), name, comment, is_tf32=is_tf32), library=library)
+    return replace(plan_product(p, Ending.stored(p), name, comment, rounding), library=library)
 
 
-def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32: bool = False) -> CallPlan:
-    """A product, and what becomes of it. Of halves, sums are f32: z's buffer is."""
+def plan_product(p: Product, ending: Ending, name: str, comment: str, rounding: str = "") -> CallPlan:
+    """A product, and what becomes of it. Of halves, sums are f32: z's buffer is.
+
+    Args:
+        rounding: of factors, as `Means.rounding` gives it.
+    """
     if 0 in (p.stacks, p.m, p.n):
         return CallPlan()
     factors = (("x", p.x), ("y", p.y))
     reads = [(read(number_type(m.buffer.dtype), a), m.buffer.name, m.offset * m.buffer.dtype.itemsize) for a, m in factors]
     p = replace(p, x=replace(p.x, offset=0), y=replace(p.y, offset=0))
     is_half = p.x.buffer.dtype == F16
+    on_tensor_cores = is_half or bool(rounding)
     is_tiled = False
     if not is_half and p.m <= _SMALL and p.n <= _SMALL and (p.k <= 64 or p.stacks * p.m * p.n >= _BUSY * THREADS):
         cut, body = _Shares(1, 1, 1, 1), _by_element(p)
@@ -115,11 +122,11 @@ def plan_product(p: Product, ending: Ending, name: str, comment: str, *, is_tf32
         blocks = min(cut.tiles(p), MOST_BLOCKS)
     else:
         is_tiled = True
-        cut, body = _by_tile(p, on_tensor_cores=is_half or is_tf32)
+        cut, body = _by_tile(p, _BY_TENSOR_CORES[rounding] if on_tensor_cores else "")
         blocks = cut.tiles(p)
     kind, values = number_type(p.z.buffer.dtype), [(read("long long", "values"), p.values, 0)] if p.values is not None else []
-    has_error, resident = p.values is not None, 2 if is_half or is_tf32 else 1
-    templates = (*(template(t) for t in ("common", "gemm", "products")), *([template("mma")] if is_half or is_tf32 else []))
+    has_error, resident = p.values is not None, 2 if on_tensor_cores else 1
+    templates = (*(template(t) for t in ("common", "gemm", "products")), *([template("mma")] if on_tensor_cores else []))
 
     def function(symbol: str, ending: Ending, operands: Sequence[_Operand], body: Sequence[str], blocks: int) -> None:
         pointers = [*((d, buffer, 0) for d, buffer in ending.parameters), *operands, *values]
@@ -208,20 +215,24 @@ def _whose(p: Product, parts: int) -> str:
     return "b" if parts == 1 else f"part * {p.stacks} + b"
 
 
-def _by_tile(p: Product, *, on_tensor_cores: bool) -> tuple[_Shares, list[str]]:
+def _by_tile(p: Product, multiplied: str) -> tuple[_Shares, list[str]]:
+    """
+    Args:
+        multiplied: what tensor cores multiply, if they do it.
+    """
     kind, result = number_type(p.x.buffer.dtype), number_type(p.z.buffer.dtype)
-    widths = (128, 64) if on_tensor_cores else _WIDTHS["f32" if kind == "float" else "f64"]
+    widths = (128, 64) if multiplied else _WIDTHS["f32" if kind == "float" else "f64"]
     fitting = [w for w in widths if p.stacks * -(-p.m // w) * -(-p.n // w) >= _BUSY and min(p.m, p.n) > w // 2]
     width = fitting[0] if fitting else widths[-1] if min(p.m, p.n) <= 32 else widths[-2]
-    width = widths[-1] if on_tensor_cores and not fitting else width
-    deep = 64 // p.x.buffer.dtype.itemsize if on_tensor_cores else THREADS * (16 // p.x.buffer.dtype.itemsize) // width
+    width = widths[-1] if multiplied and not fitting else width
+    deep = 64 // p.x.buffer.dtype.itemsize if multiplied else THREADS * (16 // p.x.buffer.dtype.itemsize) // width
     cut = _Shares.of(p, width, width, deep)
     y = p.y.transposed  # its rows are columns of the result
     x_along, y_along = is_along(p.x, p.m, p.k), is_along(y, p.n, p.k)
-    flags = f"{kind}, {width}, {str(x_along).lower()}, {str(y_along).lower()}"
-    if on_tensor_cores:
-        sizes = [f"2 * ji_factor<{kind}, {width}, {str(along).lower()}>::SIZE" for along in (x_along, y_along)]
-        shared = f"alignas(16) __shared__ {kind} xs[{sizes[0]}], ys[{sizes[1]}];"
+    flags = f"{multiplied or kind}, {width}, {str(x_along).lower()}, {str(y_along).lower()}"
+    if multiplied:
+        sizes = [f"2 * ji_factor<{multiplied}, {width}, {str(along).lower()}>::SIZE" for along in (x_along, y_along)]
+        shared = f"alignas(16) __shared__ {multiplied} xs[{sizes[0]}], ys[{sizes[1]}];"
     else:
         shared = f"alignas(16) __shared__ {kind} xs[{2 * deep}][{width + 4}], ys[{2 * deep}][{width + 4}];"
     return cut, [
@@ -235,7 +246,7 @@ def _by_tile(p: Product, *, on_tensor_cores: bool) -> tuple[_Shares, list[str]]:
         *(f"  {line}" for line in _bounds(cut.parts, cut.deep)),
         f"  const ji_operand<{kind}> left = {{x + {stack_start(p.x, p.batch)}, x_row, x_col, x_aligned}};",
         f"  const ji_operand<{kind}> right = {{y + {stack_start(y, p.batch)}, y_col, y_row, y_aligned}};",
-        f"  ji_{'mma' if on_tensor_cores else 'gemm'}_tile<{flags}>(xs, ys, left, right,",
+        f"  ji_{'mma' if multiplied else 'gemm'}_tile<{flags}>(xs, ys, left, right,",
         f"      i * {width}, j * {width}, m, n, begin, end,",
         f"      [=](long long i, long long j, {result} sum) {{ put({_whose(p, cut.parts)}, i, j, sum); }});",
         "}",

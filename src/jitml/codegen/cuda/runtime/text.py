@@ -85,7 +85,7 @@ def write_text(program: Program, fastmath: frozenset[str] = frozenset()) -> Cuda
     """The CUDA C++ of a program; no device is needed.
 
     Args:
-        fastmath: flags that mean something to library calls: "tf32", "atomics", and those of `calls/epilogues.py`.
+        fastmath: flags that mean something to library calls: "tf32", "bf16", "atomics", and those of `calls/epilogues.py`.
     """
     means = Means(ScalarFunctions(), fastmath)
     plans = {id(step): (_plan(step, around, name, means), name, callers) for name, step, around, callers in _calls_in(program)}
