@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jitml.codegen.llvm.ir.thread_choice import CHOICE, FIRST, MOST, TRIES
+from jitml.codegen.llvm.ir.thread_choice import CHOICE, FIRST, MOST, PATIENCE, TRIES
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.llvm.runtime.jit import Code, generate, link, parse
 from jitml.codegen.llvm.runtime.threads import pool
@@ -26,7 +26,7 @@ define internal i64 @clock() {
   ret i64 %now
 }
 
-define i32 @run(ptr %body, i64 %n, i64 %together, i64 %alone) {
+define i32 @run(ptr %body, i64 %n, i64 %together, i64 %alone, i1 %helped) {
   %site = call ptr @site_of(ptr %body, i64 %n)
   %way = call i32 @way_of(ptr %site)
   %is.alone = icmp eq i32 %way, 1
@@ -34,18 +34,19 @@ define i32 @run(ptr %body, i64 %n, i64 %together, i64 %alone) {
   %since = call i64 @clock()
   %then = add i64 %since, %takes
   store i64 %then, ptr @time
-  call void @learn(ptr %site, i32 %way, i64 %n, i64 %since)
+  call void @learn(ptr %site, i32 %way, i64 %n, i64 %since, i1 %helped)
   ret i32 %way
 }
 """
 
-Run = Callable[[int, int, int, int], int]
+Run = Callable[..., int]
 
 
 @pytest.fixture
 def run() -> Iterator[Run]:
     code: Code = link([generate(parse(CLOCKWORK + CHOICE), host_cpu(), level=2)], imports={}, exports=("run",))
-    yield ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4)(code["run"])
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4, ctypes.c_bool)(code["run"])
+    yield lambda code, n, together, alone, helped=True: function(code, n, together, alone, helped)
 
 
 def test_both_ways_are_tried_and_the_faster_one_is_kept(run: Run) -> None:
@@ -73,6 +74,36 @@ def test_a_core_that_is_taken_away_and_given_back_is_seen(run: Run) -> None:
     assert [run(1 << 20, 100, 4000, 1000) for _ in range(40)][-1] == ALONE  # at once, not at the next trial
     assert share(1000, 4000) < 0.1
     assert share(3 * MOST, 500) > 0.5
+
+
+def test_a_trial_waits_until_a_worker_is_awake(run: Run) -> None:
+    """What workers that sleep do not change says nothing of two threads. If none comes, the loop is its caller's."""
+    code = 1 << 20
+    for awake_after, kept in ((PATIENCE // 2, TOGETHER), (10**6, ALONE)):
+        code += 1 << 12
+        helped = [i >= awake_after for i in range(300)]
+        ways = [run(code, 100, 500 if each else 1100, 1000, each) for each in helped]
+        assert ways.index(ALONE) == min(awake_after, PATIENCE) + TRIES
+        assert ways[100:].count(kept) > 100
+
+
+def test_loops_that_take_turns_are_tried_together(run: Run) -> None:
+    """Where one loop leaves what the next one reads, two threads pay only if both have them."""
+    loops, ways = (1 << 20, 1 << 21), [ALONE, ALONE]
+
+    def turn(far: bool) -> None:
+        for i, code in enumerate(loops):
+            is_far = far or ways[1 - i] == ALONE
+            ways[i] = run(code, 100, 3000 if is_far else 500, 1000)
+
+    for _ in range(2 * TRIES):
+        turn(far=True)  # other processes hold the cores
+    for _ in range(FIRST // 3):
+        ways[1] = run(loops[1], 100, 3000, 1000)  # its next trial would come sooner than the other one's
+    assert ways == [ALONE, ALONE]
+    for _ in range(4 * FIRST):
+        turn(far=False)
+    assert ways == [TOGETHER, TOGETHER]
 
 
 def test_one_interruption_changes_nothing(run: Run) -> None:

@@ -270,7 +270,7 @@ choose:
 lone:
   store atomic i32 0, ptr @taken seq_cst, align 4
   call void %body(ptr %ctx, i64 %begin, i64 %end)
-  call void @learn(ptr %known, i32 1, i64 %n, i64 %start)
+  call void @learn(ptr %known, i32 1, i64 %n, i64 %start, i1 true)
   ret void
 hire:
   %site = phi ptr [ null, %ready ], [ %known, %choose ]
@@ -318,6 +318,7 @@ call:
 go:
   call void @take_pieces(i1 true)
   %closed = atomicrmw and ptr @gate, i64 4294967295 seq_cst
+  %helped = icmp ult i64 %closed, %open        ; a seat has been taken
   br label %spin
 spin:
   %i = phi i32 [ 0, %go ], [ %i1, %busy ]
@@ -361,7 +362,7 @@ done:
   %timed = icmp ne ptr %site, null
   br i1 %timed, label %tell, label %release
 tell:
-  call void @learn(ptr %site, i32 0, i64 %n, i64 %since)
+  call void @learn(ptr %site, i32 0, i64 %n, i64 %since, i1 %helped)
   br label %release
 release:
   store atomic i32 0, ptr @taken seq_cst, align 4
