@@ -109,7 +109,7 @@ ROOMS = {
     "codegen": (
         *("run", "llvm/schedule", "", "scalar_math", "llvm/ir", "llvm/loops"),
         *("llvm/sorts", "llvm/calls", "llvm", "llvm/runtime"),
-        *("cuda", "cuda/schedule", "cuda/emit", "cuda/calls", "cuda/runtime"),
+        *("cuda", "cuda/schedule", "cuda/emit", "cuda/libraries", "cuda/calls", "cuda/runtime"),
     ),
     "device": ("",),
     "diagnostics": ("",),

@@ -56,7 +56,7 @@ from jitml.kernels.target import Target
 if TYPE_CHECKING:  # what few programs need; a first call waits for the rest
     from jitml.fusion import scalar_loops
     from jitml.fusion.merge_steps import scalar_steps, tile_loops
-    from jitml.fusion.prepare import chained_products, fused_products
+    from jitml.fusion.prepare import chained_products, fused_products, least_squares
     from jitml.fusion.scalar_loops import split_loops
     from jitml.fusion.schedule.primitives import statements
     from jitml.kernels.verify import program as program_verifier
@@ -65,6 +65,7 @@ else:
     scalar_steps, tile_loops = late("jitml.fusion.merge_steps.scalar_steps"), late("jitml.fusion.merge_steps.tile_loops")
     chained_products = late("jitml.fusion.prepare.chained_products")
     fused_products = late("jitml.fusion.prepare.fused_products")
+    least_squares = late("jitml.fusion.prepare.least_squares")
     statements = late("jitml.fusion.schedule.primitives.statements")
     program_verifier = late("jitml.kernels.verify.program")
 
@@ -97,6 +98,8 @@ def fuse(
     Raises:
         ScheduleError: one of the schedules does not fit its kernel, or there is no kernel of that name.
     """
+    if "block" in target.kinds:
+        graph = least_squares.over_singular_values(graph)
     split, signature = over_real_numbers(graph, aliases or {}, strides or {})
     graph, aliases = graph if split is graph else tidy(split), signature.aliases
     in_place = frozenset(graph.inputs[i] for i in aliases.values())

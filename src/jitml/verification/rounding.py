@@ -80,22 +80,28 @@ _EXACT = {
     *("reduce_max", "reduce_min", "cummax", "cummin", "sort"),
 }
 _ROUNDED_FAMILIES = {"pointwise", "complex", "contraction", "reductions", "fft", "linalg"}
+_VECTORS = {"eigh": (1,), "svd": (0, 2)}  # results that have signs of their own: as columns, and as rows
 _SUMS = {"reduce_sum", "dot_general", "cumsum"}
 
 
-def nudge_results(seed: int, every_op: bool) -> Callable[[Node, Sequence[Array], Sequence[Array]], None]:
+def nudge_results(
+    seed: int, every_op: bool, *, has_own_phases: bool = False
+) -> Callable[[Node, Sequence[Array], Sequence[Array]], None]:
     """What moves, as a graph is interpreted, each result that may be rounded otherwise.
 
     What is a whole number is taken for exact. Of sums the unit is that of the sum of magnitudes, which may be much larger.
 
     Args:
         every_op: with fast arithmetic nothing is exact.
+        has_own_phases: whether another library than NumPy's chooses the signs of eigenvectors and singular vectors.
     """
     rng = np.random.default_rng(seed)
 
     def nudge(node: Node, operands: Sequence[Array], results: Sequence[Array]) -> None:
         if node.op.family not in _ROUNDED_FAMILIES:
             return
+        if has_own_phases and node.op.name in _VECTORS and all(x.flags.writeable for x in results):
+            _turn([results[k] for k in _VECTORS[node.op.name]], rng, all_of_them=seed == 0)
         is_exact = node.op.name in _EXACT and not every_op
         for result in results:
             if result.flags.writeable and (result.dtype.kind == "c" or (result.dtype.kind == "f" and not is_exact)):
@@ -103,6 +109,18 @@ def nudge_results(seed: int, every_op: bool) -> Callable[[Node, Sequence[Array],
                     _nudge(result, _size_of_sum(node, operands), rng)
 
     return nudge
+
+
+def _turn(vectors: Sequence[Array], rng: np.random.Generator, *, all_of_them: bool) -> None:
+    """Give vectors other phases in place: columns of the first stack of matrices, and rows of the second one as much."""
+    columns = vectors[0].shape[-1]
+    count = max([columns, *(x.shape[-2] for x in vectors[1:])])
+    phases = np.full(count, -1.0) if all_of_them else rng.choice([-1.0, 1.0], count)
+    if vectors[0].dtype.kind == "c":
+        phases = np.exp(2j * np.pi * rng.random(count))
+    vectors[0][...] *= phases[:columns].astype(vectors[0].dtype)
+    for x in vectors[1:]:
+        x *= phases[: x.shape[-2], None].conj().astype(x.dtype)
 
 
 def _nudge(x: Array, size: Array | None, rng: np.random.Generator) -> None:

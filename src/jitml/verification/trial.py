@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jitml.config import CONFIG
 from jitml.device.array import Array
 from jitml.dispatch.entry import bind, interpreted
 from jitml.dispatch.witness import witnessed
@@ -190,6 +191,7 @@ class Trial:
     def _interpreted(self, seed: int | None) -> CallOutcome:
         """What the program's graph gives, run by NumPy, with its results moved by chance if there is a seed."""
         traced = self.traced
+        is_on_device = traced.device is not None or CONFIG.backend == "cuda"
         execute = interpreted(traced)
         has_calls = any(node.op.family in ("host", "linalg", "fft") for node in traced.graph.walk())
 
@@ -197,7 +199,7 @@ class Trial:
             if seed is None:
                 return execute(*inputs)
             given = nudged_inputs(inputs, seed) if has_calls and traced.device is None else inputs
-            with watched(nudge_results(seed, self.fast)):
+            with watched(nudge_results(seed, self.fast, has_own_phases=is_on_device)):
                 return execute(*given)
 
         self.state.put_back()

@@ -51,7 +51,9 @@ def test_launches_are_told_in_order_with_what_they_take() -> None:
     assert on_host and max(on_host) < solved
     assert "KB are copied" in lines[on_host[0]] or "KiB are copied" in lines[on_host[0]]
     launches = [line for line in lines if " threads; " in line]
-    assert len(launches) == len(lines) - len(on_host)
+    by_library = [n for n, line in enumerate(lines) if line.startswith("  where cusolver is installed, it does this, with call_")]
+    assert by_library == [n + 1 for n in on_host]
+    assert len(launches) == len(lines) - 2 * len(on_host)
     assert all(" registers" in line and "% of its threads" in line for line in launches)
     assert not any("local memory" in line for line in launches)
     (told,) = (entry for entry in program_entries(lowered) if entry.text == "launches")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.cuda.calls import cublaslt
-from jitml.codegen.cuda.calls.cublaslt import CublasLt, library_product
+from jitml.codegen.cuda.libraries import cublaslt
+from jitml.codegen.cuda.libraries.cublaslt import CublasLt, library_product
 from jitml.codegen.cuda.runtime.backend import BACKEND
 from jitml.codegen.product import Matrix, Product
 from jitml.kernels.ir import Buffer
@@ -124,7 +124,7 @@ def test_the_flag_reaches_the_library_of_a_program() -> None:
         made = lower(lowered.traced, BACKEND, fastmath=lowered.options.fastmath)
         plans = [plan for plan in made.module.calls.values() if plan.library is not None]
         assert len(plans) == 1
-        found: str = plans[0].library.rounding
+        found: str = plans[0].library.calls[0].rounding
         assert [f"in {kind}" in made.launches for kind in ("TF32", "BF16")] == [found == "tf32", found == "bf16"]
         return [found]
 
@@ -165,7 +165,7 @@ def test_products_of_half_precision_are_told_from_those_of_single(
     function: Any, arguments: tuple[Any, ...], is_half: list[bool]
 ) -> None:
     made = lower(jitml.jit(function).lower(*arguments).traced, BACKEND)
-    found = [plan.library.itemsize == 2 for plan in made.module.calls.values() if plan.library is not None]
+    found = [plan.library.calls[0].itemsize == 2 for plan in made.module.calls.values() if plan.library is not None]
     assert found == is_half, made.kernels
     assert made.launches.count("in f16") == sum(is_half)
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import jitml
-from jitml.codegen.cuda.calls import cublaslt
-from jitml.codegen.cuda.calls.cublaslt import CublasLt
 from jitml.codegen.cuda.calls.text import template
+from jitml.codegen.cuda.libraries import cublaslt
+from jitml.codegen.cuda.libraries.cublaslt import CublasLt
 from jitml.codegen.cuda.runtime.backend import BACKEND
 from jitml.codegen.interpreter import run
 from jitml.config import CONFIG

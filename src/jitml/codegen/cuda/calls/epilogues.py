@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.cuda.calls.cublaslt import LibraryProduct
+from jitml.codegen.cuda.libraries.cublaslt import LibraryProduct
 from jitml.ir import ops
 from jitml.ir.graph import Graph, GraphBuilder, Node, Value
 from jitml.ir.interpret import interpret_outputs

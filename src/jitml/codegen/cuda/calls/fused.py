@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from math import prod
 
 from jitml.codegen.cuda.calls.chained import plan_chain
-from jitml.codegen.cuda.calls.cublaslt import library_product
 from jitml.codegen.cuda.calls.elements import Elements, ElementText, pointer, split
 from jitml.codegen.cuda.calls.epilogues import library_epilogue
-from jitml.codegen.cuda.calls.plan import CallPlan, Means, blocks_for
+from jitml.codegen.cuda.calls.plan import CallPlan, LibraryWork, Means, blocks_for
 from jitml.codegen.cuda.calls.products import Ending, plan_product
 from jitml.codegen.cuda.calls.text import entry
+from jitml.codegen.cuda.libraries.cublaslt import library_product
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import THREADS
 from jitml.codegen.product import Matrix, Product
@@ -140,13 +140,13 @@ def _with_library(plan: CallPlan, f: FusedProduct, p: Product, name: str, means:
     library = library.rounded_to(means.rounding(p.x.buffer.dtype))
     epilogue = library_epilogue(f.call, f.result, means.fastmath) if is_in_place else None
     if epilogue is not None:
-        return replace(plan, library=epilogue.applied_to(library, f.buffers))
+        return replace(plan, library=LibraryWork((epilogue.applied_to(library, f.buffers),)))
     ending = _ending(f, p, f.result, means)
     whole = replace(ending, parameters=[*ending.parameters, (pointer(left, "from", is_written=True), left.name)])
     text = entry(f"{name}_after", [d for d, _ in whole.parameters], _pass(p, _given(ending.lines), f.result))
     after = Launch(f"{name}_after", blocks_for(p.stacks * p.m * p.n), THREADS, 0, tuple(b for _, b in whole.parameters))
-    scratch = plan.scratch if is_in_place else (*plan.scratch, left)
-    return replace(plan, source=plan.source + text, library=library, after=(after,), scratch=scratch)
+    work = LibraryWork((library, after), () if is_in_place else (left,))
+    return replace(plan, source=plan.source + text, library=work)
 
 
 def _pass(p: Product, lines: list[str], cell: Value) -> list[str]:

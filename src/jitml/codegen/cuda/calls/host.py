@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from jitml.codegen.cuda.calls.fft import plan_fft
 from jitml.codegen.cuda.calls.linalg import plan_linalg
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork
+from jitml.codegen.cuda.calls.solvers import plan_solver
 from jitml.errors import FailedCheck, Source
 from jitml.interrupts import pass_on
 from jitml.ir.ops.host import HostFunction
@@ -24,10 +25,14 @@ def plan_host(call: Call, program: KernelProgram, name: str) -> CallPlan:
         plan = plan_linalg(call, program, name) or plan_fft(call, program, name)
         if plan is not None:
             return plan
+    solver = plan_solver(call, program, name) if function.routine is not None else None
     reads = [seen_as(program.buffers[read], shape) for read, shape in zip(call.reads, call.params["shapes"], strict=True)]
     source = call.sources[0] if call.sources else None
     run = _CallOfPython(function, call.writes, source)
-    return CallPlan(work=(HostWork(function.name, tuple(reads), tuple(program.buffers[n] for n in call.writes), run, source),))
+    work = (HostWork(function.name, tuple(reads), tuple(program.buffers[n] for n in call.writes), run, source),)
+    if solver is None:
+        return CallPlan(work=work)
+    return CallPlan(solver.source, solver.templates, work, library=solver.work, checks=solver.checks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,8 @@ def plan_linalg(call: Call, program: KernelProgram, name: str) -> CallPlan | Non
     fails = routine.failure is not None
     parameters += ["long long* error"] if fails else []
     work = f"__shared__ {kind} a[{each}];" if is_shared else f"{kind}* a = work + blockIdx.x * {each}LL;"
-    loads = [_moved(f"{n * n}", n, f"a[e] = in0[{_place(reads[0])}];")]
-    loads += [_moved(f"{n * columns}", columns, f"x[e] = in1[{_place(reads[1])}];")] if columns else []
+    loads = [_moved(f"{n * n}", n, f"a[e] = in0[{element_place(reads[0])}];")]
+    loads += [_moved(f"{n * columns}", columns, f"x[e] = in1[{element_place(reads[1])}];")] if columns else []
     body = [
         "__shared__ int pivot;",
         work,
@@ -91,7 +91,7 @@ def _moved(count: str, columns: int, statement: str) -> str:
     return f"for (int e = threadIdx.x; e < {count}; e += {THREADS}) {{ {place} {statement} }}"
 
 
-def _place(buffer: Buffer, matrix: Sequence[str] = ("i", "j")) -> str:
+def element_place(buffer: Buffer, matrix: Sequence[str] = ("i", "j")) -> str:
     """Where an element of matrix `b` of a stack lies."""
     lead = len(buffer.shape) - len(matrix)
     terms, rest = [], "b"
@@ -105,7 +105,7 @@ def _place(buffer: Buffer, matrix: Sequence[str] = ("i", "j")) -> str:
 
 def _solved(writes: Sequence[Buffer], failed: str) -> list[str]:
     (result,) = writes
-    stored = _moved("n * m", result.shape[-1], f"out0[{_place(result)}] = x[e];")
+    stored = _moved("n * m", result.shape[-1], f"out0[{element_place(result)}] = x[e];")
     solved = ["  ji_substitute(a, x, n, m);", f"  {stored}", "} else {", f"  {failed}", "}"]
     return ["if (ji_eliminate(a, x, n, m, &pivot, &is_odd)) {", *solved]
 
@@ -116,17 +116,19 @@ def _solved_again(writes: Sequence[Buffer], failed: str) -> list[str]:
 
 def _factored(writes: Sequence[Buffer], failed: str) -> list[str]:
     (result,) = writes
-    stored = _moved("n * n", result.shape[-1], f"out0[{_place(result)}] = ji_cholesky_element(a, n, i, j);")
+    stored = _moved("n * n", result.shape[-1], f"out0[{element_place(result)}] = ji_cholesky_element(a, n, i, j);")
     return ["if (ji_cholesky(a, n)) {", f"  {stored}", "} else {", f"  {failed}", "}"]
 
 
 def _with_logarithm(writes: Sequence[Buffer], failed: str) -> list[str]:
-    return _determinant(writes[0], [f"out0[{_place(writes[0], ())}] = sign;", f"out1[{_place(writes[1], ())}] = logarithm;"])
+    return _determinant(
+        writes[0], [f"out0[{element_place(writes[0], ())}] = sign;", f"out1[{element_place(writes[1], ())}] = logarithm;"]
+    )
 
 
 def _as_number(writes: Sequence[Buffer], failed: str) -> list[str]:
     """As NumPy has it, which does not overflow on the way."""
-    return _determinant(writes[0], [f"out0[{_place(writes[0], ())}] = sign * ji_exponential(logarithm);"])
+    return _determinant(writes[0], [f"out0[{element_place(writes[0], ())}] = sign * ji_exponential(logarithm);"])
 
 
 def _determinant(result: Buffer, stores: Sequence[str]) -> list[str]:

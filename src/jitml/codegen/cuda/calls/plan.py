@@ -40,10 +40,17 @@ class LibraryCall(Protocol):
 
     @property
     def workspace(self) -> int:
-        """Bytes of device memory that it needs besides, whose address comes last."""
+        """Bytes of device memory that all calls share, whose address comes last; 0 for none."""
+
+    @property
+    def can_record(self) -> bool:
+        """Whether all that it does goes to the stream, so that it can be a part of a graph."""
 
     def is_ready(self) -> bool:
         """Whether the library is installed and does it."""
+
+    def own_bytes(self) -> int:
+        """Bytes of device memory that it needs for itself, once it is ready; their address comes behind those of buffers."""
 
     def __call__(self, stream: int, addresses: Sequence[int]) -> None: ...
 
@@ -93,6 +100,30 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryWork:
+    """What libraries do of a call, and what functions of its own do around that.
+
+    Args:
+        steps: in order.
+        scratch: as a plan has it, for these steps.
+    """
+
+    steps: tuple[Launch | LibraryCall, ...]
+    scratch: tuple[Buffer, ...] = ()
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        return tuple(each for each in self.steps if isinstance(each, Launch))
+
+    @property
+    def calls(self) -> tuple[LibraryCall, ...]:
+        return tuple(each for each in self.steps if not isinstance(each, Launch))
+
+    def with_launches(self, change: Callable[[Launch], Launch]) -> LibraryWork:
+        return replace(self, steps=tuple(change(each) if isinstance(each, Launch) else each for each in self.steps))
+
+
+@dataclass(frozen=True, slots=True)
 class CallPlan:
     """
     Args:
@@ -100,8 +131,7 @@ class CallPlan:
         templates: texts that calls share, each to stand once in a program's source.
         work: in order.
         scratch: device memory that the call needs while it runs; work names these buffers like those of the program.
-        library: does the work in its place, where the device has libraries and it is ready.
-        after: what is left to do after the library.
+        library: is done in place of the work, where the device has libraries and they are ready.
         checks: what may fail, by functions of this plan. The source calls the number of the first one `{name}_check`.
     """
 
@@ -109,8 +139,7 @@ class CallPlan:
     templates: tuple[str, ...] = ()
     work: tuple[Work, ...] = ()
     scratch: tuple[Buffer, ...] = ()
-    library: LibraryCall | None = None
-    after: tuple[Launch, ...] = ()
+    library: LibraryWork | None = None
     checks: tuple[Check, ...] = ()
 
     def numbered(self, name: str, first: int) -> str:
@@ -128,12 +157,17 @@ class CallPlan:
             assert launch.entry.startswith(name), "functions are called after their call"
             return replace(launch, entry=twin + launch.entry.removeprefix(name))
 
-        work = tuple(renamed(each) if isinstance(each, Launch) else each for each in self.work)
-        return replace(self, source="", work=work, after=tuple(map(renamed, self.after)))
+        return replace(self.with_launches(renamed), source="")
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        return tuple(each for each in (*self.work, *self.after) if isinstance(each, Launch))
+        """Its own, and those around libraries."""
+        own = tuple(each for each in self.work if isinstance(each, Launch))
+        return own if self.library is None else (*own, *self.library.launches)
+
+    def with_launches(self, change: Callable[[Launch], Launch]) -> CallPlan:
+        work = tuple(change(each) if isinstance(each, Launch) else each for each in self.work)
+        return replace(self, work=work, library=self.library and self.library.with_launches(change))
 
     def with_constants(self, constants: Mapping[str, Mapping[int, int]]) -> CallPlan:
         """The plan whose functions have constants in place of some of their numbers, as `agreed_numbers` gives them."""
@@ -145,8 +179,7 @@ class CallPlan:
         source = self.source
         for entry in dict.fromkeys(launch.entry for launch in self.launches if constants.get(launch.entry)):
             source = _specialized(source, entry, constants[entry]) if source else source
-        work = tuple(shorter(each) if isinstance(each, Launch) else each for each in self.work)
-        return replace(self, source=source, work=work, after=tuple(map(shorter, self.after)))
+        return replace(self.with_launches(shorter), source=source)
 
     def guarded(self, callers: Collection[str]) -> CallPlan:
         """The plan in a program with checks: once one has failed, its functions do nothing.
@@ -159,10 +192,9 @@ class CallPlan:
         source = self.source
         for entry in dict.fromkeys(launch.entry for launch in self.launches if not launch.has_error):
             source = _looking(source, entry)
-        work = tuple(replace(each, has_error=True) if isinstance(each, Launch) else each for each in self.work)
-        after = tuple(replace(each, has_error=True) for each in self.after)
-        library = None if self.library is not None and self.library.buffers[0] in callers else self.library
-        return replace(self, source=source, work=work, after=after, library=library)
+        plan = self.with_launches(lambda launch: replace(launch, has_error=True))
+        writes_to_callers = plan.library is not None and any(call.buffers[0] in callers for call in plan.library.calls)
+        return replace(plan, source=source, library=None if writes_to_callers else plan.library)
 
 
 def agreed_numbers(plans: Iterable[CallPlan]) -> dict[str, dict[int, int]]:

@@ -7,7 +7,7 @@ Factors of float16, and of float32 that may be rounded to TF32 or bfloat16, go t
 
 Where tiles are too few to keep the device busy, the sum is cut into parts, which a second function adds up in order. All of this
 depends on the extents alone, so that a program gives the same bits each time. Multiply-adds are fused, as they are in BLAS. Where
-cuBLASLt is installed, it does what it takes (`cublaslt.py`).
+cuBLASLt is installed, it does what it takes (`libraries/cublaslt.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from jitml.codegen.cuda.calls.cublaslt import library_product
-from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, Means, blocks_for
+from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, LibraryWork, Means, blocks_for
 from jitml.codegen.cuda.calls.text import entry, number_type, read, template
+from jitml.codegen.cuda.libraries.cublaslt import library_product
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import PROCESSORS, THREADS
 from jitml.codegen.product import Matrix, Product
@@ -97,7 +97,8 @@ def plan_gemm(call: Call, program: KernelProgram, name: str, means: Means) -> Ca
     if library is not None:
         library = library.rounded_to(rounding)
     comment = f"{p.z.buffer.name} {'+' if p.adds else ''}= {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
-    return replace(plan_product(p, Ending.stored(p), name, comment, rounding), library=library)
+    plan = plan_product(p, Ending.stored(p), name, comment, rounding)
+    return plan if library is None else replace(plan, library=LibraryWork((library,)))
 
 
 def plan_product(p: Product, ending: Ending, name: str, comment: str, rounding: str = "") -> CallPlan:

@@ -22,7 +22,7 @@ from jitml.memory.report import bytes_text
 _SECONDS = 30.0
 # Packages, by the names that they have for CUDA 13 and for CUDA 12, and what they are for.
 _NEEDED = {"cuda-bindings": "the driver from Python", "cuda-pathfinder": "finding libraries", "nvidia-cuda-nvrtc": "compiling"}
-_OPTIONAL = ("nvidia-cuda-nvdisasm", "nvidia-cublas")
+_OPTIONAL = ("nvidia-cuda-nvdisasm", "nvidia-cublas", "nvidia-cusolver")
 _ASK = "import sys; sys.path[:] = {path!r}; from {module} import print_facts; print_facts()"
 
 

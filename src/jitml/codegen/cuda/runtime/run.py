@@ -46,7 +46,8 @@ class Run:
 
     def call_library(self, call: LibraryCall, addresses: Sequence[int]) -> None:
         with self.device.lock, self.device.turn:
-            call(self.device.stream, [*addresses, self.device.workspace(call.workspace)])
+            shared = [self.device.workspace(call.workspace)] if call.workspace else []
+            call(self.device.stream, [*addresses, *shared])
 
     def read(self, *wanted: tuple[Array, int]) -> None:
         """Copy out what the host must know.

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jitml.codegen.cuda.calls.plan import CallPlan, HostWork, LibraryCall
+from jitml.codegen.cuda.calls.plan import CallPlan, HostWork, LibraryCall, Work
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.runtime.device import DeviceCode, DeviceFunction
 from jitml.codegen.cuda.runtime.layout import ALIGNMENT
@@ -82,25 +82,34 @@ class BoundProgram:
         return partial(_launched, self._code[launch.entry], launch, places)
 
     def _steps_of_call(self, plan: CallPlan) -> list[Step]:
-        slots, at = dict(self._slots), 0
-        for buffer in plan.scratch:
+        work: Sequence[Work | LibraryCall] = plan.work
+        scratch, slots, at = plan.scratch, dict(self._slots), 0
+        if plan.library is not None and self._has_libraries and all(call.is_ready() for call in plan.library.calls):
+            work, scratch = plan.library.steps, plan.library.scratch
+        for buffer in scratch:
             slots[buffer.name] = (_SCRATCH, at)
             at += aligned(buffer.nbytes, ALIGNMENT)
-        steps, own = list[Step](), plan.work
-        if plan.library is not None and self._has_libraries and plan.library.is_ready():
-            steps, own = [self._library_call(plan.library, slots)], plan.after
-        for work in own:
-            if isinstance(work, Launch):
-                steps.append(self._launch(work, slots))
-            else:
-                self.can_record = False
-                steps.append(partial(_worked_on_host, work, slots))
         self.scratch = max(self.scratch, at)
-        return steps
+        return [self._step_of(each, slots, at) for each in work]
 
-    def _library_call(self, call: LibraryCall, slots: Mapping[str, Slot]) -> Step:
+    def _step_of(self, work: Work | LibraryCall, slots: Mapping[str, Slot], free: int) -> Step:
+        """
+        Args:
+            free: where scratch is free.
+        """
+        match work:
+            case Launch():
+                return self._launch(work, slots)
+            case HostWork():
+                self.can_record = False
+                return partial(_worked_on_host, work, slots)
         self.launches += 1
-        return partial(_called, call, [slots[name] for name in call.buffers])
+        self.can_record &= work.can_record
+        places, own = [slots[name] for name in work.buffers], work.own_bytes()
+        if own:
+            places.append((_SCRATCH, free))
+            self.scratch = max(self.scratch, free + aligned(own, ALIGNMENT))
+        return partial(_called, work, places)
 
     # -------------------------------------------------------------------------------------------------------- regions
 

@@ -9,7 +9,7 @@ from jitml.codegen.cuda.calls.calls import plan_call
 from jitml.codegen.cuda.calls.plan import Array, CallPlan, HostWork, Means, agreed_numbers
 from jitml.codegen.cuda.emit.functions import ScalarFunctions
 from jitml.codegen.cuda.emit.program import draws, emit_program
-from jitml.codegen.cuda.module import CudaModule, Launch
+from jitml.codegen.cuda.module import CudaModule
 from jitml.codegen.cuda.runtime.run import NO_CONDITION
 from jitml.kernels.interpret import compile_kernel
 from jitml.kernels.ir import Kernel
@@ -76,8 +76,8 @@ class CudaText:
     def error_words(self) -> int:
         """Of the error record, which is there where a function looks at it: checks in loops that never run are not written."""
         own = chain.from_iterable(self.module.launches.values())
-        others = chain.from_iterable(plan.work for plan in self.calls.values())
-        looks = any(isinstance(work, Launch) and work.has_error for work in chain(own, others))
+        others = chain.from_iterable(plan.launches for plan in self.calls.values())
+        looks = any(launch.has_error for launch in chain(own, others))
         return self.module.error_words if looks else 0
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jitml.codegen.cuda.calls.cublaslt import LibraryProduct
 from jitml.codegen.cuda.calls.plan import CallPlan, Work
 from jitml.codegen.cuda.compiler import compile_cubin
 from jitml.codegen.cuda.cubin import Resources
+from jitml.codegen.cuda.libraries.cublaslt import LibraryProduct
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.occupancy import MULTIPROCESSORS, resident_blocks
 from jitml.codegen.cuda.runtime.text import CudaText
@@ -38,9 +38,11 @@ def _of_call(plan: CallPlan, resources: Mapping[str, Resources], arch: str) -> I
     for work in plan.work:
         yield _work(work, resources, arch)
     if plan.library is not None:
-        mode = f", {words}" if isinstance(plan.library, LibraryProduct) and (words := plan.library.mode) else ""
-        rest = f", and then {', '.join(work.entry for work in plan.after)}" if plan.after else ""
-        yield f"  where {plan.library.library} is installed, it does this{mode}{rest}"
+        first, *_ = plan.library.calls
+        mode = f", {words}" if isinstance(first, LibraryProduct) and (words := first.mode) else ""
+        entries = [launch.entry for launch in plan.library.launches]
+        rest = f", with {', '.join(entries)}" if entries else ""
+        yield f"  where {first.library} is installed, it does this{mode}{rest}"
 
 
 def _work(work: Work, resources: Mapping[str, Resources], arch: str) -> str:

@@ -12,12 +12,11 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
 from functools import cache
-from importlib import import_module
 from typing import Any
 
+from jitml.codegen.cuda.libraries.library import Library, LibraryError, installed, opened
 from jitml.codegen.product import Matrix, Product
 from jitml.errors import DeviceFault
-from jitml.forks import InterruptSafeLock
 from jitml.ir.types import F32, F64
 from jitml.records import dataclass, field, replace
 
@@ -134,6 +133,7 @@ class LibraryProduct:
     epilogue: int = _NO_EPILOGUE
     library = "cublasLt"
     workspace = WORKSPACE
+    can_record = True
     _chosen: dict[int, Any] = field(default_factory=dict, repr=False, init=False)
 
     def rounded_to(self, rounding: str) -> LibraryProduct:
@@ -150,6 +150,9 @@ class LibraryProduct:
         extras = [word for bit, word in _WORDS.items() if self.epilogue & bit and self.epilogue != _NO_EPILOGUE]
         words = [{2: "in f16"}.get(self.itemsize, f"in {self.rounding.upper()}" if self.rounding else "")]
         return ", ".join(filter(None, [*words, f"with {' and '.join(extras)}" if extras else ""]))
+
+    def own_bytes(self) -> int:
+        return 0
 
     def is_ready(self) -> bool:
         """Whether the library is there and has an algorithm. The GPU's context has to be the thread's."""
@@ -184,10 +187,6 @@ class LibraryProduct:
         return plan
 
 
-class LibraryError(Exception):
-    """A function of the library has failed."""
-
-
 @dataclass(frozen=True, slots=True)
 class MatmulPlan:
     """Descriptors, which live as long as the process, and an algorithm; `scalars` are alpha and beta."""
@@ -198,31 +197,10 @@ class MatmulPlan:
     scalars: tuple[Any, Any]
 
 
-class CublasLt:
-    """The library. Descriptors can be made with no GPU, a handle cannot.
+class CublasLt(Library):
+    """The library. Descriptors can be made with no GPU, a handle cannot."""
 
-    Raises:
-        OSError: it is not installed.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._functions = ctypes.CDLL(path)
-        self._handle = c_void_p()
-        self._lock = InterruptSafeLock()
-
-    def open(self) -> None:
-        """
-        Raises:
-            LibraryError: there is no GPU.
-        """
-        self._call("cublasLtCreate", byref(self._handle))
-
-    def _call(self, name: str, *arguments: Any) -> None:
-        function = getattr(self._functions, name)
-        function.restype = c_int
-        status = function(*arguments)
-        if status:
-            raise LibraryError(f"{name} of cuBLASLt has failed with status {status}")
+    name, create = "cuBLASLt", "cublasLtCreate"
 
     def operation(self, product: LibraryProduct) -> c_void_p:
         made = c_void_p()
@@ -291,24 +269,10 @@ class CublasLt:
 
 def find_cublaslt() -> CublasLt | None:
     """The library, if it is installed."""
-    try:
-        pathfinder: Any = import_module("cuda.pathfinder")
-    except ImportError:
-        return None
-    try:
-        return CublasLt(pathfinder.load_nvidia_dynamic_lib("cublasLt").abs_path)
-    except (pathfinder.DynamicLibNotFoundError, OSError):
-        return None
+    return installed("cublasLt", CublasLt)
 
 
 @cache
 def cublaslt() -> CublasLt | None:
     """The library with a handle; None where it is not installed, or there is no GPU."""
-    library = find_cublaslt()
-    if library is None:
-        return None
-    try:
-        library.open()
-    except LibraryError:
-        return None
-    return library
+    return opened(find_cublaslt())
