@@ -56,7 +56,7 @@ class CallMemory:
                     self._head[place : place + span.size] = span.tobytes()
                 else:
                     device.copy_in(lowest_of_array, span)
-                lowest += first_byte(x)
+                lowest += reach(x, x.dtype)[0]
             found.append(lowest)
         if layout.head and not (self._is_there and self._head == before):
             self._is_there = False
@@ -74,41 +74,34 @@ class CallMemory:
         return self._cells[n]
 
 
-def extent_at(address: int, x: Any, dtype: Any) -> tuple[int, int]:
-    """Where the bytes of an array begin and end, from its lowest element to its highest; its first one is at the address.
+def reach(x: Any, dtype: Any) -> tuple[int, int]:
+    """How many bytes of an array lie before its first element, and how many from there on, up to the end of its last one.
 
     Args:
         x: a `DeviceArgument`, an array or a number, of this dtype.
 
-    >>> extent_at(1000, np.zeros((3, 4))[::-1], np.float64)
-    (936, 1032)
+    >>> reach(np.zeros((3, 4))[::-1], np.float64)
+    (64, 32)
     """
     shape = getattr(x, "shape", ())
     if 0 in shape:
-        return address, address
+        return 0, 0
     strides = getattr(x, "strides", ())
     if strides is None:
-        return address, address + prod(shape) * dtype.itemsize
-    moves = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
-    return address + sum(m for m in moves if m < 0), address + sum(m for m in moves if m > 0) + np.dtype(dtype).itemsize
+        return 0, prod(shape) * dtype.itemsize
+    before, behind = 0, np.dtype(dtype).itemsize
+    for n, step in zip(shape, strides, strict=True):
+        if step < 0:
+            before -= (n - 1) * step
+        else:
+            behind += (n - 1) * step
+    return before, behind
 
 
 def span_of(x: Array) -> Array:
     """The bytes of an array from its lowest element to its highest, what lies between them included."""
     if x.flags.c_contiguous:
         return x.reshape(-1).view(np.uint8)
-    size = span_bytes(x)
-    start = x.ctypes.data - first_byte(x)
-    memory = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
+    before, behind = reach(x, x.dtype)
+    memory = np.ctypeslib.as_array((ctypes.c_uint8 * (before + behind)).from_address(x.ctypes.data - before))
     return memory
-
-
-def span_bytes(x: Array) -> int:
-    if not x.size:
-        return 0
-    return x.itemsize + sum((n - 1) * abs(step) for n, step in zip(x.shape, x.strides))
-
-
-def first_byte(x: Array) -> int:
-    """Where the first element is, from the lowest one on."""
-    return sum((n - 1) * -step for n, step in zip(x.shape, x.strides) if step < 0) if x.size else 0

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jitml.codegen.cuda.runtime.call_memory import CallMemory, extent_at, first_byte, span_bytes
+from jitml.codegen.cuda.runtime.call_memory import CallMemory, reach
 from jitml.codegen.cuda.runtime.device import DeviceArgument
 from jitml.codegen.cuda.runtime.layout import ELSEWHERE, CallLayout
 from jitml.codegen.cuda.runtime.loaded import LoadedProgram
@@ -103,7 +103,8 @@ class CudaCall(ProgramCall, ABC):
         """Run the program with what is given, which is at the addresses `inputs`."""
         extents = []
         if self.loaded.needs_extents:
-            extents = [extent_at(address, x, b.dtype) for address, x, b in zip(inputs, given, self.inputs, strict=True)]
+            reaches = [reach(x, b.dtype) for x, b in zip(given, self.inputs, strict=True)]
+            extents = [(address - before, address + behind) for address, (before, behind) in zip(inputs, reaches, strict=True)]
             own = [k for k in range(len(rooms)) if k not in self.aliases]
             extents += [(at := outputs[k] - rooms[k].first, at + rooms[k].nbytes) for k in own]
         self.loaded.run(block, inputs, outputs, extents)
@@ -140,7 +141,7 @@ class CudaExecutable(CudaCall):
         given = [np.asarray(x, b.dtype) for x, b in zip(args, self.inputs, strict=True)]
         buffers = _with_rooms(exact_buffers(self.interface, given)) if self.interface.exact else self._usual
         sizes = [ELSEWHERE if k in self.aliases else b.nbytes for k, b in enumerate(buffers)]
-        block = self._taken(self.loaded.layout([span_bytes(x) for x in given], sizes))
+        block = self._taken(self.loaded.layout([sum(reach(x, x.dtype)) for x in given], sizes))
         try:
             return self._answer_in(block, given, buffers)
         except BaseException:
@@ -244,7 +245,7 @@ class CudaDeviceCall(CudaCall):
                 sizes.append(buffer.dtype.itemsize)
             else:
                 x = np.asarray(x, buffer.dtype)
-                sizes.append(span_bytes(x))
+                sizes.append(sum(reach(x, x.dtype)))
             given.append(x)
         return given, self.loaded.layout(sizes, self._nowhere)
 
@@ -281,8 +282,9 @@ def _shrunk(x: DeviceArgument, places: Sequence[int | None] | None, extents: Any
 
 def _twin(x: Array) -> tuple[Array, Array]:
     """An array that lies in memory as another does, and that memory."""
-    memory = np.empty(span_bytes(x), np.uint8)
-    return np.ndarray(x.shape, x.dtype, memory, first_byte(x), x.strides), memory
+    before, behind = reach(x, x.dtype)
+    memory = np.empty(before + behind, np.uint8)
+    return np.ndarray(x.shape, x.dtype, memory, before, x.strides), memory
 
 
 def _empty(buffer: Buffer) -> tuple[Array, Array]:
