@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from time import perf_counter, sleep
 
 import numpy as np
@@ -443,3 +444,16 @@ def test_what_runs_while_an_answer_is_checked_is_left_alone_as_before() -> None:
     assert outer.variants
     assert "first answer is as NumPy" in outer.variants[0].checked
     assert inner.alone is not None
+
+
+def test_of_brief_turns_the_time_of_the_processor_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, busy, rent = Clock(), Clock(), Rent()
+    told: list[float] = []
+    monkeypatch.setattr("jitml.dispatch.renting.perf_counter", clock)
+    for seconds, is_asked in [(1.0, True), (3e-5, True), (2e-5, False), (1.0, False), (1.0, True), (1.0, True)]:
+        monkeypatch.setattr("jitml.dispatch.renting.thread_time", busy if is_asked else partial(pytest.fail, "asked"))
+        turn = PlainTurn(lambda seconds: (told.append(seconds), rent.paid(seconds)), rent)
+        busy.now += 0.25
+        clock.now += seconds
+        turn.seen()
+    assert told == pytest.approx([0.25, 3e-5, 2e-5, 2e-5, 0.25, 0.25])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from jitml.dispatch.renting import FEW
+from jitml.jitted import Jit
 from jitml.sections.call_sites import CalleeCalls
 from jitml.sections.callees import CallSite, HotCallees
 from sections.forced_breaks import in_sections, split_of, trials
@@ -147,3 +148,24 @@ def test_what_is_called_is_written_twice_where_it_has_no_calls() -> None:
     assert list(names.values()) == [True, False, True, False, False, True]
     assert made.count("a.b") == 2
     assert len(made) < 400
+
+
+def test_a_callee_that_was_compiled_for_nothing_is_none_that_is_compiled() -> None:
+    made: Any = None
+
+    def jitted(function: Any, rent: Any) -> Any:
+        nonlocal made
+        made = Jit(function, rent=rent)
+        return made
+
+    callees = HotCallees(jitted)
+    for _ in range(50_000):  # as above
+        if callees(work) is not work and made is not None:
+            break
+        callees(work)(0.5)
+    assert callees.are_compiled({"work"})
+    assert not callees.are_compiled({"tiny"})
+    made.leave_alone(lambda seconds, calls: False)
+    assert not callees.are_compiled({"work"})
+    made.go_on()
+    assert callees.are_compiled({"work"})

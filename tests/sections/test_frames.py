@@ -372,7 +372,7 @@ def test_a_frame_in_the_place_of_a_refused_section_is_plain_as_long_as_its_secti
     """Who runs it for nothing may as well run the function as written."""
     jitted = in_sections(functions.branches, lambda statement: isinstance(statement, ast.For))
     split = split_of(jitted)
-    monkeypatch.setattr(split._callee, "compiled", set())  # names of what other tests have had compiled
+    monkeypatch.setattr(split._callee, "settled", {})  # what other tests have had compiled
     split.prepare()
     assert split.sections
     with trials():

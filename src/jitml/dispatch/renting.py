@@ -162,20 +162,30 @@ class TimedTurn:
 
 
 class PlainTurn(TimedTurn):
-    """A turn of plain Python: `seen` is called when it has ended."""
+    """A turn of plain Python: `seen` is called when it has ended.
 
-    __slots__ = ("_busy", "_told")
+    Args:
+        told: is told of its seconds.
+        rent: what such turns have cost, if that is known. Of brief turns the time of the processor, a call of the system,
+            is not asked for: others may have had the processor in one that is not, which counts as the one before it.
+    """
 
-    def __init__(self, told: Callable[[float], object]) -> None:
-        self._told = told
+    __slots__ = ("_busy", "_rent", "_told")
+
+    def __init__(self, told: Callable[[float], object], rent: Rent | None = None) -> None:
+        self._told, self._rent = told, rent if rent is not None and rent.is_brief else None
         self.begin()
 
     def begin(self) -> None:
-        self._busy = thread_time()
+        self._busy = thread_time() if self._rent is None else 0.0
         super().begin()
 
     def seen(self, ended: float | None = None) -> None:
         seconds = self.until(perf_counter() if ended is None else ended)
+        if seconds > _BRIEF and self._rent is not None:
+            self._told(self._rent.last)
+            self._rent.is_brief = False
+            return
         if seconds > _BRIEF and self.is_usual(0.0):  # others may have had the processor for a while
             busy = thread_time() - self._busy
             seconds = min(seconds, busy) if busy > 0.0 else seconds  # else it has ended in another thread
@@ -189,6 +199,7 @@ class Rent:
     price: seconds that a compilation takes, about.
     compiling: seconds that all compilations here have taken.
     last: seconds of the last turn.
+    is_brief: whether the next one is likely to be brief.
     in_a_row: turns of which each began soon after another one had ended, as those of a loop do.
     is_often: whether there have been some.
     before: sizes of the arguments of the last turn, if that has been looked at.
@@ -201,6 +212,7 @@ class Rent:
         "before",
         "compiling",
         "in_a_row",
+        "is_brief",
         "is_often",
         "last",
         "price",
@@ -211,14 +223,14 @@ class Rent:
     def __init__(self) -> None:
         self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
         self.in_a_row, self._ended, self._busy, self._away, self.last = 0, -math.inf, 0.0, 0.0, 0.0
-        self.is_often = False
+        self.is_often = self.is_brief = False
         self.before: tuple[tuple[int, ...] | None, ...] | None = None
 
     def paid(self, seconds: float, calls: int = 1) -> bool:
         """Plain Python has run so often for so long; whether it is due."""
         self.spent += seconds * calls
         self.turns += calls
-        self.last = seconds
+        self.last, self.is_brief = seconds, seconds < _BRIEF
         self._end()
         return self.is_due()
 

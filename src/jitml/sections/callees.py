@@ -13,6 +13,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jitml.diagnostics.tracebacks import passed_over, shorten
+from jitml.dispatch.left_alone import Rented
 from jitml.dispatch.renting import FEW, PlainTurn, Rent, Sampling
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
@@ -30,14 +31,12 @@ class HotCallees:
         jitted: `jitml.jit` of one, with the options of the function around, and what it has cost.
 
     Attributes:
-        compiled: the names of those that have been compiled.
         settled: what is called in place of functions from now on: what they have been compiled to, or they themselves.
     """
 
     def __init__(self, jitted: Callable[[FunctionType, Rent], Callable[..., Any]]) -> None:
         self._jitted = jitted
         self._known: dict[FunctionType, _HotCallee] = {}
-        self.compiled: set[str] = set()
         self.settled: dict[FunctionType, Callable[..., Any]] = {}
 
     def __call__(self, function: Any) -> Any:
@@ -57,7 +56,7 @@ class HotCallees:
         if known is None:
             if not _is_compiled(function):
                 return function
-            known = self._known[function] = _HotCallee(function, self._compile, self.settled)
+            known = self._known[function] = _HotCallee(function, self._jitted, self.settled)
         return known.next_call()
 
     def may_compile(self, function: Any) -> bool:
@@ -68,9 +67,10 @@ class HotCallees:
         """Those of these names that may become hot."""
         return [callee for function, callee in [*self._known.items()] if callee.is_timed and function.__name__ in names]
 
-    def _compile(self, function: FunctionType, rent: Rent) -> Callable[..., Any]:
-        self.compiled.add(function.__name__)
-        return self._jitted(function, rent)
+    def are_compiled(self, names: Collection[str]) -> bool:
+        """Whether something else answers for one of these names than the function as it was written."""
+        settled = [*self.settled.items()]
+        return any(f.__name__ in names and f is not called and not _is_left_alone(called) for f, called in settled)
 
 
 class CallSite:
@@ -107,6 +107,10 @@ class CallSite:
         if self._left <= 0 and self._cell is not None:
             self._cell.cell_contents = None
         return called
+
+
+def _is_left_alone(called: Callable[..., Any]) -> bool:
+    return isinstance(called, Rented) and called.alone is not None
 
 
 def _is_compiled(function: FunctionType) -> bool:
@@ -173,7 +177,7 @@ class _HotCallee:
         is_outermost = self._turn is None and current_trace() is None
         if is_outermost:
             self._rent.comes()
-        turn = PlainTurn(self._pay_rent)
+        turn = PlainTurn(self._pay_rent, self._rent)
         if is_outermost:
             self._turn = turn
         try:

@@ -116,6 +116,7 @@ class FrameWriter:
         breaks: statements that run as Python.
         left_out: runs that are no faster as sections.
         asks: whether something else may be called in place of what is named.
+        is_part: whether the function stands for a run of statements.
         seen, changed: names that functions inside of the whole function see, and that they bind.
 
     Attributes:
@@ -128,6 +129,7 @@ class FrameWriter:
     breaks: frozenset[Place]
     left_out: frozenset[Place]
     asks: Callable[[ast.expr], bool]
+    is_part: bool = False
     seen: Names = NONE
     changed: Names = NONE
     runs: list[StatementRun] = field(default_factory=list)
@@ -203,6 +205,8 @@ class FrameWriter:
         """Whether a section may end with it: a `return` of something that is computed."""
         if not isinstance(statement, ast.Return) or statement.value is None or place(statement) in self.breaks:
             return False
+        if self.is_part and statement is self.node.body[-1] and not _is_work([statement]):
+            return False  # what the run gives: the sections in front of it are those that the whole function will have
         if binds([statement]) & self.seen or self.changed & loads([statement]):
             return False
         return not any(_runs_as_written(x) for x in inside([statement.value])) and not _lazy([statement])

@@ -180,7 +180,7 @@ class Section:
             return self._compile_first(*args)
         if self.compiled is None and self.rent.in_a_row < FEW:
             self.rent.before = sizes_of(args)
-        return PlainTurn(self._pay_rent)
+        return PlainTurn(self._pay_rent, self.rent)
 
     @passed_over
     def _compile_first(self, *args: Any) -> Any:
@@ -242,7 +242,7 @@ class Section:
             forget_frames(failure)
         except Unpaid as unpaid:
             forget_frames(unpaid)
-            return PlainTurn(self._pay_rent)
+            return PlainTurn(self._pay_rent, self.rent)
         except (Untraced, JitmlError) as error:
             refusal = error
         if refusal is None:
@@ -356,7 +356,7 @@ class Section:
             self._sampling.at_once()
             if self._misses.are_many():
                 self._set_entry(self._run_for_rent)
-            return PlainTurn(self._pay_rent)
+            return PlainTurn(self._pay_rent, self.rent)
         if current_trace() is not None or runs_as_python():
             return None
         if len(self._compiled().variants) >= MOST_VARIANTS:

@@ -119,6 +119,7 @@ class SplitFunction:
         self.is_asleep = False
         self.seconds = 0.0  # that calls have taken
         self.race, self._saved = Race(), 0.0
+        self._is_first = True  # of those of this function
         self._code = function.__code__
         self.breaks: dict[Place, Break] = {}
         self.sections: list[Section] = []
@@ -141,7 +142,7 @@ class SplitFunction:
 
     def know(self, other: SplitFunction) -> None:
         """Take over what is known of another split of the function, with its sections."""
-        self.breaks, self._made = dict(other.breaks), other._made
+        self.breaks, self._made, self._is_first = dict(other.breaks), other._made, False
 
     def prepare(self) -> None:
         """Write the frame before it is called."""
@@ -172,12 +173,12 @@ class SplitFunction:
     @property
     def _has_callees(self) -> bool:
         """Whether a function that it calls may have been compiled."""
-        return not self._callee.compiled.isdisjoint(names_in_code(self._code))
+        return self._callee.are_compiled(names_in_code(self._code))
 
     @property
     def level(self) -> int:
         """What a thread is in that runs it (`RUNNING`)."""
-        return IN_FIRST_CALL if self.breaks and not self.seconds else IN_SECTIONS
+        return IN_FIRST_CALL if self.breaks and self._is_first and not self.seconds else IN_SECTIONS
 
     def begin(self) -> PlainTurn:
         """A call begins."""
@@ -186,6 +187,8 @@ class SplitFunction:
 
     def took(self, seconds: float) -> None:
         """A call has run for so long."""
+        if not self.seconds and self._frame is None:
+            self.prepare()  # for what has been learned in the first call, which has taken long: the next one need not
         self.seconds += seconds
         if self.rent is not None:
             self.rent.paid(seconds)
@@ -239,7 +242,8 @@ class SplitFunction:
         code = function.__code__
         names = frozenset((*code.co_varnames, *code.co_cellvars))
         asks = partial(is_asked_for, caller=self.function)
-        frame = FrameWriter(node, names, frozenset(self.breaks), frozenset(self._left_out), asks, *self._inside)
+        is_part = self._text is None or node is not self._text.node
+        frame = FrameWriter(node, names, frozenset(self.breaks), frozenset(self._left_out), asks, is_part, *self._inside)
         made = frame.write()
         self._inside = frame.seen, frame.changed
         cells = {TUPLE: CellType(tuple), TYPE: CellType(type)}
