@@ -174,6 +174,7 @@ class OneVariant:
 
     is_made_better = False
     enter = times = None
+    traced = SimpleNamespace(host=SimpleNamespace(steps=()))
 
     def entries(self, *_: Any) -> Any:
         return SimpleNamespace(called=None, tried=lambda *_: MISS, hits=0, answer=lambda calls: None)
@@ -214,6 +215,19 @@ def test_a_section_whose_programs_are_for_other_calls_is_left_alone_for_a_while(
     before, PURSE.spent = program.asked, -1e6
     turns_of(section, 1, 1000, 1e-4)  # the pause ends, and it is asked again
     assert program.asked - before >= 50
+
+
+@pytest.mark.usefixtures("full_purse")
+@pytest.mark.parametrize(("steps", "is_entered"), [(10, True), (1000, False)])
+def test_a_section_that_takes_less_than_its_guards_has_no_machine_code_for_them(steps: int, is_entered: bool) -> None:
+    program = OneVariant()
+    program.traced = SimpleNamespace(host=SimpleNamespace(steps=range(steps)))
+    program.entries = lambda *_: made.append(OneVariant.entries(program)) or made[-1]  # type: ignore[method-assign]
+    made: list[Any] = []
+    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section.rent.spent = USUAL
+    turns_of(section, 1, 10, 2e-5)
+    assert bool(made) == is_entered
 
 
 class Checked(OneVariant):

@@ -248,7 +248,7 @@ class Rent:
         away = PURSE.away - self._away  # in which something else was compiled
         since, turns = perf_counter() - self._ended - away, skipped + 1
         most = turns * max(_SOON, self.last / 4) + skipped * self.last
-        is_soon = since < most or (since < _AWAY * most and thread_time() - self._busy - away < most)
+        is_soon = since < most or (self._busy > 0.0 and since < _AWAY * most and thread_time() - self._busy - away < most)
         is_soon &= self.last < LONG  # else it is likely to recur, or to be called by what does as much between
         self.in_a_row = self.in_a_row + turns if is_soon else 0
         self.is_often |= self.in_a_row >= _IN_A_ROW

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
 _AROUND = 3e-7  # seconds that a section takes in its frame, besides what answers
+_STEP = 5e-8  # the same of a step of its guards, in machine code, about; to make a step's code takes 10 us
 OFTEN = 2 if CONFIG.check else 200  # answers from Python after which machine code answers: making it takes about as long
 # What is taken in by reference; nor is None an argument by itself.
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter, type(None)}
@@ -257,6 +258,12 @@ class Section:
         """Whether its frame calls machine code."""
         return self._entries is not None and self.cell.cell_contents is self._entries.called is not None
 
+    @property
+    def _needs_entry(self) -> bool:
+        """Whether compiled code has to be called without Python in between: plain Python takes little, and that may help."""
+        steps = sum(len(variant.traced.host.steps) for variant in self._compiled().variants)
+        return self.contest.is_short and steps * _STEP < self.contest.plain_seconds
+
     def _entry(self) -> Entries:
         """Machine code for the variants that there are now."""
         found = self._compiled()
@@ -269,7 +276,7 @@ class Section:
     def _answer_compiled(self, is_often: bool = False) -> None:
         """Have compiled code answer, without Python in between if that matters."""
         entry: Callable[..., Any] | None = None
-        if is_often or self.contest.is_short:
+        if is_often or self._needs_entry:
             entries = self._entry()
             entries.answer(self._next_look - self.calls)
             entry = entries.called
@@ -306,7 +313,7 @@ class Section:
             return None
         if self.contest.is_plains_turn:
             return PlainTurn(self._score_plain_turn)
-        enter = self._entry().tried if self.contest.is_short else None
+        enter = self._entry().tried if self._needs_entry else None
         turn = TimedTurn()
         answer = MISS if enter is None else enter(*args)
         if answer is MISS:
