@@ -52,6 +52,17 @@ def test_histogram_and_gather() -> None:
     check(KERNELS["gather"], {"x": rng.random(6), "k": np.array([0, -1, 5, -6]), "y": np.zeros(4)})
 
 
+@pytest.mark.parametrize("dtype", ["f64", "f32", "i16", "u8", "bool"])
+@pytest.mark.parametrize("stride", [2, 3, 4])
+def test_elements_between_which_others_lie(dtype: str, stride: int) -> None:
+    for phases in (range(stride), [stride - 1]):
+        stores = "; ".join(f"y[{phase}, i] = x[i, {phase}]" for phase in phases)
+        loops = f"for i in 0:101 vector {{ {stores} }}"
+        kernel = f"kernel k(x: {dtype}[101, {stride}], y: {dtype}[{stride}, 101]) {{ {loops} }}"
+        x = np.random.default_rng(stride).integers(0, 2 if dtype == "bool" else 99, (101, stride)).astype(DTYPES[dtype])
+        check(kernel, {"x": x, "y": np.zeros((stride, 101), DTYPES[dtype])})
+
+
 @pytest.mark.parametrize("kind", ["block", "thread"])
 def test_loops_of_other_processors_are_refused(kind: str) -> None:
     with pytest.raises(LoweringError, match=f"the loop over i is for {kind}s"):

@@ -115,6 +115,14 @@ def test_short_rows_of_far_memory_begin_with_their_first_element() -> None:
     assert "llvm.masked.load" in long and "load double" not in long
 
 
+def test_fourth_elements_share_their_shuffles() -> None:
+    """Every other element of either half, of which every other one: 8 shuffles of four vectors for all, 3 for one of four."""
+    for terms, count in (("x[i, 0] + x[i, 1] + x[i, 2] + x[i, 3]", 8), ("x[i, 2] + 1.0", 3), ("x[i, 1] + x[i, 3]", 4)):
+        loops = f"for i in 0:100 vector {{ y[i] = {terms} }}"  # vector by vector, and the last ones under a mask
+        text = emit_kernel_text(f"kernel k(x: f64[100, 4], y: f64[100]) {{ {loops} }}", X86_64_V4).text
+        assert len(re.findall(r"shufflevector .*<i32 [01], i32 [23], i32 [45], ", text)) == count
+
+
 def test_long_strided_loops_have_no_copy_for_single_vectors() -> None:
     """A main loop, and the rest under a mask: what is left over counts for nothing."""
     loops = "for i in 0:{0} vector {{ y[i] = sqrt(x[i, 0]) * sqrt(x[i, 1]) - sqrt(x[i, 0] + x[i, 1]) }}"

@@ -153,9 +153,26 @@ class MemoryEmitter(Values):
             key = ("load", memory.group, "dense", dtype, width, number)
             return self.function.compute(key, (start,), lambda: read(number), floor=floor).names[0]
 
+        def every_other(part: int, count: int, phase: int) -> str:
+            """Each count-th element of as many vectors, a power of two: every other one of those of either half."""
+            if count == 1:
+                return vector(part)
+            half = count // 2
+            lanes = ", ".join(f"i32 {phase // half + 2 * n}" for n in range(width))
+
+            def shuffle() -> Operand:
+                kind, (low, high) = memory_type(dtype, width), (every_other(at, half, phase % half) for at in (part, part + half))
+                return Operand(dtype, width, (b.define(f"shufflevector {kind} {low}, {kind} {high}, <{width} x i32> <{lanes}>"),))
+
+            key = ("load", memory.group, "every other", dtype, width, part, count, phase)
+            return self.function.compute(key, (start,), shuffle, floor=floor).names[0]
+
         def pick() -> Operand:
             kind, parts = memory_type(dtype, width), []
             for part in range(0, self._count // width * stride, stride):
+                if stride != 3:
+                    parts.append(every_other(part, stride, phase))
+                    continue
                 name = vector(part)
                 for further in range(1, stride):
                     # Lanes found so far stay, those whose element is in this vector are taken, the others come later.
