@@ -55,31 +55,31 @@ from jitml.options import Options, is_resumed, name_of, static_names
 from jitml.process import collected_at_its_end
 from jitml.sections.kinds import Splits
 from jitml.sections.requirements import LIMITS, MOST_VARIANTS, require_no_calls
-from jitml.trace.asynchronous import is_aside
-from jitml.trace.environment.arguments import marked, require_countable
-from jitml.trace.hooks.convert import convert
-from jitml.trace.record.pytree import flatten, is_nested
+from jitml.trace.record.pytree import flatten, is_countable, is_nested
 from jitml.trace.record.recording import current_trace, frames_of_ours, outside_trace
-from jitml.trace.results import told_by_flags
 from jitml.trace.speculation.limits import NO_LIMITS
-from jitml.trace.trace import Traced, trace
+from jitml.trace.traced import Traced
 from jitml.verification.verification import have_checked
-from jitml.wiring import compile_traced, join, lower_traced
+from jitml.wiring import compile_traced, join, kept_variants, lower_traced
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
     from jitml.native_entry import entries
-    from jitml.native_entry.entries import NativeEntries, SectionEntries
     from jitml.outline import Explanation
     from jitml.pipeline import Lowered
     from jitml.sections import callees
     from jitml.sections import split as splitting
-    from jitml.sections.callees import HotCallees
-    from jitml.sections.split import SplitFunction
+    from jitml.trace import asynchronous
+    from jitml.trace import trace as tracing
+    from jitml.trace.environment import arguments
+    from jitml.trace.hooks import convert as conversion
 else:
     callees, splitting = late("jitml.sections.callees"), late("jitml.sections.split")
     entries = late("jitml.native_entry.entries")
+    # What is on disk is not traced.
+    tracing, asynchronous = late("jitml.trace.trace"), late("jitml.trace.asynchronous")
+    arguments, conversion = late("jitml.trace.environment.arguments"), late("jitml.trace.hooks.convert")
 
 # Answers after which a native entry is made: making it takes about as long as they save. The first one of a process takes longer.
 OFTEN, OFTEN_AT_FIRST = (2, 2) if CONFIG.check else (200, 1000)
@@ -112,7 +112,7 @@ class Engine:
         self._jitted = None if jitted is None else ref(jitted)  # which holds this; who calls it holds both
         self._variants = Variants[Variant](making=lock())
         self._rent, self._misses = rent, Misses(rent)
-        self._entries: NativeEntries | None = None
+        self._entries: entries.NativeEntries | None = None
         self._answers, self._often = 0, OFTEN
         self._is_renting = is_timed is None and CONFIG.trial and not options.strict  # which refuses in the very call
         is_timed = CONFIG.trial and options.device in (None, "cpu") if is_timed is None else is_timed
@@ -120,7 +120,8 @@ class Engine:
         made = partial(have_checked, function, name_of(function), options.verify, bool(options.fastmath), is_timed, direct)
         self._limits = NO_LIMITS if options.strict else LIMITS
         makes = partial(Specializer, function, self._variants, made, dynamic=options.dynamic, host_calls=options.host_calls)
-        self._specializer = makes(is_taken=options.takes_memory, is_part=jitted is None)
+        kept = None if jitted is None else kept_variants(function, options)
+        self._specializer = makes(is_taken=options.takes_memory, is_part=jitted is None, kept=kept)
         self._statics = static_names(function, options)
         self._is_unread = False  # whether it, or what it calls, has no source
         self.splits = Splits(function, partial(_section, options), partial(_callees, options), is_whole=not is_resumed(function))
@@ -217,8 +218,8 @@ class Engine:
             raise
 
     def _call_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not is_aside(self.function):
-            return convert(self.function)(*args, **kwargs)
+        if not asynchronous.is_aside(self.function):
+            return conversion.convert(self.function)(*args, **kwargs)
         with outside_trace():
             return self.jitted(*args, **kwargs)
 
@@ -267,7 +268,7 @@ class Engine:
         self.jitted.awaits_frame = False
         self.jitted.leave_alone(paid, **how)
 
-    def _ended(self, split: SplitFunction, turn: PlainTurn) -> None:
+    def _ended(self, split: splitting.SplitFunction, turn: PlainTurn) -> None:
         """A call of the split function has ended."""
         turn.seen()
         if split.rent is not None and split.rent.spent < SHORT and split.is_plain:
@@ -281,7 +282,7 @@ class Engine:
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._statics:
-            args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
+            args, kwargs = arguments.marked(self.function, name_of(self.function), self._statics, args, kwargs)
         key, leaves = plain_key(args, kwargs) if kwargs else (len(args), args)
         began = perf_counter() if self._misses.in_a_row else 0.0
         result = self._variants.call(key, leaves)
@@ -400,8 +401,8 @@ class Engine:
             self.jitted.awaits_frame = not is_short
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], PyTreeSpec]:
-        if not self._variants:  # later calls do not pay for it
-            require_countable(self.function, args, kwargs)
+        if not self._variants and not is_countable((args, kwargs)):  # later calls do not pay for it
+            arguments.require_countable(self.function, args, kwargs)
         return flatten((args, kwargs))
 
     def _compile(self, traced: Traced) -> Callable[..., Any]:
@@ -423,7 +424,7 @@ class Engine:
             result = self._variants.call(spec, [*leaves, (args, {})])
         return result
 
-    def entries(self, following: Callable[..., Any], names: tuple[str, ...], held: tuple[int, ...]) -> SectionEntries:
+    def entries(self, following: Callable[..., Any], names: tuple[str, ...], held: tuple[int, ...]) -> entries.SectionEntries:
         """The native entries of a section."""
         return entries.SectionEntries(self._variants.items(), following, names, held)
 
@@ -450,14 +451,13 @@ class Engine:
             if self.options.strict or isinstance(error, NoDeviceError):
                 raise
             return report.explain_refused(title, self.function, self.splits.if_refused(error), error)
-        flagged = told_by_flags(traced.results, traced.out_specs[-1], traced.graph)
         device = device_for(traced, self.options.device, name_of(self.function))
         copies = [] if device is None else copies_of(traced, device)
-        return report.explain_program(title, self.lower(args, kwargs), flagged, copies, traced.host.summary(), self.variants)
+        return report.explain_program(title, self.lower(args, kwargs), traced, copies, self.variants)
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
         if self._statics:
-            args, kwargs = marked(self.function, name_of(self.function), self._statics, args, kwargs)
+            args, kwargs = arguments.marked(self.function, name_of(self.function), self._statics, args, kwargs)
         args, kwargs = ours(args, kwargs)
         leaves, spec = self._taken_apart(args, kwargs)
         if is_nested(spec):
@@ -465,7 +465,7 @@ class Engine:
         known = self._variants.fitting(*plain_key(args, kwargs)) or self._variants.fitting(spec, leaves)
         if known is not None:
             return known.traced
-        return trace(self.function, args, kwargs, host_calls=self.options.host_calls, rooted=True)
+        return tracing.trace(self.function, args, kwargs, host_calls=self.options.host_calls, rooted=True)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -490,7 +490,7 @@ def _section(options: Options, function: FunctionType, is_exact: bool, rent: Ren
 
 
 @cache
-def _callees(options: Options) -> HotCallees:
+def _callees(options: Options) -> callees.HotCallees:
     """What compiles the functions that statements between sections call."""
     return callees.HotCallees(lambda function, rent: Jit(function, options.of_part(), rent=rent))
 

@@ -21,6 +21,8 @@ from jitml.pipeline import Lowered
 from jitml.sections.report import described
 from jitml.sections.split import SplitFunction
 from jitml.trace.environment.transformed import Transformed
+from jitml.trace.results import told_by_flags
+from jitml.trace.traced import Traced
 
 _MOST_SHOWN = 16  # assumptions of a variant
 
@@ -168,21 +170,16 @@ def _each(lines: Iterable[str]) -> tuple[OutlineEntry, ...]:
 
 
 def explain_program(
-    title: str,
-    lowered: Lowered,
-    flagged: Sequence[str],
-    copies: Sequence[str],
-    guards: Iterable[str],
-    variants: Sequence[Variant],
+    title: str, lowered: Lowered, traced: Traced, copies: Sequence[str], variants: Sequence[Variant]
 ) -> Explanation:
     """The report: graph, kernels and calls, decisions, bytes and flops, memory, types of results, copies, guards, variants."""
     described = [line for n, variant in enumerate(variants, 1) for line in _described_variant(n, variant)]
     told = (
         ("host calls", [*host_calls(lowered.traced)]),
         ("nan from branches that are not chosen", [*branches_left_out(lowered.traced)]),
-        ("types that the program tells", flagged),
+        ("types that the program tells", told_by_flags(traced.results, traced.out_specs[-1], traced.graph)),
         ("copies", copies),
-        ("guards", [*guards]),
+        ("guards", traced.host.summary()),
         ("variants", described or ["none: no call has been compiled yet"]),
     )
     rest = (OutlineEntry(head, _each(lines)) for head, lines in told if lines or head == "guards")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from jitml.api import jit
@@ -14,7 +15,8 @@ from jitml.imports.late import late
 from jitml.interrupts import uninterrupted
 from jitml.options import Options
 from jitml.program_cache.compile import compile_graph as compile_or_load
-from jitml.trace.trace import Traced
+from jitml.program_cache.variants import KeptVariants
+from jitml.trace.traced import Traced
 
 if TYPE_CHECKING:
     from jitml import pipeline
@@ -66,6 +68,11 @@ def compile_traced(traced: Traced, options: Options, name: str) -> Callable[...,
     return uninterrupted(compile_graph)
 
 
+def kept_variants(function: Callable[..., Any], options: Options) -> KeptVariants | None:
+    """Where variants of a jitted function are kept for later processes; None for nowhere."""
+    return KeptVariants(function, options, lambda traced: _given(traced, options)) if type(function) is FunctionType else None
+
+
 def lower_traced(traced: Traced, options: Options, name: str) -> Lowered:
     """Every stage of it."""
 
@@ -78,4 +85,4 @@ def lower_traced(traced: Traced, options: Options, name: str) -> Lowered:
     return uninterrupted(lower)
 
 
-__all__ = ["compile_traced", "join", "lower_traced"]
+__all__ = ["compile_traced", "join", "kept_variants", "lower_traced"]

@@ -11,7 +11,7 @@ import pytest
 from jitml.dispatch.entry import MISS
 from jitml.dispatch.variants import MOST_VARIANTS, Specialization, Tries, Variants
 from jitml.errors import FailedCheck, MoreIterations, UnsupportedError, WrongPath
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 
 Enter = Callable[[Sequence[Any]], Any]
 NO_PROGRAM = cast(Traced, None)  # nobody looks at it here

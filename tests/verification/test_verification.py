@@ -20,7 +20,7 @@ from jitml.api import Jit
 from jitml.dispatch.renting import TimedTurn
 from jitml.errors import WrongResultWarning
 from jitml.trace.record.threads import others_run
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 from jitml.verification.trial import Trial
 from jitml.verification.verification import Verification
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import optree
@@ -26,9 +26,10 @@ from jitml.ir.interpret import interpret
 from jitml.trace.record.device_arrays import as_returned
 from jitml.trace.record.guards import Compute, HostConst, Slot
 from jitml.trace.record.pytree import unflatten
-from jitml.trace.results import Either, FixedResult, FromGraph, FromHost, Repeated, Result
-from jitml.trace.storage.index_maps import Step
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Either, FixedResult, FromGraph, FromHost, Repeated, Result, Traced
+
+if TYPE_CHECKING:
+    from jitml.trace.storage.index_maps import Step
 
 MISS = object()
 _NO_NUMBERS: Mapping[Any, int] = {}

@@ -28,8 +28,7 @@ from jitml.ir.passes import run_passes
 from jitml.ir.passes.dce import eliminate_dead
 from jitml.ir.passes.observe import observe_errors
 from jitml.ir.run_state import generator_at, postpone, postponing
-from jitml.trace.results import FromGraph
-from jitml.trace.trace import Traced
+from jitml.trace.traced import FromGraph, Traced
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")

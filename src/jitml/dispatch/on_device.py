@@ -20,8 +20,7 @@ from jitml.errors import UnsupportedError
 from jitml.ir.graph import Value
 from jitml.trace.record.array_memory import native_copy
 from jitml.trace.record.guards import IS_OF_TYPE, Compute
-from jitml.trace.results import Either, FromGraph, Result
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Either, FromGraph, Result, Traced
 
 Compile = Callable[[Traced], Execute]
 

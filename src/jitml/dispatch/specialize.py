@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
 from time import perf_counter, thread_time
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jitml.config import CONFIG
 from jitml.device.convert import is_on_device
@@ -30,11 +30,12 @@ from jitml.errors import (
     VerificationError,
     forget_frames,
 )
+from jitml.imports.late import late
 from jitml.interrupts import pass_on
 from jitml.ir.capacity import learning
 from jitml.records import dataclass, field
-from jitml.trace.environment.arguments import Static
 from jitml.trace.record.guards import Opened, Place
+from jitml.trace.record.pytree import Static
 from jitml.trace.speculation.dynamic_shapes import (
     Closed,
     SeenArgument,
@@ -48,7 +49,12 @@ from jitml.trace.speculation.dynamic_shapes import (
 )
 from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, too_large
 from jitml.trace.speculation.paths import Path
-from jitml.trace.trace import Traced, trace
+from jitml.trace.traced import Traced
+
+if TYPE_CHECKING:
+    from jitml.trace import trace as tracing
+else:  # what is on disk is not traced
+    tracing = late("jitml.trace.trace")
 
 Compiled = Callable[[Traced], Callable[..., Any]]
 
@@ -105,6 +111,14 @@ class CallArguments:
     leaves: Sequence[Any]
 
 
+class VariantStore(Protocol):
+    """Where variants are kept for later processes."""
+
+    def find(self, call: CallArguments, /) -> tuple[Traced, Callable[..., Any]] | None: ...
+
+    def keep(self, call: CallArguments, traced: Traced, executable: Callable[..., Any], /) -> None: ...
+
+
 class Specializer:
     """Makes the variants of one function.
 
@@ -115,6 +129,7 @@ class Specializer:
         is_taken: whether programs run where memory that is reserved is taken, wherever their arrays are.
         is_part: whether the function is a section of the user's.
         limits: of one program; what is beyond them is refused.
+        kept: where first variants are kept.
 
     Attributes:
         before: sizes of arguments of plain Python's last turn; those that have changed since are left open in a first variant.
@@ -131,10 +146,12 @@ class Specializer:
         is_taken: bool = False,
         is_part: bool = False,
         limits: TraceLimits = NO_LIMITS,
+        kept: VariantStore | None = None,
     ) -> None:
         self._function, self._variants, self._made = function, variants, made
         self._dynamic, self._host_calls, self.limits = dynamic, host_calls, limits
         self._is_taken, self._is_part, self.compilations = is_taken, is_part, Compilations()
+        self._kept, self._begun = kept, set[Hashable]()  # structures of arguments for which there has been a variant
         self._closed: dict[Hashable, Closed] = {}
         self._exchanged: dict[Hashable, set[str]] = {}  # numbers and objects from outside that are others in each call
         self._fixed: dict[Hashable, set[str]] = {}  # those of them that have to be known
@@ -170,10 +187,14 @@ class Specializer:
         is_taken = self._is_taken or any(known.device is not None for known in earlier) or any(map(is_on_device, call.leaves))
         last = thread_time() + (math.inf if self.limits.tracing is None else self.limits.tracing)
         before = [b for b, x in zip(self.before or (), call.args) if x is not None]  # which is no leaf
+        kept = self._kept if not earlier and call.key not in self._begun else None
+        self._begun.add(call.key)
         for path in paths:
             refused: set[Place] = set()
             closed_places = closed.places(is_patient)
             for opened in choices(earlier, now, closed_places, self._dynamic, is_taken=is_taken, before=before):
+                if kept is not None and not opened and (found := kept.find(call)) is not None:
+                    return self._variant_of(call, *found, self._reason(call.leaves, earlier, found[0]))
                 try:
                     traced = self._trace_for(call, VariantKey(path, opened, now))
                     if opened and is_excessive(traced.graph, opened, now, is_taken=is_taken):
@@ -191,13 +212,17 @@ class Specializer:
                     refused.update(opened if is_last else ())
                     continue
                 closed.refused.update(refused - traced.key.opened.keys())
-                reason = path.reason or self._reason(call.leaves, earlier, traced)
-                checks = tuple(check.text for check in traced.host.checks())
-                assumes = tuple(map(str, traced.key.path.assumptions))
-                variant = Variant(bind(traced, executable), traced, reason, executable, checks, assumes)
-                self._made(variant, call.key)
-                return variant
+                if kept is not None and not opened and path is paths[0]:
+                    kept.keep(call, traced, executable)
+                return self._variant_of(call, traced, executable, path.reason or self._reason(call.leaves, earlier, traced))
         raise AssertionError("the last choice is compiled or raises")
+
+    def _variant_of(self, call: CallArguments, traced: Traced, executable: Callable[..., Any], reason: str) -> Variant:
+        checks = tuple(check.text for check in traced.host.checks())
+        assumes = tuple(map(str, traced.key.path.assumptions))
+        variant = Variant(bind(traced, executable), traced, reason, executable, checks, assumes)
+        self._made(variant, call.key)
+        return variant
 
     def _trace_for(self, call: CallArguments, key: VariantKey) -> Traced:
         """The program of a call; what is another number or object at each call is left open, if that can be compiled."""
@@ -214,7 +239,7 @@ class Specializer:
     def _trace_with(self, call: CallArguments, key: VariantKey, exchanged: Collection[str]) -> Traced:
         try:
             with learning():
-                traced = trace(
+                traced = tracing.trace(
                     *(self._function, call.args, call.kwargs, key),
                     host_calls=self._host_calls,
                     rooted=True,

@@ -20,7 +20,7 @@ from jitml.interrupts import is_own_thread
 from jitml.ir.capacity import learn
 from jitml.records import dataclass, field
 from jitml.trace.speculation.paths import Path, other_paths
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 
 # A program with more specialisations than this forgets the one that was not used for longest.
 MOST_VARIANTS = 64

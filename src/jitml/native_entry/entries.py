@@ -25,7 +25,7 @@ from jitml.native_entry.link import linked
 from jitml.native_entry.plan import planned
 from jitml.native_entry.plan_data import EntryPlan, SectionArguments, Unplanned
 from jitml.sections.watchers import UNWATCHED
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 
 if TYPE_CHECKING:
     from jitml.jitted import Jit

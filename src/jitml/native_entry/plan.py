@@ -35,14 +35,12 @@ from jitml.native_entry.plan_data import (
 )
 from jitml.records import dataclass, replace
 from jitml.trace.effects.write_back import SetAttributes
-from jitml.trace.environment.arguments import Static
 from jitml.trace.environment.class_guards import Members
 from jitml.trace.record.array_memory import all_disjoint, disjoint, root, same_view
 from jitml.trace.record.guards import DENSE, WRITEABLE, Compute, GuardCheck, HostConst, Slot, extent, unchanged
-from jitml.trace.record.pytree import unflatten
-from jitml.trace.results import FixedResult, FromGraph, FromHost, Result
+from jitml.trace.record.pytree import Static, unflatten
 from jitml.trace.storage.index_maps import Step
-from jitml.trace.trace import Traced
+from jitml.trace.traced import FixedResult, FromGraph, FromHost, Result, Traced
 
 # Steps that are a C function of two objects.
 _BINARY: Mapping[Callable[..., Any], str] = {

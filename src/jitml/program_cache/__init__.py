@@ -1,1 +1,1 @@
-"""Program cache: programs for the CPU that an earlier process has compiled, found on disk by the graph they were made from."""
+"""Program cache: what an earlier process has traced, found by function and call, and compiled for the CPU, found by graph."""

@@ -34,21 +34,28 @@ def compile_graph(graph: Graph, **given: Any) -> Any:
     """
     with importing():  # llvmlite, and what runs programs
         key = key_of(graph, **given)
-    if key is not None and (data := disk_cache().get(key)) is not None:
-        found = cached_programs.load(data, partial(_planned, graph, given))
-        if found is not None:
-            return found
+    found = None if key is None else load_program(key, graph, given)
+    if found is not None:
+        found.kept_as = key
+        return found
     lowered = pipeline.lower(graph, **given)
     executable: Any = lowered.compile(watch=True)
     if key is not None:
         form = compiler.kept_form(executable, lowered.module)
         if form is not None:
             disk_cache().put(key, form)
+            executable.kept_as = key
     return executable
+
+
+def load_program(key: str, graph: Graph, given: Mapping[str, Any]) -> Any:
+    """What runs the program of a graph, if it is on disk; `given` is what that is compiled with."""
+    data = disk_cache().get(key)
+    return None if data is None else cached_programs.load(data, partial(_planned, graph, given))
 
 
 def _planned(graph: Graph, given: Mapping[str, Any]) -> Any:
     return pipeline.lower(graph, **given).program
 
 
-__all__ = ["compile_graph"]
+__all__ = ["compile_graph", "load_program"]

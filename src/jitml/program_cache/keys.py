@@ -51,10 +51,14 @@ def key_of(
 
 
 @cache
-def versions() -> str | None:
-    """Those of what makes programs: Python, NumPy and its build, jitml's own files; None if these have changed under us."""
+def versions(folders: tuple[str, ...] | None = COMPILER) -> str | None:
+    """Those of what makes programs: Python, NumPy and its build, jitml's own files; None if these have changed under us.
+
+    Args:
+        folders: of jitml, that count; None for all.
+    """
     numpy = sys.modules["numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath"].__file__
-    found = [("numpy", *stamp(os.stat(str(numpy)))), *stamps(_HERE, COMPILER)]
+    found = [("numpy", *stamp(os.stat(str(numpy)))), *stamps(_HERE, folders)]
     if any(changed >= IMPORTED for *_, changed in found):  # after we were imported, perhaps: whose work is it?
         return None
     return repr((sys.version, np.__version__, [place[:-1] for place in found]))

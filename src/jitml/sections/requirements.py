@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jitml.errors import UnsupportedError
 from jitml.trace.speculation.limits import TraceLimits
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 
 MOST_VARIANTS = 8  # of a section, or of a function, beyond which another one is no better
 # What is beyond them breaks: a loop runs as Python, with a compiled body, and nobody waits for minutes.

@@ -22,7 +22,8 @@ from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.escape_analysis import require_untraced_rest
 from jitml.trace.record.pytree import children, is_record, unflatten
 from jitml.trace.record.recording import Trace, unsupported
-from jitml.trace.results import Itself, Repeated
+from jitml.trace.results import Itself
+from jitml.trace.traced import Repeated
 from jitml.trace.values.boxing import TracedArray, is_traced
 from jitml.trace.values.container_identity import require_certain
 from jitml.trace.values.text import TracedText, plain_key

@@ -30,51 +30,13 @@ from jitml.trace.storage.index_maps import Step
 from jitml.trace.storage.storage import APART, AliasOrigin, Storage
 from jitml.trace.storage.strides import invert, memory_order
 from jitml.trace.symbolic.booleans import Truth, all_of, any_of, as_value, negated
+from jitml.trace.traced import Either, FixedResult, FromGraph, FromHost, Repeated, Result
 from jitml.trace.values.aliases import others, require_told_apart, storages_of
 from jitml.trace.values.array_writes import is_writeable
 from jitml.trace.values.boxing import LiftedArrays, TracedArray, TracedScalar, read, require_one
 from jitml.trace.values.kinds import value_if_any
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.type_unions import NONE, doubt_of, is_pythons, typed_value
-
-# Views that may be written if the array may.
-
-
-@dataclass(frozen=True, slots=True)
-class FromGraph:
-    """A returned leaf that is the graph's output at `position`: an array, a NumPy scalar, or a Python number.
-
-    `itself`: the very object, and not another array object on the same memory.
-    """
-
-    position: int
-    kind: type  # np.ndarray, np.generic, or a number's Python type
-    steps: tuple[Step, ...] = ()  # views that NumPy takes of it, where several results share memory
-    writeable: bool = True
-    itself: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class FromHost:
-    """A returned leaf that the host program holds: a Python number, or a caller's array, seen through `steps`.
-
-    `itself`: the very object, and not another array object on the same memory.
-    """
-
-    slot: Slot
-    steps: tuple[Step, ...] = ()
-    writeable: bool = True
-    itself: bool = True
-
-
-class Repeated:
-    """A place of an object that is in several places of what is returned and kept; no dataclass, which would be a container."""
-
-    __match_args__ = ("number",)
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 class Itself:
@@ -84,25 +46,6 @@ class Itself:
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot
-
-
-@dataclass(frozen=True, slots=True)
-class FixedResult:
-    """A returned leaf that is the same at every call."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """A returned leaf that is one or another array or number, as the graph's output at `position` says."""
-
-    position: int
-    then: Result
-    orelse: Result
-
-
-Result = FromGraph | FromHost | FixedResult | Either | Repeated
 
 
 def describe(

@@ -17,18 +17,16 @@ import numpy as np
 import optree
 
 from jitml.device.array import Array
-from jitml.device.memory import ArrayDevice
 from jitml.errors import FailedCheck, JitmlError, MoreIterations, UnsupportedError, take_places_from
 from jitml.interrupts import pass_on, pass_on_what_it_hides
 from jitml.ir import ops
 from jitml.ir.capacity import learn
-from jitml.ir.dims import Sym
-from jitml.ir.graph import Graph, Value
+from jitml.ir.graph import Value
 from jitml.ir.run_state import keeping_made
 from jitml.process import fewer_collections
-from jitml.records import dataclass, replace
+from jitml.records import replace
 from jitml.trace.effects.made_objects import parts_of_made
-from jitml.trace.effects.write_back import Change, changes_of, check_sealed, watch_arguments
+from jitml.trace.effects.write_back import changes_of, check_sealed, watch_arguments
 from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few
 from jitml.trace.environment.guarded_loads import require_all_different
 from jitml.trace.environment.overlapping_arguments import enter_part, see_parts
@@ -41,21 +39,22 @@ from jitml.trace.lists.row_aliasing import require_apart
 from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself, memory_of
 from jitml.trace.record.device_arrays import ProgramDevice
 from jitml.trace.record.fp_errors import recorded_errors, require_left
-from jitml.trace.record.guards import Host, Slot
+from jitml.trace.record.guards import Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
 from jitml.trace.record.recording import Trace, activate, last_user_source, unsupported, user_source
 from jitml.trace.record.user_code import about, begins_traces, stack_of, user_stack
 from jitml.trace.refusal_causes import cause_of_room
 from jitml.trace.result_trees import Settled, apart, settled, with_rows_themselves
-from jitml.trace.results import Result, describe, place_numbers
+from jitml.trace.results import describe, place_numbers
 from jitml.trace.returned_names import ReturnStatement
 from jitml.trace.rewrite.driver_protocol import HOOKS, OpenType, Restart
 from jitml.trace.speculation.dynamic_shapes import VariantKey
-from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits, TraceProfile
+from jitml.trace.speculation.limits import NO_LIMITS, TraceLimits
 from jitml.trace.speculation.modes import Decisions, OpenRegions, is_ours
 from jitml.trace.speculation.paths import Decided, path_of
 from jitml.trace.storage.storage import LentStorages, Storage
 from jitml.trace.storage.strides import is_contiguous
+from jitml.trace.traced import Traced
 from jitml.trace.values.boxing import LiftedArrays, is_traced, lift
 from jitml.trace.values.registry import REGISTRY
 from jitml.trace.values.tracer_operators import install_operators
@@ -64,40 +63,6 @@ from jitml.trace.values.type_unions import require_type_known
 install_operators()
 _ANY = VariantKey()
 _MOST_OTHERS = 3  # changes by others, finalizers say, while a function is traced
-
-
-@dataclass(frozen=True)
-class Traced:
-    """A function, specialised.
-
-    graph: inputs are fed from the host slots `entries`, in order.
-    aliases: output position -> input position, for outputs that end in the caller's array.
-    strides: input position -> strides in elements, where not C-contiguous.
-    copied: slots of caller's arrays that were copied into native layout and must be copied back: (array, copy).
-    numbers: Sym or start of a window that the results depend on -> output position of its value, i64[].
-    changes: what becomes of things from outside; if there are any, the result is one and a list of the new values of each.
-    key: what tells it from others for arguments of the same structure.
-    in_spec: structure of `(args, kwargs)`.
-    out_specs: that of each object in several places of the result, and of the result, whose leaves, one after the other, are
-        made by `results`.
-    device: where its arrays are, if they are on one.
-    profile: what it has cost, if there are limits.
-    """
-
-    graph: Graph
-    host: Host
-    entries: tuple[Slot, ...]
-    aliases: Mapping[int, int]
-    strides: Mapping[int, tuple[int, ...]]
-    copied: tuple[tuple[Slot, Slot], ...]
-    numbers: Mapping[Sym | Value, int]
-    in_spec: optree.PyTreeSpec
-    out_specs: tuple[optree.PyTreeSpec, ...]
-    results: tuple[Result, ...]
-    changes: tuple[Change, ...]
-    key: VariantKey
-    device: ArrayDevice | None
-    profile: TraceProfile | None = None
 
 
 def trace(

@@ -23,7 +23,7 @@ from jitml.ir.interpret import watched
 from jitml.ir.run_state import keeping_made, postponing
 from jitml.ir.types import F64
 from jitml.trace.record.pytree import flatten, unflatten
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 from jitml.verification.outcomes import CallOutcome, Difference, differences
 from jitml.verification.rounding import ROUNDING, moved, nudge_results, nudged_inputs, precision, within
 from jitml.verification.saved_state import SavedState

@@ -29,7 +29,7 @@ from jitml.ir.graph import Node
 from jitml.records import dataclass, field, replace
 from jitml.trace.record.recording import frames_of_ours
 from jitml.trace.record.threads import others_run
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 from jitml.verification.looks import Watching, look, told_by
 from jitml.verification.outcomes import CallOutcome, Difference
 from jitml.verification.repeatable_calls import host_nodes, why_not, writes_by_itself

@@ -33,7 +33,7 @@ from jitml.ir.ops import host, indexed
 from jitml.ir.types import F64
 from jitml.options import Options
 from jitml.pipeline import compile_graph
-from jitml.trace.trace import Traced
+from jitml.trace.traced import Traced
 from jitml.verification.rounding import precision
 from programs.comparing import ROUNDING, Close, within
 from programs.drawn.conditioning import nudged, nudging

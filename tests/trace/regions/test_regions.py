@@ -17,7 +17,8 @@ from jitml.dispatch.entry import bind, interpreted
 from jitml.ir.analysis.verify import verify
 from jitml.ir.graph import Graph
 from jitml.trace.record.pytree import flatten
-from jitml.trace.trace import Traced, trace
+from jitml.trace.trace import trace
+from jitml.trace.traced import Traced
 from support.effort import drawn
 
 _LETTERS = {"loop": "l", "while_": "w", "cond": "c"}

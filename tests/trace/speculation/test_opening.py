@@ -188,8 +188,8 @@ def test_only_the_size_that_would_cost_a_host_call_is_closed() -> None:
 
 def test_what_has_been_traced_to_compare_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
     traced: list[Any] = []
-    trace = jitml.dispatch.specialize.trace
-    monkeypatch.setattr("jitml.dispatch.specialize.trace", lambda *args, **kwargs: traced.append(args) or trace(*args, **kwargs))
+    tracing = jitml.dispatch.specialize.tracing
+    monkeypatch.setattr(tracing, "trace", lambda *args, **kwargs: traced.append(args) or trace(*args, **kwargs))
     calls_agree(lambda x: np.polyval(x, 0.5), lengths(4, 5))
     assert len(traced) == 3
 
@@ -327,7 +327,7 @@ def test_a_while_is_not_unrolled_on_and_on_where_open_sizes_hide_its_end(monkeyp
             refusals.append(error.message)
             raise
 
-    monkeypatch.setattr(jitml.dispatch.specialize, "trace", traced)
+    monkeypatch.setattr(jitml.dispatch.specialize.tracing, "trace", traced)
     calls_agree(change_for, [(np.array([2, 3, 5, 7, 11]), 30), (np.array([2, 3]), 7)])
     assert refusals
     assert all("not known with open sizes" in text for text in refusals)

@@ -27,7 +27,7 @@ from jitml.trace.record.device_arrays import is_on_device, shown_memory
 from jitml.trace.record.guards import IMMUTABLE, HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import CONTAINERS
-from jitml.trace.record.pytree import count_leaves, flatten
+from jitml.trace.record.pytree import MOST_PARTS, Static, count_leaves, flatten, is_countable
 from jitml.trace.record.recording import Trace, user_source
 from jitml.trace.record.user_code import about
 from jitml.trace.values.boxing import LiftedArrays, is_traced, lift, refuse_dtype, scalar
@@ -35,26 +35,7 @@ from jitml.trace.values.numbers import TracedNumber
 
 _NUMBERS = (bool, int, float, complex)
 _FEW = 32  # numbers whose types are guarded one by one
-_MOST_WORK = 120_000  # of taking arguments apart: a number in a long row is 1
 _WORK, _WORK_OF_ARRAY = 6, 15
-
-
-class Static:
-    """An argument that the user declared static: known to the trace, a variant for each value (by `==` and type)."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and type(self.value) is type(other.value) and bool(self.value == other.value)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
 
 class Unchanging:
@@ -97,7 +78,7 @@ def require_countable(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     Raises:
         UnsupportedError: there are too many parts.
     """
-    if count_leaves((args, kwargs), _MOST_WORK) > _MOST_WORK:
+    if not is_countable((args, kwargs)):
         _refuse_many(function, args, kwargs)
 
 
@@ -111,15 +92,15 @@ def require_few(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
         return
     require_countable(function, args, kwargs)
     leaves, spec = flatten((args, kwargs))
-    if spec.num_nodes * _WORK_OF_ARRAY > _MOST_WORK and _work_of(leaves, spec) > _MOST_WORK:
+    if spec.num_nodes * _WORK_OF_ARRAY > MOST_PARTS and _work_of(leaves, spec) > MOST_PARTS:
         _refuse_many(function, args, kwargs)
 
 
 def _refuse_many(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NoReturn:
     positional = parameters(function, args)
     named = [*((positional[n] if n < len(positional) else f"args[{n}]", x) for n, x in enumerate(args)), *kwargs.items()]
-    name, count = max(((name, count_leaves(x, _MOST_WORK)) for name, x in named), key=lambda pair: pair[1])
-    items = f"more than {_MOST_WORK}" if count > _MOST_WORK else f"{count}"
+    name, count = max(((name, count_leaves(x, MOST_PARTS)) for name, x in named), key=lambda pair: pair[1])
+    items = f"more than {MOST_PARTS}" if count > MOST_PARTS else f"{count}"
     what = f"argument {name} holds {items} items" if count > len(named) else f"there are {len(named)} arguments"
     with about(name):
         raise UnsupportedError(

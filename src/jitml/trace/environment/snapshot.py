@@ -31,11 +31,12 @@ from jitml.diagnostics.code_owners import is_users
 from jitml.errors import Source, UnsupportedError
 from jitml.interrupts import codes_of_handlers
 from jitml.records import dataclass, replace
-from jitml.trace.environment.arguments import Callee, Static
+from jitml.trace.environment.arguments import Callee
 from jitml.trace.record.container_contents import differ, kind_of_container
 from jitml.trace.record.escape_analysis import holds_stand_in, is_stand_in
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.object_state import slots_of
+from jitml.trace.record.pytree import Static
 from jitml.trace.record.recording import home_of, is_users_class
 from jitml.trace.record.references import MISSING, Attributes, Content, Items, References
 from jitml.trace.record.threads import others_run

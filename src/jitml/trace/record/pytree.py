@@ -37,7 +37,26 @@ _structures: dict[int, tuple[optree.PyTreeSpec, _Look]] = {}  # by their hashes
 _MOST_STRUCTURES = 4096
 _PLAIN_KEYS = {str, int}
 _BY_POSITION = (list, tuple, deque, None)  # None: a leaf
+MOST_PARTS = 120_000  # that it takes a second to take apart, and to guard
 HOLDS_ITSELF = 1 << 62  # places in a container without end
+
+
+class Static:
+    """An argument that the user declared static: known to the trace, a variant for each value (by `==` and type)."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and type(self.value) is type(other.value) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], optree.PyTreeSpec]:
@@ -205,6 +224,11 @@ def first_leaves(tree: Any, most: int) -> list[Any]:
 def count_leaves(tree: Any, most: int) -> int:
     """How many leaves there are; `most + 1` if there are more than that."""
     return len(first_leaves(tree, most + 1))
+
+
+def is_countable(tree: Any) -> bool:
+    """Whether a list of the parts alone is made soon."""
+    return count_leaves(tree, MOST_PARTS) <= MOST_PARTS
 
 
 def is_nested(spec: optree.PyTreeSpec) -> bool:
