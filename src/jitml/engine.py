@@ -26,7 +26,7 @@ from jitml.dispatch.renting import FIRST, FRAME, PURSE, USUAL, Misses, PlainTurn
 from jitml.dispatch.specialize import CallArguments, Specializer, Untraced, Variant, plain_key
 from jitml.dispatch.timing import DirectCalls, resting
 from jitml.dispatch.variants import Tries, Variants
-from jitml.dispatch.work import has_loop, is_driver, is_worth_a_first_call
+from jitml.dispatch.work import has_loop, is_called_once, is_driver, is_worth_a_first_call
 from jitml.errors import (
     Cause,
     CompilerError,
@@ -388,7 +388,7 @@ class Engine:
         if self.options.is_asked or rent.is_due(may_be_soon=True) or any(map(is_on_device, leaves)):
             return True
         is_plain = not is_worth_a_first_call(self.function, args, kwargs) or self.splits.is_inside or is_called_plainly()
-        return not (is_plain or is_driver(self.function, args, kwargs))
+        return not (is_plain or (is_driver(self.function, args, kwargs) and is_called_once()))
 
     def _rent_out(self, args: tuple[Any, ...], kwargs: dict[str, Any], dear: Exception | None = None) -> None:
         """Let plain Python answer until the rent is due. Loops may have compiled bodies; of what is `dear`, at once."""

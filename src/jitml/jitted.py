@@ -138,6 +138,10 @@ class Jit(Rented):
         self.awaits_frame = self.awaits_frame and not is_short
         return not is_short
 
+    @property
+    def is_open(self) -> bool:
+        return self._rent.is_open
+
     def be_enabled(self) -> None:
         if self.alone is None:
             self.go_on()

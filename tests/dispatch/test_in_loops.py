@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import os
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
 import pytest
@@ -41,6 +41,57 @@ def test_turns_that_follow_each_other_are_due_at_the_third(monkeypatch: pytest.M
     assert rent.is_often
     PURSE.spent = 1e6
     assert not rent.is_due(may_be_soon=True)
+
+
+@pytest.mark.usefixtures("full_purse")
+@pytest.mark.parametrize("pause", [1e-4, 0.1])
+def test_a_first_loop_outside_of_jitted_functions_is_due_when_it_has_run_for_half_a_millisecond(
+    monkeypatch: pytest.MonkeyPatch, pause: float
+) -> None:
+    """A later one is not: a function whose first loop was short is likely to have more such loops."""
+    clock, rent, due = Clock(monkeypatch), Rent(), []
+    for turn in range(16):
+        clock.now += pause if turn == 3 else 1e-4
+        rent.comes()
+        due.append(rent.is_due(may_be_soon=True))
+        rent.paid(8 * SMALL)
+    assert due.count(True) == (9 if pause < 0.01 else 0)
+    assert due == sorted(due)
+
+
+@pytest.mark.usefixtures("full_purse")
+def test_what_is_compiled_between_two_turns_is_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, rent = Clock(monkeypatch), Rent()
+    for _ in range(2):
+        rent.comes()
+        rent.paid(8 * SMALL)
+        monkeypatch.setattr(PURSE, "away", PURSE.away + 0.3)
+        clock.now += 0.4  # there is something to be done around it
+    rent.comes()
+    assert rent.is_first_row
+    assert rent.in_a_row == 2
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+def test_a_loop_outside_has_its_function_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(x: np.ndarray) -> np.ndarray:
+        return np.sqrt(x * x + 1.0) - np.abs(x - 0.5) * np.exp(-x) + np.tanh(x) * 0.1
+
+    jitted, x = jitml.jit(step), np.linspace(0.0, 1.0, 3000)
+    expected = step(x)
+    monkeypatch.setattr("jitml.jitted.is_worth_a_first_call", lambda *_: False)
+    for _ in range(3):
+        jitted(x)
+    sleep(0.05)
+    for _ in range(40):
+        jitted(x)
+    assert not jitted.variants  # it is no first loop any more
+    again = jitml.jit(step)
+    answers = [again(x) for _ in range(40)]
+    assert again.variants
+    for answer in answers:
+        np.testing.assert_array_max_ulp(answer, expected, 4)
 
 
 @pytest.mark.usefixtures("full_purse")

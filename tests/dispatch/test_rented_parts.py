@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,7 +38,9 @@ def test_a_driver_that_runs_for_long_is_compiled_while_it_runs() -> None:
         return [float(x.sum())]
 
     jitted = jitml.jit(main)
-    np.testing.assert_allclose(jitted(), main(), rtol=1e-9)
+    script: dict[str, Any] = {"__name__": "__main__", "main": jitted}
+    exec("answer = main()", script)
+    np.testing.assert_allclose(script["answer"], main(), rtol=1e-9)
     assert len(shown) == 400
     (split,) = jitted.splits
     assert any(section.compiled is not None for section in split.sections)
@@ -132,10 +135,42 @@ def slow_total(n: int) -> float:
     return total
 
 
+def noted(x: np.ndarray) -> float:
+    random.random()
+    total = 0.0
+    for v in x:
+        total += v * v
+    return total
+
+
+@pytest.mark.loose
+def test_what_a_first_call_runs_once_is_compiled_before_it_has_run() -> None:
+    """There will be no second turn in it: a loop behind what breaks, and a function that a plain statement calls."""
+
+    def main(x: np.ndarray) -> float:
+        noted(x)
+        total = 0.0
+        for v in x:
+            total += v
+        return total
+
+    x = np.arange(20.0)
+    with trials():
+        jitted = jitml.jit(main)
+        assert jitted(x) == main(x)
+        (split,) = jitted.splits
+        assert [bool(section.compiled and section.compiled.variants) for section in split.sections] == [True]
+        assert split._frame is not None  # that for what has turned up in the call
+        called: Any = split._callee.settled[noted]
+        (inner,) = called.splits
+        assert inner.has_compiled
+
+
 @pytest.mark.loose
 @pytest.mark.parametrize("part", ["section", "callee"])
-def test_what_is_left_alone_pays_for_its_parts(part: str) -> None:
+def test_what_is_left_alone_pays_for_its_parts(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A split function of which nothing is compiled yet runs as it was written, and its parts come to be due by their shares."""
+    monkeypatch.setattr("jitml.sections.section.is_worth_an_early_call", lambda *_: False)
 
     def main(n: int) -> float:
         total = slow_total(2) if n < 0 else 0.0
@@ -203,7 +238,9 @@ def turns_of(section: Section, value: int, count: int, seconds: float) -> None:
 @pytest.mark.usefixtures("full_purse")
 def test_a_section_whose_programs_are_for_other_calls_is_left_alone_for_a_while() -> None:
     program = OneVariant()
-    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section = Section(
+        SimpleNamespace(takes=("x",), is_inside=True), lambda *_: program, lambda *_: None, lambda _: None, lambda _: len
+    )
     section.rent.spent = USUAL
     turns_of(section, 1, 3, 1e-3)
     assert program.variants
@@ -254,7 +291,9 @@ class Checked(OneVariant):
 def test_a_section_loses_no_contest_by_what_checks_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Checked(4)
     monkeypatch.setattr("jitml.dispatch.renting.perf_counter", program.clock)
-    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section = Section(
+        SimpleNamespace(takes=("x",), is_inside=True), lambda *_: program, lambda *_: None, lambda _: None, lambda _: len
+    )
     section.rent.spent = USUAL
     while program.asked < program.looks:
         turns_of(section, 1, 1, 1e-3)
@@ -266,7 +305,9 @@ def test_a_section_loses_no_contest_by_what_checks_its_answers(monkeypatch: pyte
 @pytest.mark.usefixtures("full_purse")
 def test_a_section_that_has_lost_after_it_had_won_is_soon_looked_at_again() -> None:
     program = OneVariant()
-    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section = Section(
+        SimpleNamespace(takes=("x",), is_inside=True), lambda *_: program, lambda *_: None, lambda _: None, lambda _: len
+    )
     section.rent.spent = USUAL
     turns_of(section, 1, 30, 1e-3)
     assert section.contest.is_won

@@ -258,14 +258,29 @@ def test_a_driver_is_compiled_when_its_rent_is_due() -> None:
             total += np.sqrt(n)
         return total
 
-    expected = main()
-    jitted = jitml.jit(main)
-    for _ in range(3):
-        assert jitted() == expected
+    jitted, answers = jitml.jit(main), []
+    script = {"__name__": "__main__", "main": jitted, "answers": answers}
+    exec("answers.append(main())\nanswers.append(main())", script)
     assert not jitted.variants
     jitted._rent.spent = 2 * USUAL
     jitted.go_on()  # as a call that is timed does, which sees that it is due
-    assert jitted() == expected
+    exec("answers.append(main())", script)
+    assert jitted.variants
+    assert answers == [main()] * 3
+
+
+@pytest.mark.loose
+@pytest.mark.usefixtures("full_purse")
+@pytest.mark.parametrize("call", ["def f(): main()\nf()", "for _ in range(2): main()"])
+def test_a_driver_that_may_be_called_again_is_compiled_at_once(call: str) -> None:
+    def main() -> float:
+        total = 0.0
+        for n in range(40):
+            total += np.sqrt(n)
+        return total
+
+    jitted = jitml.jit(main)
+    exec(call, {"__name__": "__main__", "main": jitted})
     assert jitted.variants
 
 
@@ -283,7 +298,7 @@ def test_a_guess_may_cost_no_more_than_plain_python_has(monkeypatch: pytest.Monk
 
     expected = main()
     jitted = jitml.jit(main)
-    jitted()
+    exec("main()", {"__name__": "__main__", "main": jitted})
     jitted._rent.spent = USUAL
     jitted.go_on()
     assert jitted() == expected  # may cost twice as much as was paid

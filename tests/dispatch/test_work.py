@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from jitml.dispatch.work import is_driver, is_likely_long
+from jitml.dispatch.work import is_called_once, is_driver, is_likely_long
 
 
 class Model:
@@ -49,6 +49,37 @@ class Looping:
         return self.often()
 
 
+def makes_its_numbers() -> float:
+    x = np.zeros(3)
+    for n in range(3):
+        x[n] += n
+    return float(x.sum())
+
+
+def fit_of(x: np.ndarray, model: Looping) -> object:
+    return x, model.fit()
+
+
+def test_methods_are_looked_for_in_all_arguments() -> None:
+    assert is_likely_long(fit_of, (np.ones(2), Looping()), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "is_once"),
+    [
+        ("said.append(f())", "__main__", True),
+        ("for _ in range(1): pass\nsaid.append(f())", "__main__", True),
+        ("for _ in range(1): said.append(f())", "__main__", False),
+        ("said.append(f())", "other", False),
+        ("def main(): said.append(f())\nmain()", "__main__", False),
+    ],
+)
+def test_what_the_top_level_of_a_script_calls_outside_of_loops_is_called_once(text: str, name: str, is_once: bool) -> None:
+    said: list[bool] = []
+    exec(text, {"__name__": name, "f": is_called_once, "said": said})
+    assert said == [is_once]
+
+
 def test_what_is_likely_long_has_numbers_and_loops_or_large_arrays() -> None:
     small, large = np.ones(1000), np.ones(1_000_000)
     assert [is_likely_long(squared, (x,), {}) for x in (2.0, small, large)] == [False, False, True]
@@ -56,6 +87,9 @@ def test_what_is_likely_long_has_numbers_and_loops_or_large_arrays() -> None:
     assert [is_likely_long(f, (Looping(),), {}) for f in (Looping.once, Looping.often, Looping.fit)] == [False, True, True]
     assert not is_likely_long(loops, (), {})
     assert not is_likely_long(len, ([1],), {})
+    assert is_likely_long(makes_its_numbers, (), {})
+    assert not is_likely_long(makes_its_numbers, ("name",), {})
+    assert not is_likely_long(lambda x: [[] for _ in x], (small,), {})  # nothing is computed in it
 
 
 def other_module(name: str, text: str, **names: object) -> types.ModuleType:

@@ -103,13 +103,13 @@ def test_a_site_asks_as_long_as_something_may_be_compiled() -> None:
         return lambda x: ("compiled", x)
 
     callees, cell = HotCallees(jitted), CellType()
-    cell.cell_contents = site = CallSite(callees, cell)
+    cell.cell_contents = site = CallSite(callees, cell, is_inside=True)
     for n in range(50_000):
         assert site(tiny)(n) == n + 1
         if cell.cell_contents is None:
             break
     assert cell.cell_contents is None
-    cell.cell_contents = site = CallSite(callees, cell)
+    cell.cell_contents = site = CallSite(callees, cell, is_inside=True)
     for _ in range(50_000):  # until it has paid: work of some 100 us, on quick machines
         if site(work) is not work and compiled:
             break
@@ -131,7 +131,7 @@ def test_a_site_asks_as_long_as_something_may_be_compiled() -> None:
 
 
 def test_methods_are_bound_to_their_object() -> None:
-    site = CallSite(HotCallees(lambda function, rent: lambda self, x: ("compiled", self.by, x)), None)
+    site = CallSite(HotCallees(lambda function, rent: lambda self, x: ("compiled", self.by, x)), None, is_inside=True)
     heavy = Heavy()
     for _ in range(50_000):  # until it has paid: work of some 100 us, on quick machines
         found = site(heavy.step)
@@ -144,8 +144,8 @@ def test_methods_are_bound_to_their_object() -> None:
 def test_what_is_called_is_written_twice_where_it_has_no_calls() -> None:
     names: dict[str, bool] = {}
     tree = ast.parse("a.b().c().d(e(x)).f(y)\n[g(z) for z in h]")
-    made = ast.unparse(ast.fix_missing_locations(CalleeCalls(lambda function: True, names).visit(tree)))
-    assert list(names.values()) == [True, False, True, False, False, True]
+    made = ast.unparse(ast.fix_missing_locations(CalleeCalls(lambda function: True, names, is_inside=True).visit(tree)))
+    assert [site.may_end for site in names.values()] == [True, False, True, False, False, True]
     assert made.count("a.b") == 2
     assert len(made) < 400
 

@@ -46,6 +46,11 @@ class Rented(Switch):
         """
         raise NotImplementedError
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next call is to be timed, since it may show that more are likely to follow."""
+        return False
+
     def go_on(self) -> None:
         """Enough has been paid."""
         raise NotImplementedError
@@ -100,6 +105,8 @@ class LeftAlone:
 
     def _took(self, switch: Rented, seconds: float) -> None:
         is_over = self._sampling.took(seconds)
+        if switch.is_open:
+            self._sampling.at_once()
         if switch.alone is self and is_over:
             switch.go_on()
         else:

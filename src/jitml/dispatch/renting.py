@@ -33,6 +33,7 @@ _SOON = 2e-4  # seconds between two turns, at the most, if they are those of a l
 _AWAY = 100  # times as long, if it is others who have the processor meanwhile
 _SKIPPED = 20  # calls after the first one, at the most, until one is timed again: it may have been another kind of call
 _IN_A_ROW = 2  # turns, each soon after another one, from which on more are to be expected
+_ROW, _LONG_ROW = 4, 5e-4  # turns in a row, and seconds of them, of a loop outside of jitted functions that is likely to go on
 FEW = 50  # turns after which it is known to be small
 
 
@@ -202,6 +203,8 @@ class Rent:
     is_brief: whether the next one is likely to be brief.
     in_a_row: turns of which each began soon after another one had ended, as those of a loop do.
     is_often: whether there have been some.
+    is_first_row: whether each turn so far began soon after the one before it. Later rows are no reason to hurry: a function whose
+        first loop was short is likely to be called by more such loops.
     before: sizes of the arguments of the last turn, if that has been looked at.
     """
 
@@ -213,6 +216,7 @@ class Rent:
         "compiling",
         "in_a_row",
         "is_brief",
+        "is_first_row",
         "is_often",
         "last",
         "price",
@@ -223,7 +227,7 @@ class Rent:
     def __init__(self) -> None:
         self.spent, self.price, self.turns, self.compiling = 0.0, USUAL, 0, 0.0
         self.in_a_row, self._ended, self._busy, self._away, self.last = 0, -math.inf, 0.0, 0.0, 0.0
-        self.is_often = self.is_brief = False
+        self.is_often, self.is_brief, self.is_first_row = False, False, True
         self.before: tuple[tuple[int, ...] | None, ...] | None = None
 
     def paid(self, seconds: float, calls: int = 1) -> bool:
@@ -237,7 +241,7 @@ class Rent:
     def _end(self) -> None:
         """A turn has ended."""
         self._ended, self._away = perf_counter(), PURSE.away
-        self._busy = thread_time() if RUNNING.level == IN_FIRST_CALL else 0.0  # a call of the system
+        self._busy = thread_time() if self.is_first_row or RUNNING.level == IN_FIRST_CALL else 0.0  # a call of the system
 
     def comes(self, skipped: int = 0) -> None:
         """Another turn is about to begin.
@@ -249,7 +253,9 @@ class Rent:
         since, turns = perf_counter() - self._ended - away, skipped + 1
         most = turns * max(_SOON, self.last / 4) + skipped * self.last
         is_soon = since < most or (self._busy > 0.0 and since < _AWAY * most and thread_time() - self._busy - away < most)
+        is_soon |= since < away  # what has to be done before and after a compilation takes its time, too
         is_soon &= self.last < LONG  # else it is likely to recur, or to be called by what does as much between
+        self.is_first_row &= is_soon or since == math.inf
         self.in_a_row = self.in_a_row + turns if is_soon else 0
         self.is_often |= self.in_a_row >= _IN_A_ROW
 
@@ -270,9 +276,19 @@ class Rent:
             return True
         is_likely_long = self.spent >= LONG and RUNNING.level == IN_FIRST_CALL
         is_likely_long |= self.in_a_row >= _IN_A_ROW and may_be_soon and RUNNING.level == IN_FIRST_CALL
+        is_likely_long |= self._is_in_long_row and may_be_soon and RUNNING.level == IN_NONE
         least = SMALL if self.turns > 1 else COLD  # by its first turn alone, nothing seems small
         is_small = self.spent < self.turns * least or self.last < least
         return is_likely_long and not is_small and PURSE.affords(price)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this may become a long first row yet: then all its turns are timed."""
+        return self.is_first_row and self.turns < FEW and self.last > SMALL and RUNNING.level == IN_NONE
+
+    @property
+    def _is_in_long_row(self) -> bool:
+        return self.is_first_row and self.in_a_row >= _ROW and self.spent >= _LONG_ROW
 
     def most(self, *, is_asked: bool) -> float:
         """Seconds that a compilation may take now: about what plain Python has, or for what has not run yet all that there is.
@@ -393,6 +409,7 @@ __all__ = [
     "IN_FIRST_CALL",
     "IN_NONE",
     "IN_SECTIONS",
+    "LONG",
     "MOST",
     "PURSE",
     "RUNNING",

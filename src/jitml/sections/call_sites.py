@@ -10,6 +10,7 @@ import ast
 import builtins
 import copy
 from collections.abc import Callable
+from typing import NamedTuple
 
 from jitml.sections.live_names import NONE, Names
 from jitml.trace.rewrite.syntax import Transformer, inside
@@ -21,17 +22,27 @@ _PYTHONS = GROWING | {
 }
 
 
+class Site(NamedTuple):
+    """Whether a call may say that nothing is to be asked any more, and whether it is in a loop."""
+
+    may_end: bool
+    is_inside: bool
+
+
 class CalleeCalls(Transformer):
     """Has call sites asked what to call.
 
     Args:
         asks: whether something else may be called in place of what is named.
-        sites: gets the names of sites, and whether each may say that nothing is to be asked any more.
+        sites: gets the names of sites.
         others: names of what is no function of the user's.
+        is_inside: whether they are in a loop.
     """
 
-    def __init__(self, asks: Callable[[ast.expr], bool], sites: dict[str, bool], others: Names = NONE) -> None:
-        self._asks, self._sites, self._others = asks, sites, others
+    def __init__(
+        self, asks: Callable[[ast.expr], bool], sites: dict[str, Site], others: Names = NONE, *, is_inside: bool
+    ) -> None:
+        self._asks, self._sites, self._others, self._is_inside = asks, sites, others, is_inside
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -41,7 +52,7 @@ class CalleeCalls(Transformer):
         name = f".c{len(self._sites)}"
         # What has calls in itself is not written twice: chains of them would double at each.
         may_end = not any(isinstance(x, (ast.Call, ast.NamedExpr)) for x in inside([function]))
-        self._sites[name] = may_end
+        self._sites[name] = Site(may_end, self._is_inside)
         asked: ast.expr = ast.Call(_name(name), [function], [])
         if may_end:
             is_on = ast.Compare(_name(name), [ast.IsNot()], [ast.Constant(None)])
@@ -77,4 +88,4 @@ def _at(made: ast.expr, where: ast.expr) -> ast.expr:
     return made
 
 
-__all__ = ["GROWING", "CalleeCalls", "may_be_users"]
+__all__ = ["GROWING", "CalleeCalls", "Site", "may_be_users"]

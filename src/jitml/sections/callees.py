@@ -14,7 +14,8 @@ from typing import Any
 
 from jitml.diagnostics.tracebacks import passed_over, shorten
 from jitml.dispatch.left_alone import Rented
-from jitml.dispatch.renting import FEW, PlainTurn, Rent, Sampling
+from jitml.dispatch.renting import FEW, IN_FIRST_CALL, LONG, RUNNING, PlainTurn, Rent, Sampling
+from jitml.dispatch.work import is_worth_an_early_call
 from jitml.sections.watchers import is_watched
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import current_trace
@@ -39,25 +40,29 @@ class HotCallees:
         self._known: dict[FunctionType, _HotCallee] = {}
         self.settled: dict[FunctionType, Callable[..., Any]] = {}
 
-    def __call__(self, function: Any) -> Any:
-        """What to call in its place."""
+    def __call__(self, function: Any, *, is_inside: bool = True) -> Any:
+        """What to call in its place.
+
+        Args:
+            is_inside: whether the call is in a loop.
+        """
         if is_watched():
             return function
         kind = type(function)
         if kind is FunctionType:
-            return self._callee(function)
+            return self._callee(function, is_inside)
         if kind is MethodType and type(function.__func__) is FunctionType:
-            made = self._callee(function.__func__)
+            made = self._callee(function.__func__, is_inside)
             return function if made is function.__func__ else MethodType(made, function.__self__)
         return function
 
-    def _callee(self, function: FunctionType) -> Callable[..., Any]:
+    def _callee(self, function: FunctionType, is_inside: bool) -> Callable[..., Any]:
         known = self._known.get(function)
         if known is None:
             if not _is_compiled(function):
                 return function
             known = self._known[function] = _HotCallee(function, self._jitted, self.settled)
-        return known.next_call()
+        return known.next_call(is_inside)
 
     def may_compile(self, function: Any) -> bool:
         """Whether something else may be called in its place one day."""
@@ -78,12 +83,14 @@ class CallSite:
 
     Args:
         cell: holds this; None in it says that nothing is to be asked, since nothing else has been called for a while.
+        is_inside: whether it is in a loop.
     """
 
-    __slots__ = ("_callees", "_cell", "_left", "_settled")
+    __slots__ = ("_callees", "_cell", "_is_inside", "_left", "_settled")
 
-    def __init__(self, callees: HotCallees, cell: CellType | None) -> None:
+    def __init__(self, callees: HotCallees, cell: CellType | None, *, is_inside: bool) -> None:
         self._callees, self._cell, self._left, self._settled = callees, cell, FEW, callees.settled
+        self._is_inside = is_inside
 
     def __call__(self, called: Any) -> Any:
         kind = type(called)
@@ -92,7 +99,7 @@ class CallSite:
             return self._as_it_is(called)
         found = self._settled.get(function)
         if found is None:
-            answer = self._callees(called)
+            answer = self._callees(called, is_inside=self._is_inside)
             return answer if self._callees.may_compile(function) else self._as_it_is(answer)
         if found is function:
             return self._as_it_is(called)
@@ -167,9 +174,20 @@ class _HotCallee:
             self._sampling.at_once()
         return is_due
 
-    def next_call(self) -> Callable[..., Any]:
+    def next_call(self, is_inside: bool) -> Callable[..., Any]:
         """What the next call is to be of."""
-        return self._function if self._sampling.passes() else self._now
+        if self._sampling.passes():
+            return self._function
+        is_first = not is_inside and not self._rent.turns and self._now == self._run_timed and RUNNING.level == IN_FIRST_CALL
+        return self._run_first if is_first else self._now
+
+    @passed_over
+    def _run_first(self, *args: Any, **kwargs: Any) -> Any:
+        """In a first call, what is called once is compiled before it has run, if that is likely to be worth it."""
+        if self._turn is None and current_trace() is None and is_worth_an_early_call(self._function, args, kwargs):
+            self._rent.paid(LONG)
+            self._decide()
+        return self._now(*args, **kwargs)
 
     @passed_over
     def _run_timed(self, *args: Any, **kwargs: Any) -> Any:
@@ -192,7 +210,11 @@ class _HotCallee:
 
     def _pay_rent(self, seconds: float) -> None:
         """Count a timed call towards the price of a compilation; compile when it is paid."""
-        if self._sampling.took(seconds) or self._rent.is_due(may_be_soon=True):
+        self._sampling.took(seconds)
+        self._decide()
+
+    def _decide(self) -> None:
+        if self._rent.is_due(may_be_soon=True):
             self._now = self._jitted(self._function, self._rent)
         elif self._rent.is_small:
             self._now = self._function

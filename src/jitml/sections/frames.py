@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jitml.records import dataclass, field, replace
-from jitml.sections.call_sites import GROWING, CalleeCalls, may_be_users
+from jitml.sections.call_sites import GROWING, CalleeCalls, Site, may_be_users
 from jitml.sections.expressions import CutStep, Cutter
 from jitml.sections.live_names import NONE, Live, Names, before, binds, loads, loop_head, surely
 from jitml.trace.rewrite.syntax import SCOPES, inside, parts, placed, within
@@ -133,7 +133,7 @@ class FrameWriter:
     seen: Names = NONE
     changed: Names = NONE
     runs: list[StatementRun] = field(default_factory=list)
-    sites: dict[str, bool] = field(default_factory=dict)
+    sites: dict[str, Site] = field(default_factory=dict)
     _own: Names = NONE
 
     def write(self) -> Any:
@@ -198,7 +198,7 @@ class FrameWriter:
             written += self._run(run, live, begins)  # each by itself: of several on a line, it is not known which was refused
             run, begins = [], around
             if not step.is_part:
-                written += _assigned(step.name, CalleeCalls(self.asks, self.sites).visit(copy.deepcopy(step.value)), step.value)
+                written += _assigned(step.name, self._calls(around).visit(copy.deepcopy(step.value)), step.value)
         return written + self._run(run, live, begins)
 
     def _ends_run(self, statement: ast.stmt) -> bool:
@@ -253,7 +253,6 @@ class FrameWriter:
         if isinstance(statement, SCOPES):
             return [statement]
         made: Any = copy.copy(statement)
-        calls = CalleeCalls(self.asks, self.sites, others)
         inside = live
         block = around
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
@@ -269,6 +268,7 @@ class FrameWriter:
             block = replace(around.after(statement), exact=True)
         else:  # an `if` whose test, or a `match` whose pattern, binds names
             block = around.after(statement)
+        calls = self._calls(block if isinstance(statement, ast.While) else around, others)
         for part, value in ast.iter_fields(statement):
             if part in ("handlers", "cases"):
                 setattr(made, part, [self._holder(x, inside, block) for x in value])
@@ -280,6 +280,9 @@ class FrameWriter:
             elif isinstance(value, list):
                 setattr(made, part, [calls.visit(copy.deepcopy(x)) if isinstance(x, ast.AST) else x for x in value])
         return [made]
+
+    def _calls(self, around: _Around, others: Names = NONE) -> CalleeCalls:
+        return CalleeCalls(self.asks, self.sites, others, is_inside=around.is_inside)
 
     def _holder(self, holder: Any, live: Live, around: _Around) -> Any:
         """A handler of exceptions, or a case of a match."""

@@ -19,9 +19,9 @@ from jitml.config import CONFIG
 from jitml.diagnostics.tracebacks import passed_over
 from jitml.dispatch.contest import FIRST_LOOK, Contest, in_us
 from jitml.dispatch.entry import MISS
-from jitml.dispatch.renting import FEW, Misses, PlainTurn, Rent, Sampling, TimedTurn, Unpaid
+from jitml.dispatch.renting import FEW, IN_FIRST_CALL, RUNNING, Misses, PlainTurn, Rent, Sampling, TimedTurn, Unpaid
 from jitml.dispatch.specialize import Untraced, Variant
-from jitml.dispatch.work import sizes_of
+from jitml.dispatch.work import is_worth_an_early_call, sizes_of
 from jitml.errors import FailedCheck, JitmlError, ManyPrograms, Source, StarvedError, forget_frames
 from jitml.forks import lock
 from jitml.ir.execute.debug_nans import runs_as_python
@@ -104,6 +104,7 @@ class Section:
         make: see `Make`.
         refused: is told what cannot be compiled; gives what stands in for the section as long as its frame runs.
         dropped: is told that plain Python is faster.
+        function: gives the statements as a function.
     """
 
     def __init__(
@@ -112,12 +113,13 @@ class Section:
         make: Make,
         refused: Callable[[Section, BaseException], Callable[..., Any] | None],
         dropped: Callable[[Section], None],
+        function: Callable[[StatementRun], Callable[..., Any]],
     ) -> None:
         self.run, self._make = run, make
         self.compiled: Compiled | None = None
         self._held: tuple[int, ...] = ()
         self._holder: Callable[..., Any] = tuple
-        self._refused, self._dropped = refused, dropped
+        self._refused, self._dropped, self._function = refused, dropped, function
         self._state = ""
         self.contest = Contest()
         self.rent = Rent()
@@ -177,11 +179,17 @@ class Section:
         if self._sampling.passes() or is_watched():
             return None
         self.rent.comes()
-        if self.rent.is_due(may_be_soon=True):
+        if self.rent.is_due(may_be_soon=True) or self._is_likely_long(args):
             return self._compile_first(*args)
         if self.compiled is None and self.rent.in_a_row < FEW:
             self.rent.before = sizes_of(args)
         return PlainTurn(self._pay_rent, self.rent)
+
+    def _is_likely_long(self, args: tuple[Any, ...]) -> bool:
+        """Whether it is to be compiled before it has run: in a first call what stands in no loop has no second turn."""
+        if self.run.is_inside or self.rent.turns or RUNNING.level < IN_FIRST_CALL:
+            return False
+        return is_worth_an_early_call(self._function(self.run), args, {})
 
     @passed_over
     def _compile_first(self, *args: Any) -> Any:

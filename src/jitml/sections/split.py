@@ -251,16 +251,16 @@ class SplitFunction:
             section = self._section(run)
             self.sections.append(section)
             cells[run.name] = section.cell
-        for name, may_end in frame.sites.items():
+        for name, site in frame.sites.items():
             cells[name] = cell = CellType()
-            cell.cell_contents = CallSite(self._callee, cell if may_end else None)
+            cell.cell_contents = CallSite(self._callee, cell if site.may_end else None, is_inside=site.is_inside)
         return function_of(build(made, code, tuple(cells)), function, cells)
 
     def _section(self, run: StatementRun) -> Section:
         known = self._made.get(run.key)
         if known is not None:
             return known
-        made = Section(run, self._make, self._refused, self._dropped)
+        made = Section(run, self._make, self._refused, self._dropped, lambda run: self._function(run.node))
         self._made[run.key] = made
         return made
 
