@@ -261,7 +261,9 @@ def test_a_section_that_takes_less_than_its_guards_has_no_machine_code_for_them(
     program.traced = SimpleNamespace(host=SimpleNamespace(steps=range(steps)))
     program.entries = lambda *_: made.append(OneVariant.entries(program)) or made[-1]  # type: ignore[method-assign]
     made: list[Any] = []
-    section = Section(SimpleNamespace(takes=("x",)), lambda *_: program, lambda *_: None, lambda _: None)
+    section = Section(
+        SimpleNamespace(takes=("x",), is_inside=True), lambda *_: program, lambda *_: None, lambda _: None, lambda _: len
+    )
     section.rent.spent = USUAL
     turns_of(section, 1, 10, 2e-5)
     assert bool(made) == is_entered

@@ -241,7 +241,7 @@ class Rent:
     def _end(self) -> None:
         """A turn has ended."""
         self._ended, self._away = perf_counter(), PURSE.away
-        self._busy = thread_time() if self.is_first_row or RUNNING.level == IN_FIRST_CALL else 0.0  # a call of the system
+        self._busy = thread_time() if self.is_open or RUNNING.level == IN_FIRST_CALL else 0.0  # a call of the system
 
     def comes(self, skipped: int = 0) -> None:
         """Another turn is about to begin.
