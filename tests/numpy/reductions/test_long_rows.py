@@ -281,8 +281,8 @@ def test_of_equal_elements_at_the_boundary_a_sort_chooses() -> None:
 @pytest.mark.parametrize("count", [1, 2, 6])
 def test_ends_of_rows_of_all_lengths(dtype: str, count: int) -> None:
     """Elements are looked at eight at a time; the rest of a row is less than that."""
-    for n in (16 * count, 16 * count + 1, 16 * count + 7, 16 * count + 8):
-        rows = [RNG.permutation(n), np.arange(n), np.arange(n)[::-1], RNG.integers(0, 9, n)]
+    for n in (16 * count, 16 * count + 1, 16 * count + 7, 16 * count + 8, 512, 517, 3000):  # from 512 on by a sample
+        rows = [RNG.permutation(n), np.arange(n), np.arange(n)[::-1], RNG.integers(0, 9, n), np.zeros(n), np.eye(1, n, n // 2)[0]]
         x = np.array(rows).astype(dtype)
         got = jitml.jit(lambda x: (np.argpartition(x, -count)[:, -count:], np.argpartition(x, count - 1)[:, :count]))(x)
         order = np.argsort(x, axis=1)

@@ -13,6 +13,8 @@ declare i64 @llvm.cttz.i64(i64, i1)
 
 ; Where the first or the last `count` of a row stand: inserted into a list of one more, which lies in registers. For the first it
 ; is filled from behind, with words upside down. If the one more is equal to the next one, NumPy tells which of them it is to be.
+; Of a longer row a sample comes first, some blocks far apart: what is below its last ones is not among the last ones of all. In a
+; row that rises each element would enter the list else.
 define i32 @jitml_argsort_places(ptr %x, ptr %positions, i64 %n, i64 %count, i1 %is.first) {
 entry:
   %words = alloca <16 x i64>
@@ -28,18 +30,28 @@ entry:
   %flip.0 = insertelement <8 x i64> zeroinitializer, i64 %flip, i64 0
   %flips = shufflevector <8 x i64> %flip.0, <8 x i64> zeroinitializer, <8 x i32> zeroinitializer
   %back = select i1 %is.first, i64 7, i64 0
-  %stride = shl i64 %step, 3
+  %is.long = icmp sge i64 %n, 512
+  %blocks = lshr i64 %n, 3
+  %unused = call i64 @llvm.ctlz.i64(i64 %blocks, i1 false)
+  %bits = sub i64 64, %unused
+  %half = lshr i64 %bits, 1
+  %every = lshr i64 %blocks, %half
+  %apart = shl i64 %every, 3
   br label %block
 ; Eight elements, of which often none is among the last: `mask` says which are, as far as is known.
 block:
-  %t = phi i64 [ 0, %entry ], [ %t.next, %skip ], [ %t.next, %next ]
-  %i = phi i64 [ %start, %entry ], [ %i.next, %skip ], [ %i.next, %next ]
-  %list = phi <16 x i64> [ zeroinitializer, %entry ], [ %list, %skip ], [ %list.new, %next ]
-  %from = phi <16 x i64> [ zeroinitializer, %entry ], [ %from, %skip ], [ %from.new, %next ]
-  %t.next = add i64 %t, 8
+  %t = phi i64 [ 0, %entry ], [ 0, %again ], [ %t.next, %skip ], [ %t.next, %next ]
+  %i = phi i64 [ %start, %entry ], [ %start, %again ], [ %i.next, %skip ], [ %i.next, %next ]
+  %list = phi <16 x i64> [ zeroinitializer, %entry ], [ %seeds, %again ], [ %list, %skip ], [ %list.new, %next ]
+  %from = phi <16 x i64> [ zeroinitializer, %entry ], [ zeroinitializer, %again ], [ %from, %skip ], [ %from.new, %next ]
+  %samples = phi i1 [ %is.long, %entry ], [ false, %again ], [ %samples, %skip ], [ %samples, %next ]
+  %far = select i1 %samples, i64 %apart, i64 8
+  %stride = mul i64 %step, %far
+  %t.next = add i64 %t, %far
   %i.next = add i64 %i, %stride
   %at = sub i64 %i, %back
-  %is.whole = icmp sle i64 %t.next, %n
+  %t.end = add i64 %t, 8
+  %is.whole = icmp sle i64 %t.end, %n
   br i1 %is.whole, label %look, label %tail
 tail:
   %left = sub i64 %n, %t
@@ -60,7 +72,7 @@ look:
   br i1 %has.none, label %skip, label %some
 skip:
   %goes.on = icmp slt i64 %t.next, %n
-  br i1 %goes.on, label %block, label %found
+  br i1 %goes.on, label %block, label %ended
 some:
   %known = phi i64 [ %those, %tail ], [ %which, %look ]
   br label %insert
@@ -96,10 +108,21 @@ insert:
   br i1 %more, label %insert, label %next
 next:
   %is.left = icmp slt i64 %t.next, %n
-  br i1 %is.left, label %block, label %found
-found:
+  br i1 %is.left, label %block, label %ended
+ended:
   %list.last = phi <16 x i64> [ %list, %skip ], [ %list.new, %next ]
   %from.last = phi <16 x i64> [ %from, %skip ], [ %from.new, %next ]
+  br i1 %samples, label %again, label %found
+again:
+  %least = extractelement <16 x i64> %list.last, i64 0
+  %is.lowest = icmp eq i64 %least, 0
+  %before = add i64 %least, -1
+  %seed = select i1 %is.lowest, i64 0, i64 %before
+  %seed.0 = insertelement <16 x i64> zeroinitializer, i64 %seed, i64 0
+  %seed.all = shufflevector <16 x i64> %seed.0, <16 x i64> zeroinitializer, <16 x i32> zeroinitializer
+  %seeds = select <16 x i1> %is.held, <16 x i64> %seed.all, <16 x i64> zeroinitializer
+  br label %block
+found:
   store <16 x i64> %list.last, ptr %words
   store <16 x i64> %from.last, ptr %places
   br label %check
