@@ -116,6 +116,15 @@ def require_numpys_blas() -> None:
     require_memory(2 * _BLAS_BUFFER + _MARGIN, "NumPy's OpenBLAS")
 
 
+def require_blas_buffers() -> None:
+    """Return if NumPy's OpenBLAS, which is loaded, has the memory that each thread that calls it takes.
+
+    Raises:
+        StarvedError: it has not.
+    """
+    require_memory((1 + min(os.cpu_count() or 1, 64)) * _BLAS_BUFFER + _MARGIN, "NumPy's OpenBLAS")
+
+
 def require_blas() -> None:
     """Return if SciPy's OpenBLAS is loaded, or may be: it takes memory for all threads that it may ever use.
 

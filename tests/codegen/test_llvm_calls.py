@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from itertools import product
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from jitml.codegen.interpreter import run as interpret
 from jitml.codegen.llvm.calls.blas import ProductPieces
 from jitml.codegen.llvm.module import emit_program
+from jitml.codegen.llvm.runtime import blas
 from jitml.codegen.llvm.runtime.cpu import host_cpu
 from jitml.codegen.product import Matrix, Product
 from jitml.errors import UnsupportedError
@@ -145,7 +147,8 @@ def test_products_in_pieces(m: int, n: int, k: int, batch: tuple[int, ...]) -> N
         ((256, 256, 512), "FC", (4, 1)),
         ((256, 256, 512), "CF", (1, 4)),
         ((4096, 4096, 4096), "CF", (4, 8)),
-        ((50_000, 60, 100), "FC", (184, 1)),
+        ((50_000, 60, 100), "FC", (8, 1)),
+        ((5000, 5000, 2500), "CC", (29, 1)),
         ((60, 60, 60), "CC", (1, 1)),
         ((512, 1, 4096), "CC", (8, 1)),
     ],
@@ -160,7 +163,7 @@ def test_where_products_are_cut(extents: tuple[int, int, int], orders: str, grid
     assert (pieces.rows.count, pieces.columns.count) == grid
 
 
-@pytest.mark.parametrize("threads, count", [(1, 2), (2, 2), (4, 4), (8, 8), (16, 8)])
+@pytest.mark.parametrize("threads, count", [(1, 1), (2, 2), (4, 4), (8, 8), (16, 8)])
 def test_products_are_cut_for_the_threads_that_there_may_be(threads: int, count: int) -> None:
     x, y, z = (Matrix(Buffer(name, F64, (512, 512)), 0, (), 512, 1) for name in "xyz")
     assert ProductPieces.of(Product((), 512, 128, 512, x, y, z), threads).count == count
@@ -168,8 +171,8 @@ def test_products_are_cut_for_the_threads_that_there_may_be(threads: int, count:
 
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 @pytest.mark.parametrize("order", "CF")
-def test_a_tall_matrix_times_its_own_transpose(order: str, dtype: DType) -> None:
-    m, k = 70, 2100
+@pytest.mark.parametrize("m, k, threads", [(70, 2100, 2), (13, 20, 2), (300, 130, 1), (300, 130, 3), (531, 300, 4)])
+def test_a_matrix_times_its_own_transpose(m: int, k: int, threads: int, order: str, dtype: DType) -> None:
     row, col = layout(k, m, order)
     x = np.random.default_rng(0).integers(-4, 5, (k + 3) * (m + 3)).astype(dtype)
     tall = np.ndarray((k, m), dtype, x, 0, (row * dtype.itemsize, col * dtype.itemsize))
@@ -178,10 +181,25 @@ def test_a_tall_matrix_times_its_own_transpose(order: str, dtype: DType) -> None
     buffers = {"x": Buffer("x", dtype, x.shape), "z": Buffer("z", dtype, (m, m + 1))}
     arrays = {"x": x, "z": np.full((m, m + 1), 9, dtype)}
     program = call_program(Call("gemm", ("x",), ("z",), params), buffers)
-    assert "syrk" in emit_program(program, cpu=host_cpu()).text
-    assert run_program(program, arrays)[0] == 0
+    assert "syrk" in emit_program(program, cpu=host_cpu(), threads=threads).text
+    assert run_program(program, arrays, threads=threads)[0] == 0
     np.testing.assert_array_equal(arrays["z"][:, :m], tall.T @ tall)
     assert (arrays["z"][:, m] == 9).all()
+
+
+def test_products_are_numpys_librarys_where_it_tells_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = blas._numpys()
+    if library is None:
+        pytest.skip("this NumPy brings no OpenBLAS that tells of its routines")
+    ours = blas.blas_address("dgemm_")
+    assert ours == ctypes.cast(library.scipy_dgemm_64_, ctypes.c_void_p).value
+    with pytest.raises(KeyError):
+        blas.blas_address("dgemmy_")
+    monkeypatch.setattr(blas, "_numpys", lambda: None)
+    assert blas.blas_address("dgemm_") != ours  # SciPy's, which reads the first half of each integer
+    gemm(13, 17, 19, "CFC", (2,), F64)
+    gemm(40, 30, 20, "CCF", (2,), F32, extents=(33, 9, 11))
+    gemm(1, 30, 20, "CCC", (), F64)
 
 
 def test_sizes_beyond_32_bits_are_refused() -> None:

@@ -48,7 +48,7 @@ def texts_of(module: Module) -> dict[str, str]:
 def run_program(program: Program, arrays: Arrays, *, target: Cpu | None = None, threads: int = 2) -> tuple[int, list[int]]:
     """Run on `arrays` in place; returns the entry's result and the four words of the error record."""
     target = target or host_cpu()
-    module = emit_program(program, cpu=target)
+    module = emit_program(program, cpu=target, threads=threads)
     pooled = pool()
     helper = parse_ir(parallel_for_ir(threads))
     imports = {name: _address(name) for name in module.externals if not name.startswith(PARALLEL_FOR)}

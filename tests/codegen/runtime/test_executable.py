@@ -186,8 +186,8 @@ def test_libraries_are_bound() -> None:
     text = """
     declare double @cosh(double)
     declare double @ddot_(ptr, ptr, ptr, ptr, ptr)
-    @n = private constant i32 3
-    @one = private constant i32 1
+    @n = private constant i64 3
+    @one = private constant i64 1
     define i64 @jitml_run(ptr %table, ptr %arena, ptr %error) {
       %x = load ptr, ptr %table
       %p = getelementptr ptr, ptr %table, i64 1

@@ -1,6 +1,6 @@
 """BLAS calls: how is a product handed to BLAS?  In pieces of its own rows and columns, which threads of our pool share.
 
-BLAS speaks column-major Fortran: every argument by pointer, sizes in 32 bits, a leading dimension per matrix. A row-major
+BLAS speaks column-major Fortran: every argument by pointer, a leading dimension per matrix. A row-major
 product is the column-major product of the transposes in the other order.
 
 BLAS itself runs on one thread meanwhile (`jitml_blas_enter`, `jitml_blas_leave`): its threads wait for each other by
@@ -24,7 +24,6 @@ from jitml.records import dataclass
 INT32 = 2**31 - 1
 PIECE_WORK = 1_000_000  # multiply-adds worth a piece of their own: some 30 us
 LONGEST_PIECE = 1 << 31  # multiply-adds: some 100 ms
-MOST_ROWS = 256  # of a piece: beyond, the packing of the other operand is paid for
 LEAST_ROWS = 48  # or columns, of a piece
 MOST_WORK_ALONE = 200_000  # BLAS uses one thread up to 64**3 multiply-adds anyway
 
@@ -68,10 +67,7 @@ class ProductPieces:
             return ProductPieces(Cut.of(p.m, min(work * 8 // PIECE_WORK, p.m // least)), Cut(1, 1))
         longest = max(p.m, p.n)
         # Beyond that, packing is nothing beside the work, and a program that is to end need not wait for it.
-        wanted = work // LONGEST_PIECE
-        wanted = max(
-            wanted, min(threads, work // PIECE_WORK) // min(p.stacks, threads), longest // MOST_ROWS if work > PIECE_WORK else 1
-        )
+        wanted = max(work // LONGEST_PIECE, min(threads, work // PIECE_WORK) // min(p.stacks, threads))
         wanted = max(1, min(wanted, longest // LEAST_ROWS))
         most_rows, most_columns = max(1, p.m // LEAST_ROWS), max(1, p.n // LEAST_ROWS)
         grids = [(rows, min(most_columns, wanted // rows)) for rows in range(1, min(most_rows, wanted) + 1)]
@@ -87,14 +83,14 @@ def _packing(p: Product, rows: int, columns: int) -> float:
     return p.k * (columns * p.m * (0.3 if p.x.col == 1 else 0.5) + rows * p.n * (0.05 if p.y.col == 1 else 0.6))
 
 
-class _Arguments:
+class Arguments:
     """Arguments of a Fortran routine: constants that live in the module, and pointers into the matrices."""
 
     def __init__(self, unit: Unit, dtype: DType) -> None:
         self.unit, self.dtype = unit, dtype
 
     def size(self, n: int) -> str:
-        """An extent or a stride as BLAS takes it: the address of a 32-bit constant.
+        """An extent or a stride as BLAS takes it: the address of a constant, of which some libraries read half.
 
         Raises:
             UnsupportedError: it does not fit.
@@ -104,7 +100,7 @@ class _Arguments:
                 f"a matrix product with an extent or stride of {n} does not fit BLAS, which counts in 32 bits",
                 remedy="Split the product along its longest axis.",
             )
-        return f"ptr {self.unit.declarations.constant(f'i32 {n}')}"
+        return f"ptr {self.unit.declarations.constant(f'i64 {n}')}"
 
     def number(self, x: float) -> str:
         return f"ptr {self.unit.declarations.constant(f'{llvm_type(self.dtype)} {x}')}"
@@ -150,7 +146,7 @@ def emit_blas(unit: Unit, product: Product, symbol: str) -> None:
 
 def _emit_pieces(unit: Unit, product: Product, pieces: ProductPieces, symbol: str) -> None:
     """`void @symbol(ptr matrices, i64 begin, i64 end)`: one call of BLAS per piece, numbered through the batch."""
-    p, args = product, _Arguments(unit, product.z.buffer.dtype)
+    p, args = product, Arguments(unit, product.z.buffer.dtype)
     letter = "d" if p.z.buffer.dtype == F64 else "s"
     b = unit.builder()
     head, count, across = [], str(pieces.count), str(pieces.columns.count)
@@ -203,7 +199,7 @@ def _emit_pieces(unit: Unit, product: Product, pieces: ProductPieces, symbol: st
     if unit.is_long:
         unit.declarations.declare(f"i64 @{LOOK}(ptr)")
         head += ["  %slot.error = getelementptr ptr, ptr %matrices, i64 4", "  %error = load ptr, ptr %slot.error", *find_word()]
-    body = _BODY.format(head="\n".join(head), poll=_POLL if unit.is_long else "", lines="\n".join(b.lines))
+    body = _BODY.format(head="\n".join(head), poll=POLL if unit.is_long else "", lines="\n".join(b.lines))
     is_one = p.sizes is None and p.stacks * pieces.count == 1
     unit.add(f"void @{symbol}(ptr %matrices, i64 %begin, i64 %end)", body, None if is_one else "usual")
 
@@ -213,7 +209,7 @@ def _length(unit: Unit, b: Builder, axis: str, extent: str, first: str, cut: Cut
     unit.declarations.declare("i64 @llvm.smin.i64(i64, i64)")
     left = b.define(f"sub i64 {extent}, {first}")
     length = b.define(f"call i64 @llvm.smin.i64(i64 {left}, i64 {cut.length})")
-    b.emit(f"store i32 {b.define(f'trunc i64 {length} to i32')}, ptr %{axis}.length")
+    b.emit(f"store i64 {length}, ptr %{axis}.length")
     return f"ptr %{axis}.length"
 
 
@@ -224,9 +220,8 @@ def _load_sizes(sizes: tuple[int, int, int]) -> list[str]:
         lines += [
             f"  %{name}.slot = getelementptr i64, ptr %values, i64 {place}",
             f"  %{name} = load i64, ptr %{name}.slot",
-            f"  %{name}.place = alloca i32",
-            f"  %{name}.narrow = trunc i64 %{name} to i32",
-            f"  store i32 %{name}.narrow, ptr %{name}.place",
+            f"  %{name}.place = alloca i64",
+            f"  store i64 %{name}, ptr %{name}.place",
         ]
     return lines
 
@@ -264,8 +259,8 @@ def _pointer(b: Builder, name: str, matrix: Matrix, stack: Sequence[str], begins
 
 
 _BODY = """entry:
-  %m.length = alloca i32
-  %n.length = alloca i32
+  %m.length = alloca i64
+  %n.length = alloca i64
   %x = load ptr, ptr %matrices
   %slot.y = getelementptr ptr, ptr %matrices, i64 1
   %y = load ptr, ptr %slot.y
@@ -285,7 +280,7 @@ work:
 done:
   ret void"""
 
-_POLL = """  %is.due = load atomic i64, ptr %due monotonic, align 8
+POLL = """  %is.due = load atomic i64, ptr %due monotonic, align 8
   %time = icmp ne i64 %is.due, 0
   br i1 %time, label %look, label %go
 look:

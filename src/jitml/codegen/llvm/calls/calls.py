@@ -44,7 +44,7 @@ def emit_call(
         case "gemm":
             product = Product.of(call, buffers)
             if product.wants_blas:
-                if product.values is None and not product.adds and is_gram(product):
+                if is_gram(product):
                     emit_gram(unit, product, symbol)
                 else:
                     emit_blas(unit, product, symbol)

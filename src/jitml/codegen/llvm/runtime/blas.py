@@ -1,24 +1,31 @@
 """BLAS library: where is BLAS?
 
-Addresses of its Fortran routines, as SciPy exports them for Cython; and how it is kept to one thread.
+Addresses of Fortran routines, and how their library is kept to one thread. NumPy's own OpenBLAS comes first: products
+then have NumPy's speed, and where they are not cut, its bits. NumPy may be built with another library, which does not tell
+of its routines; then SciPy's is taken, as it exports it for Cython.
 
-The routines take everything by pointer, with 32-bit integers, in column-major order. Compiled programs share a product among
-the threads of our own pool, and SciPy's OpenBLAS, which has a pool of its own, uses one thread meanwhile. The setting is
-OpenBLAS's global one: the first program that enters saves it, and the last one that leaves restores it. Where BLAS is not
-an OpenBLAS that we can ask, it does as it likes.
+The routines take everything by pointer, in column-major order. NumPy's read integers of 64 bits, SciPy's of 32: of a 64-bit one
+these are the first bytes, so that one program suits both. Compiled programs share a product among the threads of our own
+pool, and OpenBLAS, which has a pool of its own, uses one thread meanwhile. The setting is OpenBLAS's global one: the first
+program that enters saves it, and the last one that leaves restores it. Where BLAS is not an OpenBLAS that we can ask, it
+does as it likes.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jitml.codegen.llvm.runtime.jit import Code, load
 from jitml.codegen.llvm.runtime.singletons import once
 from jitml.errors import StarvedError
-from jitml.headroom import require_blas
+from jitml.headroom import require_blas, require_blas_buffers
 
 GATES = ("jitml_blas_enter", "jitml_blas_leave")
 
@@ -106,6 +113,25 @@ define void @jitml_blas_reset() {
 
 
 @cache
+def _numpys() -> ctypes.CDLL | None:
+    """The OpenBLAS that NumPy's wheels bring, if this process has loaded it."""
+    for library in _loaded(Path(np.__file__).parent):
+        if hasattr(library, "scipy_dgemm_64_") and hasattr(library, "scipy_openblas_set_num_threads64_"):
+            require_blas_buffers()
+            return library
+    return None
+
+
+def _loaded(package: Path) -> Iterator[ctypes.CDLL]:
+    """The OpenBLAS libraries beside a package, or inside of it on macOS, without loading one that is not in use."""
+    for file in sorted((*package.parent.glob(f"{package.name}.libs/*openblas*"), *package.glob(".dylibs/*openblas*"))):
+        try:
+            yield ctypes.CDLL(str(file), mode=ctypes.DEFAULT_MODE | getattr(os, "RTLD_NOLOAD", 0))
+        except OSError:
+            continue
+
+
+@cache
 def _capsules() -> dict[str, Any]:
     # Imported at the first need: scipy.linalg takes 100 ms, and programs without products do without it.
     require_blas()
@@ -122,6 +148,10 @@ def _capsules() -> dict[str, Any]:
 
 def blas_address(symbol: str) -> int:
     """The address of `dgemm_`, `sgemv_` ... in this process; KeyError if BLAS has no routine of that name."""
+    if (library := _numpys()) is not None:
+        if not hasattr(library, f"scipy_{symbol}64_"):
+            raise KeyError(symbol)
+        return _place(library, f"scipy_{symbol}64_")
     capsule = _capsules()[symbol.removesuffix("_")]
     name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -133,19 +163,24 @@ def blas_address(symbol: str) -> int:
 @once
 def blas_gates() -> Code:
     """`jitml_blas_enter` and `jitml_blas_leave`, compiled at the first need."""
-    _capsules()
     controls = _thread_controls()
     text, reset = _ONE_THREAD if controls else _AS_IT_LIKES, "jitml_blas_reset"
     return load(text, imports=controls, exports=(*GATES, reset), reset=reset)
 
 
 def _thread_controls() -> dict[str, int]:
-    """How to read and set the number of threads of SciPy's OpenBLAS; empty if it is something else."""
-    import scipy
+    """How to read and set the number of threads of OpenBLAS; empty if BLAS is something else."""
+    library, suffix = _numpys(), "64_"
+    if library is None:
+        _capsules()
+        import scipy
 
-    for library in sorted((Path(scipy.__file__).parent.parent / "scipy.libs").glob("*openblas*")):
-        blas = ctypes.CDLL(str(library))
-        names = {"get_threads": "scipy_openblas_get_num_threads", "set_threads": "scipy_openblas_set_num_threads"}
-        if all(hasattr(blas, name) for name in names.values()):
-            return {name: ctypes.cast(getattr(blas, symbol), ctypes.c_void_p).value or 0 for name, symbol in names.items()}
-    return {}
+        library, suffix = next(_loaded(Path(scipy.__file__).parent), None), ""
+    names = {"get_threads": f"scipy_openblas_get_num_threads{suffix}", "set_threads": f"scipy_openblas_set_num_threads{suffix}"}
+    if library is None or not all(hasattr(library, name) for name in names.values()):
+        return {}
+    return {name: _place(library, symbol) for name, symbol in names.items()}
+
+
+def _place(library: ctypes.CDLL, symbol: str) -> int:
+    return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0

@@ -42,6 +42,12 @@ def scheduled_sums(kernel: Kernel) -> Kernel:
     return _scheduled(kernel, Vector(columns.index))
 
 
+def scheduled_mirror(kernel: Kernel, elements: int) -> Kernel:
+    """Blocks of rows of so many elements: threads share them."""
+    first, *_ = _loops(kernel)
+    return _scheduled(kernel, Parallel(first.index, max(1, PARALLEL_WORK // elements)))
+
+
 def _loops(kernel: Kernel) -> list[Loop]:
     return [s for s in walk(kernel.body) if isinstance(s, Loop)]
 
