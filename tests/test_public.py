@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 import types
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +133,21 @@ def test_a_report_counts_and_has_no_paths() -> None:
     text = report(outcomes)
     assert "1 right" in text and "10.00" in text and "/home" not in text
     assert without_paths("see /a/b c/d.py:3") == "see d.py:3"
+
+
+def test_what_is_looked_at_is_let_go_of_without_a_garbage_collection() -> None:
+    """Else the side that runs second has no memory to use again."""
+
+    class Held:
+        pass
+
+    held = Held()
+    known = weakref.ref(held)
+    gc.disable()
+    try:
+        leaves = leaves_of({"held": held, "inside": [held]})
+        del held
+        assert known() is None
+    finally:
+        gc.enable()
+    assert leaves["inside[0]"] == "held"

@@ -17,35 +17,46 @@ ROUNDING = 1e-9
 
 def leaves_of(named: dict[str, Any]) -> Leaves:
     """Values by where they are; containers and objects are gone through, each once, and are named by type and length."""
-    found: Leaves = {}
-    seen: dict[int, str] = {}
-    alive: list[Any] = []
+    walk = _Walk()
+    for name, value in named.items():
+        walk.visit(value, name)
+    return walk.found
 
-    def visit(value: Any, where: str) -> None:
+
+class _Walk:
+    """A function that refers to itself would keep all arrays until a garbage collection.
+
+    In each call the side that runs second, beside the results of the first, would then be given new pages by the system: plain
+    Python came out at 0.3 of itself.
+    """
+
+    def __init__(self) -> None:
+        self.found: Leaves = {}
+        self._seen: dict[int, str] = {}
+        self._alive: list[Any] = []
+
+    def visit(self, value: Any, where: str) -> None:
+        found = self.found
         if len(found) >= _MOST_LEAVES:
             return
         if isinstance(value, (np.ndarray, np.generic)) and np.asarray(value).dtype != object:
             found[where] = value.copy() if isinstance(value, np.ndarray) else value
-            if isinstance(value, np.ndarray) and (known := seen.setdefault(id(value), where)) != where:
+            if isinstance(value, np.ndarray) and (known := self._seen.setdefault(id(value), where)) != where:
                 found[f"{where} is"] = known
-            alive.append(value)
+            self._alive.append(value)
             return
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, range)):
             found[where] = value
             return
         if isinstance(value, (type, types.ModuleType)) or (callable(value) and not hasattr(value, "__dict__")):
             return
-        known = seen.setdefault(id(value), where)
-        alive.append(value)
+        known = self._seen.setdefault(id(value), where)
+        self._alive.append(value)
         if known != where:
             found[where] = known
             return
         for place, inner in _inside(value, where, found):
-            visit(inner, place)
-
-    for name, value in named.items():
-        visit(value, name)
-    return found
+            self.visit(inner, place)
 
 
 def _inside(value: Any, where: str, found: Leaves) -> Iterator[tuple[str, Any]]:
