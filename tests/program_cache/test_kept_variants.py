@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jitml.config import CONFIG
+from jitml.disk_cache import DiskCache
+from jitml.dispatch.specialize import CallArguments
+from jitml.options import Options
 from jitml.program_cache import guards, written
 from jitml.program_cache.identities import NotKept, of_function
+from jitml.program_cache.variants import KeptVariants
+from jitml.records import replace
 from jitml.trace.trace import trace
 
 SOURCE = """
@@ -227,6 +233,56 @@ def test_a_function_is_known_by_all_of_its_code(load: Any) -> None:
         assert of_function(load(change).f) != plain
 
 
+@pytest.fixture
+def key_for(load: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str | None]:
+    """Where variants of `g` are kept."""
+    config = replace(CONFIG, check=False, backend="llvm", dump=frozenset(), tier="auto", cache_dir=str(tmp_path / "cache"))
+    monkeypatch.setattr("jitml.program_cache.variants.CONFIG", config)
+    monkeypatch.setattr("jitml.program_cache.variants.disk_cache", lambda: DiskCache(tmp_path / "cache", 1 << 20))
+    function = load().g
+
+    def key(*args: Any, **options: Any) -> str | None:
+        args = args or (X, X)
+        return KeptVariants(function, Options(**options), lambda traced: {})._key(CallArguments(len(args), args, {}, args))
+
+    return key
+
+
+def test_what_each_key_depends_on(key_for: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[dict[str, Any]] = [
+        {},
+        {"threads": 1},
+        {"fastmath": frozenset({"nnan"})},
+        {"host_calls": False},
+        {"dynamic": False},
+    ]
+    others = (X.astype("f4"), np.ones(5), X[::-1], read_only(X.copy()), 1, 2)
+    keys = [*(key_for(**option) for option in options), *(key_for(X, other) for other in others)]
+    for home, name, value in (
+        ("jitml.codegen.llvm.runtime.cached_programs", "made_for", lambda: "another processor"),
+        ("jitml.program_cache.variants", "versions", lambda folders: "other files, or another NumPy"),
+        ("jitml.program_cache.variants", "_settings", lambda: ["others"]),
+        ("optree", "__version__", "0"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"{home}.{name}", value)
+            keys.append(key_for())
+    with monkeypatch.context() as patched:
+        patched.setenv("NPY_DISABLE_CPU_FEATURES", "AVX2")
+        keys.append(key_for())
+    assert None not in keys and len({*keys}) == len(keys)
+    assert key_for() == keys[0] and key_for(X.copy(), X) == keys[0] and key_for(X, 1.0) == key_for(X, 2.0)
+
+
+@pytest.mark.parametrize("x", [[1.0], None, X.view(Own), np.float32(1.0), np.array([None]), np.zeros(2, "f8,i4"), print])
+def test_calls_with_other_things_than_arrays_and_numbers_have_no_key(key_for: Any, x: Any) -> None:
+    assert key_for(X, x) is None
+
+
+def test_calls_with_options_that_no_bytes_stand_for_have_no_key(key_for: Any) -> None:
+    assert key_for(static_argnums=(1,)) is None and key_for(device="gpu") is None
+
+
 PROGRAM = """
 import sys
 import numpy as np
@@ -248,11 +304,15 @@ print("helper" in str(jitml.explain(jitml.jit(f), np.ones(4))) if len(sys.argv) 
 NONE, TRACED, ALL = "[]", "['trace.trace', 'trace.hooks.convert']", "['trace.trace', 'trace.hooks.convert', 'pipeline']"
 
 
-def run(folder: Path, *arguments: str, **variables: str) -> list[str]:
+LIMIT = "resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))"
+
+
+def run(folder: Path, *arguments: str, text: str = PROGRAM, **variables: str) -> list[str]:
     """What is imported, and what is found."""
     usual = {"JITML_CACHE_DIR": str(folder / "cache"), "JITML_CHECK": "", "JITML_STRICT": "", "JITML_TRIAL": "0"}
     script = folder / "program.py"
-    script.write_text(PROGRAM)
+    if text != script.read_text():  # others may be reading it
+        script.write_text(text)
     command = [sys.executable, str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | usual | variables)
     assert not done.stderr
@@ -262,6 +322,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "of_the_user.py").write_text(SOURCE)
+    (tmp_path / "program.py").write_text(PROGRAM)
     return tmp_path
 
 
@@ -312,6 +373,14 @@ def test_processes_at_once_write_the_same(folder: Path) -> None:
         found = [*pool.map(lambda _: run(folder)[1], range(3))]
     assert len({*found}) == 1 and len(variants(folder)) == 4
     assert run(folder)[0] == NONE
+
+
+def test_a_disk_that_is_full(folder: Path) -> None:
+    """No file may be longer than half a kilobyte: what cannot be written whole is not there."""
+    limited = f"import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n{LIMIT}\n{PROGRAM}"
+    first = run(folder, text=limited)
+    assert not variants(folder) and run(folder, text=limited) == first
+    assert run(folder)[1:] == first[1:]
 
 
 def test_a_folder_that_nothing_can_be_written_to(folder: Path) -> None:
