@@ -29,6 +29,19 @@ needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler"
 TEXTS = {
     **KERNELS,
     **BLOCK_KERNELS,
+    # A long function many times, ahead of what depends on where arrays begin.
+    "often": "\n".join(
+        [
+            "kernel often(x: f64[20], z: f32[256], y: f64[12], w: f32[256]) {",
+            *(f"  y[{k}] = sin(x[{k + 5}])" for k in range(12)),
+            "  for jo in 0:256:4 thread {",
+            "    for j in jo:minimum(jo + 4, 256) vector {",
+            "      w[j] = z[j] * 2.0_f32",
+            "    }",
+            "  }",
+            "}",
+        ]
+    ),
     # What a thread loop stores, the next one reads shifted; the scratch is used again by the next block.
     "reversed": """\
 kernel reversed(x: f64[3, 100], y: f64[3, 100]) {
@@ -294,6 +307,34 @@ def test_kernels_that_differ_in_names_alone_share_their_functions() -> None:
     assert len(entries) == 2 and len(set(entries)) == 1 == module.source.count('extern "C"')
     (first, second) = (launch.buffers for launches in module.launches.values() for launch in launches)
     assert not {*first} & {*second}
+
+
+def test_kernels_of_other_elements_share_a_function() -> None:
+    def joints(a: Any, x: Any) -> Any:
+        for k in (0, 1, 2, 3):
+            x = np.linalg.solve(np.array([[np.cos(a[k, 0]), -np.sin(a[k, 1])], [np.sin(a[k, 1]), np.cos(a[k, 0])]]), x)
+        return x
+
+    graph = jitml.jit(joints).lower(np.ones((4, 2)), np.ones((2, 30))).traced
+    module = emit_program(plan(fuse(graph, scheduler=SCHEDULER, target=cuda_target())))
+    launches = [launch for launches in module.launches.values() for launch in launches]
+    assert len(launches) == 4 and len({launch.entry for launch in launches}) == 1 == module.source.count('extern "C"')
+    assert [launch.starts for launch in launches] == [(), (16, 0), (32, 0), (48, 0)]
+    alone = jitml.jit(lambda a: a[3, 1] + a[3, 0]).lower(np.ones((4, 2))).traced
+    source = emit_program(plan(fuse(alone, scheduler=SCHEDULER, target=cuda_target()))).source
+    assert "a[7]" in source  # where nothing is shared, elements keep their places
+
+
+def test_long_functions_are_called_where_they_stand_often() -> None:
+    source = module_of(parse(TEXTS["often"])).source
+    text = source[source.index('extern "C"') :]
+    assert text.count("ji_sin_f64_called(") == 12 and "ji_sin_f64(" not in text
+    assert "__noinline__ double ji_sin_f64_called(double x) { return ji_sin_f64(x); }" in source
+    assert (
+        text.index("y[11]") < text.index("ji_aligned(z)") < text.index("ji_load<wide>")
+    )  # and once, though arrays may begin anywhere
+    few = TEXTS["often"].replace("sin(", "cos(", 6)
+    assert "_called(" not in module_of(parse(few)).source
 
 
 def test_the_text_says_what_it_knows() -> None:

@@ -56,6 +56,23 @@ def test_programs_agree_with_numpy(name: str, device: EmulatedDevice) -> None:
     assert not variant.replays and device.launches
 
 
+@needs_compiler
+def test_kernels_of_other_elements_give_numpys_answers(device: EmulatedDevice) -> None:
+    def joints(a: Any, x: Any) -> Any:
+        for k in (0, 1, 2, 3):
+            x = np.linalg.solve(np.array([[np.cos(a[k, 0]), -np.sin(a[k, 1])], [np.sin(a[k, 1]), np.cos(a[k, 0])]]), x)
+        return x
+
+    rng = np.random.default_rng(0)
+    jitted = jitml.jit(joints, verify="never")
+    for given in (
+        (rng.normal(size=(4, 2)), rng.normal(size=(2, 3))),
+        (rng.normal(size=(8, 4))[::2, ::-2], rng.normal(size=(2, 3))),
+    ):
+        for _ in range(3):  # the second one is recorded
+            assert difference(jitted(*given), joints(*given), within(1e-12)) is None
+
+
 OPEN: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "two axes": (lambda x: (np.exp(x) @ x.T, x.cumsum(axis=0)), [(4, 5), (6, 7), (30, 3), (2, 200)]),
     "three axes": (lambda x: np.sort(x + x.max(axis=1, keepdims=True), axis=1), [(4, 5, 6), (5, 7, 6), (8, 8, 8), (1, 9, 12)]),

@@ -7,6 +7,7 @@ of `scalar_math/`: `ji_exp_f32(x)`. Where a rule asks what number a constant ope
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from jitml.codegen.cuda.emit.builder import CudaBuilder, CudaValue
@@ -20,6 +21,10 @@ COMBINES: dict[Combine, str] = {
     **{"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "or": "bit_or", "and": "bit_and"},
 }
 _PARAMETERS = "xyzuvw"
+_OFTEN = (
+    8  # times in one kernel, beyond which a function of some length is called: else the compiler has so many copies to work on
+)
+_LONG = 6  # lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class ScalarFunctions:
     definitions: list[str] = field(default_factory=list)
     known: dict[tuple[object, ...], _Written] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    long: dict[str, str] = field(default_factory=dict)  # those of some length, and what one that calls them looks like
 
     def apply(self, fn: str, args: Sequence[CudaValue], dtype: DType) -> CudaValue:
         """The text of an op on operands, of which each stands in it once."""
@@ -55,6 +61,17 @@ class ScalarFunctions:
                 self.known[key] = written
         text = written.template.format(*(x.text for x in given))
         return CudaValue(dtype, text if written.is_call else f"({text})")
+
+    def called_if_often(self, lines: Sequence[str]) -> list[str]:
+        """The lines of a kernel, where long functions that stand there many times are called."""
+        counts = Counter(re.findall(r"\b(ji_\w+)\(", "\n".join(lines)))
+        often = [name for name, count in counts.items() if count > _OFTEN and name in self.long]
+        if not often:
+            return [*lines]
+        for name in often:
+            self._define(f"{name}_called", self.long[name])
+        pattern = re.compile(rf"\b({'|'.join(often)})\(")
+        return [pattern.sub(r"\1_called(", line) for line in lines]
 
     def _plain(self, key: tuple[object, ...], fn: str, args: Sequence[CudaValue], dtype: DType) -> _Written | None:
         """An op that is one operation whatever its operands are."""
@@ -93,6 +110,10 @@ class ScalarFunctions:
         params = ", ".join(f"{type_of(x.dtype)} {x.text}" for x in variables)
         head = f"JI_INLINE {type_of(dtype)} {name}({params}) {{"
         self.definitions.append("\n".join([head, *builder.lines, f"  return {result.text};", "}"]))
+        if len(builder.lines) > _LONG:
+            handed_on = ", ".join(x.text for x in variables)
+            called = f"__device__ __noinline__ {type_of(dtype)} {name}_called({params})"
+            self.long[name] = f"{called} {{ return {name}({handed_on}); }}"
         call = ", ".join(f"{{{k}}}" for k in range(len(variables)))
         return _Written(f"{name}({call})", True), is_special
 

@@ -154,7 +154,9 @@ class _LaunchWriter:
         heads = self._parameters(params, body)
         threads = self._body(part)
         threads = max(threads, 1)
-        lines = self._whole(threads)
+        lines = self._whole()
+        if self.blocks == 1:  # where many are at work, calls would cost more than they save
+            lines = self.module.functions.called_if_often(lines)
         if has_error:
             heads.append("i64* error")
         # One block is all that has to be resident: left alone, the compiler spills registers to make room for more.
@@ -332,8 +334,8 @@ class _LaunchWriter:
             offset += _padded(size)
         return lines
 
-    def _whole(self, threads: int) -> list[str]:
-        """The body; twice, if it depends on where arrays begin."""
+    def _whole(self) -> list[str]:
+        """The body; what depends on where arrays begin, and all behind that, is there twice."""
         text = self.text
         # Threads that meet must not come to see it one by one, while another block is failing.
         meets = any(word in line for line in text.lines for word in ("__syncthreads", "ji_warp_"))
@@ -342,12 +344,24 @@ class _LaunchWriter:
         if not text.unproven:
             return lines
         test = " && ".join(f"ji_aligned({name})" for name in text.unproven)
+        first = _first_wide(lines)
+        ahead, lines = lines[:first], lines[first:]
         inner = [line if line.startswith("#") else f"  {line}" for line in lines]
         other = [re.sub(r"\bleft_(\d+)\b", r"left_other_\1", line).replace(SIDE_BY_SIDE, "#pragma unroll 1") for line in inner]
         return [
+            *ahead,
             *(f"  if ({test}) {{", "    constexpr bool wide = true;", *inner),
             *("  } else {", "    constexpr bool wide = false;", *other, "  }"),
         ]
+
+
+def _first_wide(lines: Sequence[str]) -> int:
+    """The line where the first statement begins that depends on `wide`, or jumps, or is jumped to."""
+    wide = next((n for n, line in enumerate(lines) if re.search(r"\bwide\b|\bleft_\d+\b", line)), 0)
+    begin = next((n for n in range(wide, -1, -1) if re.match(r"  [^ }]", lines[n])), 0)
+    while begin and (lines[begin - 1].lstrip().startswith("#") or lines[begin].startswith("  } ")):
+        begin -= 1
+    return begin
 
 
 _LOOK = "// look"
