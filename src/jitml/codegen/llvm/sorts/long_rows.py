@@ -30,7 +30,7 @@ entry:
   %is.long = icmp sge i64 %n, LEAST
   br i1 %is.long, label %look, label %plain
 look:
-  %course = call i64 @course(ptr %x, i64 %n, i64 8)
+  %course = call i64 @course(ptr %x, i64 %n, i64 8, i1 false)
   %chosen = load i8, ptr @is.by.radix
   %is.quick = icmp eq i8 %chosen, 0
   %turns = icmp eq i64 %course, 3
@@ -115,7 +115,7 @@ entry:
 survey:
   %part = lshr i64 %n, 6
   %some = call i64 @llvm.smax.i64(i64 %part, i64 8)
-  %course = call i64 @course(ptr %x, i64 %n, i64 %some)
+  %course = call i64 @course(ptr %x, i64 %n, i64 %some, i1 IS_QUICK)
   %restless = icmp eq i64 %course, 3
   br i1 %restless, label %sample, label %calm
 calm:
@@ -274,5 +274,6 @@ def long_sort_ir(dtype: DType, kind: str) -> str:
 
 def long_argsort_ir(dtype: DType, *, stable: bool) -> str:
     """`jitml_argsort_long`, which calls NumPy's `numpy_argsort`."""
-    text = _ARGSORT.replace("STABLE", str(stable).lower()).replace("HIGHEST_ORDERED", "1" if stable else "0")
+    text = _ARGSORT.replace("STABLE", str(stable).lower()).replace("IS_QUICK", str(not stable).lower())
+    text = text.replace("HIGHEST_ORDERED", "1" if stable else "0")
     return with_radix(COURSE + REPEATS + text, dtype)

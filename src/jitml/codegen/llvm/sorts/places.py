@@ -17,7 +17,7 @@ entry:
   %suits = and i1 %is.long, %is.short
   br i1 %suits, label %survey, label %plain
 survey:
-  %course = call i64 @course(ptr %x, i64 %n, i64 0)
+  %course = call i64 @course(ptr %x, i64 %n, i64 0, i1 false)
   %is.ordered = icmp ult i64 %course, 2
   br i1 %is.ordered, label %ordered, label %reserve
 ordered:
