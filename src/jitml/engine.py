@@ -342,7 +342,7 @@ class Engine:
                     self._misses.in_a_row = 0
                 if self._variants and self._misses.are_many(began, (v.saves for v in self._variants)):
                     self._leave_alone(self._misses.paid)
-                return PlainTurn(self._rent.paid)
+                return PlainTurn(self._rent.paid, self._rent)
 
         def make(others: tuple[Variant, ...], tries: Tries[Variant]) -> Variant:
             require_compiler()

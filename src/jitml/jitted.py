@@ -140,7 +140,7 @@ class Jit(Rented):
 
     @property
     def is_open(self) -> bool:
-        return self._rent.is_open
+        return self._rent.is_open and not self.variants
 
     def be_enabled(self) -> None:
         if self.alone is None:

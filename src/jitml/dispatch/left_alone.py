@@ -105,7 +105,7 @@ class LeftAlone:
 
     def _took(self, switch: Rented, seconds: float) -> None:
         is_over = self._sampling.took(seconds)
-        if switch.is_open:
+        if switch.is_open and self._sampling.is_new:
             self._sampling.at_once()
         if switch.alone is self and is_over:
             switch.go_on()

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from time import perf_counter, process_time, thread_time
+from typing import Any
 
 USUAL = 0.1  # seconds that a compilation is expected to take before there has been one
 MOST = 1.0  # seconds: the first compilation in a process takes longer than others
@@ -28,7 +29,7 @@ _PAUSE = 0.01  # seconds for which variants are not asked at first
 _TIMING = 5e-3  # a hundred times the seconds that it takes to time a call, whose code is in no cache
 FIRST = 4  # times as long as later ones a first call takes, or more: nothing of it is in a cache
 _STRIDE, _LONGEST_STRIDE = 400, 2000  # calls at the most after one that is timed: at first, and once there have been as many
-_BRIEF = 1e-4  # seconds of a turn in which others hardly have the processor
+BRIEF = 1e-4  # seconds of a turn in which others hardly have the processor
 _SOON = 2e-4  # seconds between two turns, at the most, if they are those of a loop
 _AWAY = 100  # times as long, if it is others who have the processor meanwhile
 _SKIPPED = 20  # calls after the first one, at the most, until one is timed again: it may have been another kind of call
@@ -167,27 +168,28 @@ class PlainTurn(TimedTurn):
 
     Args:
         told: is told of its seconds.
-        rent: what such turns have cost, if that is known. Of brief turns the time of the processor, a call of the system,
-            is not asked for: others may have had the processor in one that is not, which counts as the one before it.
+        known: what such turns take, if that is known: `last`, in seconds, and whether the next one `is_brief`. Of brief turns the
+            time of the processor, a call of the system, is not asked for: others may have had the processor in one that is not,
+            which counts as the one before it.
     """
 
-    __slots__ = ("_busy", "_rent", "_told")
+    __slots__ = ("_busy", "_known", "_told")
 
-    def __init__(self, told: Callable[[float], object], rent: Rent | None = None) -> None:
-        self._told, self._rent = told, rent if rent is not None and rent.is_brief else None
+    def __init__(self, told: Callable[[float], object], known: Any = None) -> None:
+        self._told, self._known = told, known if known is not None and known.is_brief else None
         self.begin()
 
     def begin(self) -> None:
-        self._busy = thread_time() if self._rent is None else 0.0
+        self._busy = thread_time() if self._known is None else 0.0
         super().begin()
 
     def seen(self, ended: float | None = None) -> None:
         seconds = self.until(perf_counter() if ended is None else ended)
-        if seconds > _BRIEF and self._rent is not None:
-            self._told(self._rent.last)
-            self._rent.is_brief = False
+        if seconds > BRIEF and self._known is not None:
+            self._told(self._known.last)
+            self._known.is_brief = False
             return
-        if seconds > _BRIEF and self.is_usual(0.0):  # others may have had the processor for a while
+        if seconds > BRIEF and self.is_usual(0.0):  # others may have had the processor for a while
             busy = thread_time() - self._busy
             seconds = min(seconds, busy) if busy > 0.0 else seconds  # else it has ended in another thread
         self._told(seconds)
@@ -234,14 +236,14 @@ class Rent:
         """Plain Python has run so often for so long; whether it is due."""
         self.spent += seconds * calls
         self.turns += calls
-        self.last, self.is_brief = seconds, seconds < _BRIEF
+        self.last, self.is_brief = seconds, seconds < BRIEF
         self._end()
         return self.is_due()
 
     def _end(self) -> None:
         """A turn has ended."""
-        self._ended, self._away = perf_counter(), PURSE.away
         self._busy = thread_time() if self.is_open or RUNNING.level == IN_FIRST_CALL else 0.0  # a call of the system
+        self._ended, self._away = perf_counter(), PURSE.away
 
     def comes(self, skipped: int = 0) -> None:
         """Another turn is about to begin.
@@ -283,7 +285,7 @@ class Rent:
 
     @property
     def is_open(self) -> bool:
-        """Whether this may become a long first row yet: then all its turns are timed."""
+        """Whether this may become a long first row yet: then its turns, which are few, are timed with care."""
         return self.is_first_row and self.turns < FEW and self.last > SMALL and RUNNING.level == IN_NONE
 
     @property
@@ -337,6 +339,10 @@ class Sampling:
     def skipped(self) -> int:
         """Turns since the last one that was timed, if the next one is."""
         return self._stride
+
+    @property
+    def is_new(self) -> bool:
+        return self._turns < FEW
 
     def passes(self) -> bool:
         """Whether the next turn is not timed."""
@@ -403,6 +409,7 @@ class Misses:
 
 
 __all__ = [
+    "BRIEF",
     "FEW",
     "FIRST",
     "FRAME",

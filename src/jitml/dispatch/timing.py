@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from jitml.dispatch.contest import FIRST_LOOK, Contest
 from jitml.dispatch.entry import MISS, Admission
-from jitml.dispatch.renting import PlainTurn, TimedTurn
+from jitml.dispatch.renting import BRIEF, PlainTurn, TimedTurn
 from jitml.dispatch.specialize import Variant, call_of
 
 Enter = Callable[[Sequence[Any]], Any]
@@ -40,10 +40,14 @@ class Rest:
         plain: seconds that such a call has taken.
         seconds: after which it is time to see again which is faster, or
         calls: the same.
+
+    Attributes:
+        last, is_brief: what `PlainTurn` asks.
     """
 
     def __init__(self, plain: float, seconds: float, calls: int) -> None:
         self.plain, self._most_seconds, self._most_calls = plain, seconds, calls
+        self.last, self.is_brief = plain, plain < BRIEF
         self._seconds, self._calls, self._others = 0.0, 0, 0
 
     def is_over(self, seconds: float, calls: int = 1) -> bool:
@@ -115,7 +119,7 @@ class Timed:
             return result
         if self.rest is None and not self.contest.is_plains_turn:
             return self._timed(leaves)
-        return PlainTurn(self._plain_took) if self._admits(leaves) else MISS
+        return PlainTurn(self._plain_took, self.rest) if self._admits(leaves) else MISS
 
     def _timed(self, leaves: Sequence[Any]) -> Any:
         call, more = self._direct_call(leaves), _FORWARD
