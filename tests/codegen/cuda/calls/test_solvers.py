@@ -13,6 +13,7 @@ import pytest
 from scipy.linalg import cython_lapack
 
 import jitml
+from jitml.codegen.cuda.calls import solvers
 from jitml.codegen.cuda.libraries import cusolver
 from jitml.codegen.cuda.libraries.cusolver import CuSolver
 from jitml.codegen.cuda.runtime import steps
@@ -304,6 +305,10 @@ def test_what_the_library_is_not_asked_for(asked: Asked, monkeypatch: pytest.Mon
     assert functions_of(lambda a: (np.linalg.svd(a, compute_uv=False),), numbers(20, 33, 3)) == ["np.linalg.svdvals"]
     assert functions_of(lambda a: (abs(np.linalg.eig(a)[0]),), np.diag([1.0, 2, 3])) == ["np.linalg.eig"]
     assert functions_of(np.linalg.qr, np.zeros((3, 0))) == ["np.linalg.qr"]
+    tall = numbers(40_000, 2)  # the square of its rows would be too much
+    assert functions_of(lambda a: np.linalg.lstsq(a, a[:, 0], rcond=None)[:2], tall) == ["Xgesvd"]
+    monkeypatch.setattr(solvers, "_MOST", 79_999)
+    assert functions_of(lambda a: np.linalg.lstsq(a, a[:, 1], rcond=None)[:1], tall) == ["np.linalg.svd"]
     monkeypatch.setattr(CuSolver, "has", lambda self, name: name != "cusolverDnXsyevBatched")
     assert functions_of(lambda a: (np.linalg.eigvalsh(a),), numbers(2, 3, 3)) == ["np.linalg.eigvalsh"]
     assert functions_of(lambda a: (np.linalg.eigvalsh(a),), numbers(3, 3)) == ["Xsyevd"]

@@ -13,10 +13,10 @@ __device__ __forceinline__ float ji_endless(float) { return __int_as_float(0x7f8
 __device__ __forceinline__ double ji_endless(double) { return __longlong_as_double(0x7ff0000000000000LL); }
 
 // Of the diagonal of a triangle, n numbers of W parts, `step` parts apart: the product of signs, and the sum of logarithms. All
-// threads of a block get them; rows that have changed places turn the sign.
+// threads of a block get them, by its shared memory; rows that have changed places turn the sign.
 template <class T, int W, int THREADS>
-__device__ void ji_triangle(const T* a, long long step, const long long* rows, int n, T* re, T* im, T* logarithm) {
-  __shared__ T parts[3][THREADS];
+__device__ void ji_triangle(T (*parts)[THREADS], const T* a, long long step, const long long* rows, int n, T* re, T* im,
+                            T* logarithm) {
   T x = 1, y = 0, sum = 0;
   for (int k = threadIdx.x; k < n; k += THREADS) {
     T u = a[k * step], v = W == 2 ? a[k * step + 1] : 0;

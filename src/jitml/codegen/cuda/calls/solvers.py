@@ -68,10 +68,8 @@ def plan_solver(call: Call, program: KernelProgram, name: str) -> SolverPlan | N
     sizes = (first.rows, first.columns, *(x.columns for x in stacks[1:]))
     if first.re.dtype not in (F32, F64) or not first.count or 0 in sizes or not all(w.size for w in writes):
         return None
-    if any(x.count * max(x.rows, x.columns) ** 2 > _MOST for x in stacks):
-        return None
     work = _SolverWriter(call, name, stacks, writes, routine.params)
-    if not planner(work):
+    if not planner(work) or work.largest > _MOST:
         return None
     return work.done()
 
@@ -123,6 +121,7 @@ class _SolverWriter:
         rows, columns: of each.
         failure: what a matrix is that has no result; "" if all have one.
         info: where functions of the library say so.
+        largest: elements of the largest piece of scratch memory.
     """
 
     def __init__(
@@ -132,11 +131,12 @@ class _SolverWriter:
         first = stacks[0]
         self.kind = NumberKind(first.re.dtype, first.im is not None)
         self.count, self.rows, self.columns = first.count, first.rows, first.columns
-        self.failure = ""
+        self.failure, self.largest = "", 0
         self._steps: list[Launch | LibraryCall] = []
         self._scratch: dict[str, Buffer] = {}
         self._texts: list[str] = []
         self._stores: list[str] = []
+        self._items = 0  # that stores go through at most
         self._pointers: dict[str, str] = {}  # declarations of those that stores need, and their buffers
         self._type, self._width = number_type(first.re.dtype), 2 if self.kind.is_complex else 1
         self.info = self.scratch("info", I32, 1)
@@ -155,7 +155,8 @@ class _SolverWriter:
 
     def scratch(self, word: str, dtype: DType, each: int) -> MatrixPlace:
         """Memory for so many elements of each matrix."""
-        self._scratch[word] = Buffer(f"{self.name}_{word}", dtype, (self.count, each))
+        self._scratch[word] = buffer = Buffer(f"{self.name}_{word}", dtype, (self.count, each))
+        self.largest = max(self.largest, buffer.size)
         return MatrixPlace(len(self._scratch) - 1, each * dtype.itemsize)
 
     def numbers(self, word: str, each: int) -> MatrixPlace:
@@ -228,13 +229,13 @@ class _SolverWriter:
         lines.append(f"{to}[to] = {zero}{source}[from];")
         if self.kind.is_complex:
             lines.append(f"{to}[to + {out.element_strides[-1]}] = {zero}{'-' if is_conjugate else ''}{source}[from + 1];")
-        self._stores += _over(self.count, rows, columns, lines)
+        self._store(rows, columns, lines)
 
     def store_numbers(self, out: Buffer, word: str) -> None:
         """Store real numbers, a row for each matrix."""
         n = out.shape[-1]
         to, source = self._pointer(out, is_written=True), self._pointer(self._scratch[word])
-        self._stores += _over(self.count, n, 1, [f"{to}[{element_place(out, ('i',))}] = {source}[b * {n}LL + i];"])
+        self._store(n, 1, [f"{to}[{element_place(out, ('i',))}] = {source}[b * {n}LL + i];"])
 
     def store_determinants(self, n: int, stores: Callable[[Callable[[Buffer], str]], Sequence[str]]) -> None:
         """Store what is made of `re`, `im` and `logarithm` of each matrix by one block.
@@ -245,9 +246,10 @@ class _SolverWriter:
         kind, a, rows, info = self._type, *(self._pointer(self._scratch[word]) for word in ("a", "rows", "info"))
         each = self._scratch["a"].shape[1]
         lines = [
+            f"__shared__ {kind} parts[3][{THREADS}];",
             f"for (long long b = blockIdx.x; b < {self.count}; b += gridDim.x) {{",
             f"  {kind} re, im, logarithm;",
-            f"  ji_triangle<{kind}, {self._width}, {THREADS}>({a} + b * {each}LL, {self._width * (n + 1)}LL,",
+            f"  ji_triangle<{kind}, {self._width}, {THREADS}>(parts, {a} + b * {each}LL, {self._width * (n + 1)}LL,",
             f"      {rows} + b * {n}LL, {n}, &re, &im, &logarithm);",
             f"  if ({info}[b] > 0) re = im = 0, logarithm = -ji_endless(re);",
             "  if (threadIdx.x == 0) {",
@@ -256,15 +258,19 @@ class _SolverWriter:
             "}",
         ]
         self._stores += lines
+        self._items = max(self._items, self.count * THREADS)
+
+    def _store(self, rows: int, columns: int, lines: Sequence[str]) -> None:
+        self._stores += _over(self.count, rows, columns, lines)
+        self._items = max(self._items, self.count * rows * columns)
 
     def flush(self) -> None:
         """Launch what stores have been asked for, before the library writes to what they read."""
         if self._stores:
             number = len(self._steps)
             parameters, buffers = list(self._pointers), list(self._pointers.values())
-            most = self.count * max(self.rows, self.columns) ** 2
-            self._launch(f"{self.name}_store_{number}", parameters, buffers, self._stores, most)
-            self._stores, self._pointers = [], {}
+            self._launch(f"{self.name}_store_{number}", parameters, buffers, self._stores, self._items)
+            self._stores, self._pointers, self._items = [], {}, 0
 
     def _pointer(self, buffer: Buffer, *, is_written: bool = False) -> str:
         """The name of a parameter of the function that stores."""
