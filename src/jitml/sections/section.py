@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from jitml.sections.frames import StatementRun
 
 _AROUND = 3e-7  # seconds that a section takes in its frame, besides what answers
+_IN_PYTHON = 1.5e-5  # the same as long as answers are checked, and Python is in between
 _STEP = 5e-8  # the same of a step of its guards, in machine code, about; to make a step's code takes 10 us
 OFTEN = 2 if CONFIG.check else 200  # answers from Python after which machine code answers: making it takes about as long
+_LATER = 1 if CONFIG.check else 5  # times as many, where no first call is under way, which has time for that
 # What is taken in by reference; nor is None an argument by itself.
 _HELD = {list, dict, set, deque, defaultdict, OrderedDict, Counter, type(None)}
 
@@ -214,7 +216,7 @@ class Section:
         for variant in self._compiled().variants:
             if variant.times is not None and CONFIG.trial and not variant.is_made_better:
                 compiled, plain = variant.times
-                self.contest.both_took(compiled + _AROUND, plain)
+                self.contest.both_took(compiled + _IN_PYTHON, plain)
                 variant.times = None
                 self._decide()
 
@@ -288,6 +290,10 @@ class Section:
             entries = self._entry()
             entries.answer(self._next_look - self.calls)
             entry = entries.called
+        if (
+            entry is None and self.contest.is_short
+        ):  # as long as answers are checked, say: it is seen soon what Python in between costs
+            self._next_look = min(self._next_look, self.calls + FEW)
         self._set_entry(entry or self._run_compiled)
 
     def _count(self) -> None:
@@ -349,7 +355,7 @@ class Section:
         if answer is not None:
             self._note_answer()
             self._answers += 1
-            if self._answers >= self._often:
+            if self._answers >= self._often * (1 if RUNNING.level == IN_FIRST_CALL else _LATER):
                 self._answers, self._often = 0, 4 * self._often
                 self._answer_compiled(is_often=True)
         return answer

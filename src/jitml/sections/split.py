@@ -19,7 +19,7 @@ from typing import Any
 
 from jitml.config import CONFIG
 from jitml.diagnostics import log
-from jitml.dispatch.renting import IN_FIRST_CALL, IN_SECTIONS, PURSE, PlainTurn, Rent
+from jitml.dispatch.renting import FRAME, IN_FIRST_CALL, IN_SECTIONS, PURSE, PlainTurn, Rent
 from jitml.errors import CompilerError, JitmlError, LifetimeError
 from jitml.forks import lock
 from jitml.records import dataclass
@@ -39,6 +39,7 @@ PAUSE = 2.0  # seconds for which what is slower is left out at first
 _TURNS = 3  # of each in a race
 _FAR, _NEAR = 1.3, 1.05  # times what the function as it was written takes: too much after two turns of each, or after all
 _SAVED = 0.25  # of the time of a call: who saves as much is in no race
+_WORTH = 10  # times as long as another frame takes, the function has to run until what is left out of it is looked at again
 _CALLS = 3  # how deep calls are followed to functions that look at frames
 _MOST_WRAPPERS = 10  # around one
 _LOOKS_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}  # functions of Python's
@@ -125,7 +126,7 @@ class SplitFunction:
         self.sections: list[Section] = []
         self._made: dict[Any, Section] = {}
         self._left_out: set[Place] = set()
-        self._pause, self._look_at = PAUSE, math.inf  # when they are looked at again
+        self._pause, self._look_at, self._worth_at = PAUSE, math.inf, 0.0  # when they are looked at again
         self._inside: tuple[Names, Names] = (NONE, NONE)  # names that functions inside see, and bind
         self._frame: FunctionType | None = None
         self._changes = 0  # of what is known
@@ -151,7 +152,7 @@ class SplitFunction:
     @property
     def frame(self) -> Callable[..., Any]:
         """The function with its sections; the plain one if it has no source."""
-        if perf_counter() > self._look_at:
+        if perf_counter() > self._look_at and self.seconds >= self._worth_at:
             self._look_again()
         made = self._frame or self._written()
         if made.__defaults__ is not self.function.__defaults__:
@@ -288,7 +289,7 @@ class SplitFunction:
     def _dropped(self, section: Section) -> None:
         self._left_out.add(section.run.place)  # in the next frame: in this one it costs next to nothing
         if self._look_at == math.inf:
-            self._look_at = perf_counter() + self._pause
+            self._look_at, self._worth_at = perf_counter() + self._pause, self.seconds + _WORTH * FRAME
 
     def _look_again(self) -> None:
         """What was slower than plain Python may have been so in a noisy minute, or for other work than today's."""

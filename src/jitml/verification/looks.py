@@ -26,7 +26,7 @@ _SHORT = {bool, int, str, bytes, type(None)}  # values that are compared as they
 _MOST_ITEMS = 64
 # After how many calls it is looked for what is another one, and whether in functions and classes, too.
 _LOOKS = ((2, True), (3, False), (4, True), (6, False), (8, False), (12, False), (16, True))
-_SHARE = 0.2  # of what plain Python takes, for the sake of which there is compiled code, that looks may take
+_SHARE = 0.2  # of what plain Python takes, for the sake of which there is compiled code, that looks may take, with the next one
 _MOST_SECONDS = 0.05  # that all looks at a variant's calls may take, guards included: there may be much to look at
 _MOST_OTHERS = 3  # of them that are checked
 
@@ -89,8 +89,9 @@ class Watching:
         self.answers: list[str] = []
         self.calls, self.is_slow = 1, False
         self._looks = 0
-        self.seconds = seconds
+        self.seconds = self._look_seconds = seconds
         self.check_seconds = 0.0  # that checks of further answers have taken
+        self.one_check = 0.0  # that the last check has taken
         self.plain_seconds = inf  # that a call takes as Python
 
     @property
@@ -103,7 +104,8 @@ class Watching:
         """Whether to look at what there is in the next call."""
         calls = self.calls + 1
         is_due = self._looks < len(_LOOKS) and calls >= _LOOKS[self._looks][0]
-        return is_due and self.seconds + self.check_seconds <= _SHARE * calls * self.plain_seconds
+        next_ones = self._look_seconds + self.one_check  # which comes if there is something new
+        return is_due and self.seconds + self.check_seconds + next_ones <= _SHARE * calls * self.plain_seconds
 
     def begin_look(self) -> None:
         """There is such a call."""

@@ -164,8 +164,9 @@ class Verification:
             return self._answer_and_verify(leaves)
         finally:
             seconds = PURSE.ended(began, self.seconds)
-            if self.watching is not None and self.calls > 1:
-                self.watching.check_seconds += seconds
+            if self.watching is not None:
+                self.watching.one_check = seconds
+                self.watching.check_seconds += seconds if self.calls > 1 else 0.0
 
     def _answer_and_verify(self, leaves: Sequence[Any]) -> Any:
         args, kwargs = self.call_of(leaves)
