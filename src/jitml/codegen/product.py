@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from jitml.fusion.lower.layouts import Digits
 from jitml.fusion.lower.nests import nested
 from jitml.ir.types import I64
 from jitml.kernels.ir import Apply, Buffer, Cell, Const, Expr, Kernel, Let, Load, Loop, Stmt, Store, Update, Var
@@ -18,7 +19,9 @@ SMALL = 8  # a product with no extent above this is faster inline than through B
 class Matrix:
     """A stack of matrices in a buffer: element (b, i, j) lies at offset + sum(b * batch) + i * row + j * col.
 
-    start: the place, among the values that only the run knows, of what is added to the offset.
+    Args:
+        start: the place, among the values that only the run knows, of what is added to the offset.
+        digits: of rows and of columns, where these are not all equally far apart: then `row` and `col` say nothing.
     """
 
     buffer: Buffer
@@ -27,14 +30,15 @@ class Matrix:
     row: int
     col: int
     start: int | None = None
+    digits: tuple[Digits, Digits] | None = None
 
     @property
     def transposed(self) -> Matrix:
-        return replace(self, row=self.col, col=self.row)
+        return replace(self, row=self.col, col=self.row, digits=self.digits and self.digits[::-1])
 
     def is_blas_matrix(self, rows: int, columns: int) -> bool:
         """Whether rows or columns are dense, and do not overlap."""
-        return (self.col == 1 and self.row >= columns) or (self.row == 1 and self.col >= rows)
+        return self.digits is None and ((self.col == 1 and self.row >= columns) or (self.row == 1 and self.col >= rows))
 
     def at(self, batch: Sequence[Expr], i: Expr, j: Expr) -> tuple[Expr, ...]:
         place = i * self.row + j * self.col + self.offset

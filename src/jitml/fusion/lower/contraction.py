@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
 
 from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes, result_view
+from jitml.fusion.lower.layouts import IndexArrays, Layout, ProductDigits
 from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.op import Op
 from jitml.ir.types import I64
 from jitml.kernels.ir import Buffer, Const, Expr, Load, Store, Var, mul
 from jitml.kernels.program import Call
 from jitml.kernels.target import Accepts
+
+WINDOWS = (*VIEWS, ops.flip, ops.gather)  # that products which are fused may read through, by the digits of indices
 
 
 @nests.rule(ops.dot_general)
@@ -49,7 +53,8 @@ def lower_fused(site: NestSite) -> None:
     sources = tuple(dict.fromkeys(node.source for node in call.nodes if node.source is not None))
     reads = [b.name for b in site.reads]
     for k, x in enumerate(site.reads):
-        if not x.is_c_contiguous and not _has_strides(call, k, x):
+        has_places = _has_strides if "tiles" in site.node.params else _has_digits
+        if not x.is_c_contiguous and not has_places(call, k, x):
             dense = site.new_buffer(x.dtype, x.shape)
             site.call("copy", x, dense)
             reads[k] = dense.name
@@ -68,7 +73,40 @@ def _has_strides(call: Graph, operand: int, x: Buffer) -> bool:
     return True
 
 
-def factor_views(product: Node, makers: Mapping[Value, Node]) -> tuple[tuple[Value, tuple[Node, ...]], ...]:
+def _has_digits(call: Graph, operand: int, x: Buffer) -> bool:
+    """Whether a product can read an operand, and as well as if it were dense."""
+    makers = call.producers()
+    (node,) = (node for node in call.nodes if node.op is ops.dot_general)
+    own = call.inputs[operand]
+    arrays = IndexArrays(makers)
+    dense = factor_digits(node, makers, lambda v: Strided.dense(v.shape), arrays)
+    found = factor_digits(node, makers, lambda v: Strided.whole(x) if v is own else Strided.dense(v.shape), arrays)
+    return found is not None and (found.has_strides or dense is None or not dense.has_strides)
+
+
+def factor_digits(
+    product: Node, makers: Mapping[Value, Node], memory: Callable[[Value], Strided], arrays: IndexArrays
+) -> ProductDigits | None:
+    """How a product that is fused reads its factors; None if that has no layout.
+
+    Args:
+        memory: where what lies in memory does.
+    """
+    found = []
+    for v, views in factor_views(product, makers, WINDOWS):
+        where = memory(v)
+        assert isinstance(where.offset, Const)
+        layout: Layout | None = Layout.strided(where.shape, where.strides, int(where.offset.value))
+        for node in views:
+            layout = layout.through(node, arrays.layout) if layout is not None else None
+        found.append(layout)
+    x, y = found
+    return ProductDigits.of(x, y, *product_axes(product)[:2]) if x is not None and y is not None else None
+
+
+def factor_views(
+    product: Node, makers: Mapping[Value, Node], through: Collection[Op] = VIEWS
+) -> tuple[tuple[Value, tuple[Node, ...]], ...]:
     """For both factors of a product that is fused, the value that lies in memory, and the views between, first to last.
 
     What widens halves between them is left out.
@@ -76,9 +114,9 @@ def factor_views(product: Node, makers: Mapping[Value, Node]) -> tuple[tuple[Val
     found = []
     for v in product.inputs:
         views: list[Node] = []
-        while (maker := makers.get(v)) is not None and (maker.op in VIEWS or maker.op is ops.convert):
+        while (maker := makers.get(v)) is not None and (maker.op in through or maker.op is ops.convert):
             views.insert(0, maker)
-            (v,) = maker.inputs
+            v = maker.inputs[0]
         found.append((v, tuple(node for node in views if node.op is not ops.convert)))
     return tuple(found)
 

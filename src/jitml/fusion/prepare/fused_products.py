@@ -6,11 +6,14 @@ A value that only loops want is not made there: they make it themselves, of the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from heapq import heappop, heappush
+from math import prod
 
 from jitml.fusion.lower import lowering
+from jitml.fusion.lower.contraction import WINDOWS, factor_digits
 from jitml.fusion.lower.gemm_operands import MatrixStack, operand_view, product_axes
+from jitml.fusion.lower.layouts import IndexArrays
 from jitml.fusion.lower.reductions import REDUCTIONS
 from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
@@ -22,6 +25,7 @@ from jitml.kernels.target import Accepts
 
 FREE = (ops.full, ops.iota, ops.broadcast)  # made anew wherever they are wanted
 _MOST = 64  # nodes that are made of a product
+_FEW = 64  # columns, up to which a copy of the rows takes as long as the product
 _ANY = Accepts()
 
 
@@ -51,6 +55,8 @@ class ProductEnds:
         self.order = {node: k for k, node in enumerate(graph.nodes)}
         self.outputs = frozenset(graph.outputs)
         self.taken: set[Node] = set()
+        self.arrays = IndexArrays(self.producers)
+        self.windowed: set[Node] = set()  # products of factors that have no strides
 
     def found(self) -> dict[Node, frozenset[Node]]:
         """The last node of each, and all of it."""
@@ -58,14 +64,13 @@ class ProductEnds:
         for node in self.graph.nodes:
             if node.op is ops.dot_general and all(v.aval.is_static for v in node.inputs):
                 last, members = self._with_its_end(node)
-                if last is not node:
+                if last is not node or node in self.windowed:
                     found[last] = members
         return found
 
     def _with_its_end(self, product: Node) -> tuple[Node, frozenset[Node]]:
         """The last node of what is made of a product, and all that is done with it."""
-        halves = [self.factor(v, product, k, is_half=True) for k, v in enumerate(product.inputs)]
-        factors = [self.factor(v, product, k) for k, v in enumerate(product.inputs)]
+        halves, factors = self._factors(product, is_half=True), self._factors(product)
         last, start = product, frozenset((product,))
         if all(any(n.op is ops.convert for n in nodes) for nodes in halves) and (narrow := self._narrowed(product)) is not None:
             last, factors, start = narrow, halves, frozenset((product, narrow))
@@ -77,6 +82,16 @@ class ProductEnds:
                 self.taken |= members
                 return node, start.union(members, *(made[member] for member in members))
         return last, start
+
+    def _factors(self, product: Node, *, is_half: bool = False) -> list[frozenset[Node]]:
+        """The nodes through which a product reads its factors where those lie."""
+        plain = [self.factor(v, product, k, is_half=is_half) for k, v in enumerate(product.inputs)]
+        windows = [self.windows(v, is_half=is_half) for v in product.inputs]
+        for factors in (windows, [windows[0], plain[1]], [plain[0], windows[1]]):
+            if factors != plain and self._reads_windows(product, factors):
+                self.windowed.add(product)
+                return factors
+        return plain
 
     def factor(self, v: Value, product: Node, operand: int, *, is_half: bool = False) -> frozenset[Node]:
         """The views through which a product reads a factor where that lies, and what widens halves."""
@@ -92,14 +107,48 @@ class ProductEnds:
             if view is None or MatrixStack.of(view, product_axes(product)[operand], _ANY) is None:
                 break
             is_widened = len(views) < len(nodes)  # what is widened would be stored, and takes twice as much
-            if is_widened or v not in self.producers or not _is_point(self.producers[v]) or self._lies_in_memory(v):
+            if is_widened or self._is_there(v):
                 found = frozenset(nodes)
         return found
+
+    def windows(self, factor: Value, *, is_half: bool) -> frozenset[Node]:
+        """The same of what has no strides, such as windows, which are not stored if they are twice as large as their array."""
+        nodes: list[Node] = []
+        found, v = frozenset[Node](), factor
+        while (maker := self.producers.get(v)) is not None:
+            if not (maker.op in WINDOWS or (is_half and _widens(maker))) or not maker.inputs[0].aval.is_static:
+                break
+            if any(self.arrays.layout(index) is None for index in maker.inputs[1:]):
+                break
+            nodes.append(maker)
+            v = maker.inputs[0]
+            if self._is_there(v) or factor.capacity >= 2 * v.capacity:
+                found = frozenset(nodes).union(*(self.arrays.makers[index] for node in nodes for index in node.inputs[1:]))
+        return found
+
+    def _reads_windows(self, product: Node, factors: Sequence[frozenset[Node]]) -> bool:
+        """Whether a product that reads its factors through some nodes has a layout, but no strides, and is worth it.
+
+        Where many columns are made of each row, a library does the product much faster than the rows are copied for it.
+        """
+        makers = {node.output: node for nodes in factors for node in nodes}
+        digits = factor_digits(product, makers, lambda v: Strided.dense(v.shape), self.arrays)
+        if digits is None or digits.has_strides:
+            return False
+        stored = [self.matrix(v, nodes) for v, nodes in zip(product.inputs, factors, strict=True)]
+        is_larger = any(v.capacity >= 2 * x.capacity for v, x in zip(product.inputs, stored, strict=True))
+        rows, columns = (prod(v.shape[a] for a in axes) for v, axes in zip(product.inputs, _free(product), strict=True))
+        others = [n for own, n in ((digits.x, columns), (digits.y, rows)) if not own.has_strides]
+        return min(rows, columns) > 1 and (is_larger or max(others) <= _FEW)
+
+    def _is_there(self, value: Value) -> bool:
+        """Whether it lies in memory, or is no more than it would be if it did not."""
+        return value not in self.producers or not _is_point(self.producers[value]) or self._lies_in_memory(value)
 
     def matrix(self, value: Value, views: Container[Node]) -> Value:
         """What lies in memory of a factor that is read through views."""
         while (maker := self.producers.get(value)) is not None and maker in views:
-            (value,) = maker.inputs
+            value = maker.inputs[0]
         return value
 
     def _narrowed(self, product: Node) -> Node | None:
@@ -174,6 +223,12 @@ class ProductEnds:
     def _widens_afactor(self, node: Node) -> bool:
         """Whether it makes f32 of halves for products alone, which read those as they are."""
         return _widens(node) and all(user.op is ops.dot_general for user in self.users[node.output])
+
+
+def _free(product: Node) -> tuple[Sequence[int], Sequence[int]]:
+    """The axes of its rows and of its columns."""
+    of_x, of_y, _ = product_axes(product)
+    return of_x.rows, of_y.columns
 
 
 def _widens(node: Node) -> bool:

@@ -15,9 +15,8 @@ import numpy as np
 
 from jitml.fusion.lower.indexed import IndexCheck
 from jitml.ir import ops
-from jitml.ir.analysis.limits import Limits, dtype_limits, intervals
+from jitml.ir.analysis.limits import indices_outside, intervals
 from jitml.ir.dims import Size
-from jitml.ir.dims import limits as size_limits
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
 from jitml.ir.types import I64, Aval, is_integer
@@ -52,18 +51,13 @@ class _Finder:
         self._extremes: dict[tuple[object, Value], Value] = {}
 
     def look_at(self, node: Node) -> None:
-        first, found = (1 if node.op is ops.gather else 2), []
-        for axis, index in enumerate(node.inputs[first:], node.params["axis"]):
-            size = node.inputs[0].shape[axis]
-            n, _ = size_limits(size)
-            low, high = self.limits(index)
-            if (low < -n or high >= n) and 0 not in index.shape:
-                found.append(self.check(self.source(index), axis, size, node, low < -n, high >= n))
+        found = [
+            self.check(self.source(index), axis, node.inputs[0].shape[axis], node, below, beyond)
+            for axis, index, below, beyond in indices_outside(node, self.known)
+            if 0 not in index.shape
+        ]
         if found:
             self.checks[node] = tuple(found)
-
-    def limits(self, value: Value) -> Limits:
-        return self.known.get(value) or dtype_limits(value.dtype)
 
     def source(self, index: Value) -> Value:
         """What has the same elements, in the same order but for repetitions."""

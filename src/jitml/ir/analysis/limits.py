@@ -7,7 +7,7 @@ Limits bound the memory for arrays whose size is data (`np.zeros(mask.sum())`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import product
 from math import prod
@@ -17,6 +17,7 @@ import numpy as np
 
 from jitml.ir import ops
 from jitml.ir.dims import bound
+from jitml.ir.dims import limits as size_limits
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.op import Op
 from jitml.ir.types import is_integer
@@ -52,6 +53,20 @@ def intervals(graph: Graph) -> Mapping[Value, Limits]:
             if found != dtype_limits(node.output.dtype):
                 known[node.output] = found
     return known
+
+
+def indices_outside(node: Node, known: Mapping[Value, Limits]) -> Iterator[tuple[int, Value, bool, bool]]:
+    """The indices of a gather or scatter that may be out of bounds: axis, index, whether below it, and whether beyond it.
+
+    Args:
+        known: as `intervals` gives them.
+    """
+    first = 1 if node.op is ops.gather else 2
+    for axis, index in enumerate(node.inputs[first:], node.params["axis"]):
+        n, _ = size_limits(node.inputs[0].shape[axis])
+        low, high = known.get(index) or dtype_limits(index.dtype)
+        if low < -n or high >= n:
+            yield axis, index, low < -n, high >= n
 
 
 def _from_operands(node: Node, result: Value, limits: Callable[[Value], Limits]) -> Limits:

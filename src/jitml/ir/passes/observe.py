@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from jitml.ir import ops
 from jitml.ir.analysis.fp_errors import is_heard
+from jitml.ir.analysis.limits import indices_outside, intervals
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.bodies import Parts
 from jitml.ir.passes.demand import NOTHING, SOME, WHOLE, Demand, asked, demanded
@@ -40,6 +41,7 @@ class _DemandSweep:
         self.demands: dict[Value, Demand] = {}
         self.nodes: list[Node] = []
         self.makers = graph.producers()
+        self.known = intervals(graph) if any(node.op in (ops.gather, ops.scatter) for node in graph.nodes) else {}
         self.need(graph.outputs[position] for position in wanted)
         for node in reversed(graph.nodes):
             self.place(node)
@@ -85,7 +87,7 @@ class _DemandSweep:
     def is_observed(self, node: Node) -> bool:
         demand = self.of(node.output)
         if node.op in (ops.gather, ops.scatter):
-            return not demand.is_sure  # its indices are to be checked
+            return not demand.is_sure and any(indices_outside(node, self.known))  # its indices are to be checked
         return not demand.is_whole and 0 not in node.output.shape and may_warn(node, self.makers)
 
     def region(self, node: Node) -> None:

@@ -19,18 +19,16 @@ from jitml.codegen.cuda.libraries.cublaslt import library_product
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import THREADS
 from jitml.codegen.product import Matrix, Product
-from jitml.fusion.lower.contraction import factor_views
-from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes
+from jitml.fusion.lower.contraction import WINDOWS, factor_digits, factor_views
+from jitml.fusion.lower.gemm_operands import Axes, product_axes
+from jitml.fusion.lower.layouts import IndexArrays, MatrixDigits
 from jitml.fusion.lower.strided_views import Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.types import F16
-from jitml.kernels.ir import Buffer, Const
+from jitml.kernels.ir import Buffer
 from jitml.kernels.program import Call, KernelProgram, seen_as
-from jitml.kernels.target import Accepts
 from jitml.records import dataclass, replace
-
-_ANY = Accepts()
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,16 @@ class FusedProduct:
     """
     Args:
         node: the product in the graph.
-        factors: what it multiplies, as that lies in memory, and the views through which it is read.
+        factors: what it multiplies, as that lies in memory.
+        views: through which it does so.
         result: what a library leaves: the sums, or of halves the narrowed ones.
         buffers: of the graph's inputs and its output, under the shapes that it gives them.
     """
 
     call: Graph
     node: Node
-    factors: Sequence[tuple[Value, Sequence[Node]]]
+    factors: Sequence[Value]
+    views: frozenset[Node]
     result: Value
     buffers: dict[Value, Buffer]
 
@@ -54,10 +54,11 @@ class FusedProduct:
         graph: Graph = call.params["call"]
         makers, users = graph.producers(), graph.users()
         (node,) = (n for n in graph.nodes if n.op is ops.dot_general)
-        x, y = factor_views(node, makers)
-        result = node.output if x[0].dtype != F16 else users[node.output][0].output
+        (x, x_views), (y, y_views) = factor_views(node, makers, WINDOWS)
+        result = node.output if x.dtype != F16 else users[node.output][0].output
         named = zip((*graph.inputs, *graph.outputs), (*call.reads, *call.writes), strict=True)
-        return FusedProduct(graph, node, (x, y), result, {v: seen_as(program.buffers[name], v.shape) for v, name in named})
+        buffers = {v: seen_as(program.buffers[name], v.shape) for v, name in named}
+        return FusedProduct(graph, node, (x, y), frozenset((*x_views, *y_views)), result, buffers)
 
     @property
     def out(self) -> Value:
@@ -65,20 +66,23 @@ class FusedProduct:
 
     def product(self, z: Buffer) -> Product:
         """The product, with its result in C order in a buffer."""
-        of_x, of_y, of_z = product_axes(self.node)
-        places: list[tuple[Matrix, tuple[int, ...]]] = []
-        for (v, views), axes in zip((*self.factors, (None, ())), (of_x, of_y, of_z), strict=True):
-            buffer = z if v is None else self.buffers[v]
-            view = operand_view(Strided.whole(buffer), views, lambda value: Const(0))
-            stack = None if view is None else MatrixStack.of(view, axes, _ANY)
-            assert stack is not None, "what has no strides is copied first"
-            assert isinstance(stack.offset, Const)
-            places.append((Matrix(buffer, int(stack.offset.value), (), stack.row, stack.col), stack.batch))
+        of_x, of_y, _ = product_axes(self.node)
+        makers = self.call.producers()
+        digits = factor_digits(self.node, makers, lambda v: Strided.whole(self.buffers[v]), IndexArrays(makers))
+        assert digits is not None, "what has no strides is copied first"
+        x, y = (_matrix(self.buffers[v], own) for v, own in zip(self.factors, (digits.x, digits.y), strict=True))
         shape_x, shape_y = (v.shape for v in self.node.inputs)
-        batch, steps = merged_batch(tuple(shape_x[a] for a in of_x.batch), *(steps for _, steps in places))
-        x, y, result = (replace(matrix, batch=step) for (matrix, _), step in zip(places, steps, strict=True))
         m, n, k = extent(shape_x, of_x.rows), extent(shape_y, of_y.columns), extent(shape_x, of_x.columns)
-        return Product(batch, m, n, k, x, y, result)
+        steps = tuple(m * n * prod(digits.batch[a + 1 :]) for a in range(len(digits.batch)))
+        return Product(digits.batch, m, n, k, x, y, Matrix(z, 0, steps, n, 1))
+
+
+def _matrix(buffer: Buffer, of: MatrixDigits) -> Matrix:
+    if of.has_strides:
+        row, col = (digits[0][1] if digits else 0 for digits in (of.rows, of.columns))
+        return Matrix(buffer, of.offset, of.batch, row, col)
+    rows, columns = (digits or ((1, 0),) for digits in (of.rows, of.columns))
+    return Matrix(buffer, of.offset, of.batch, 0, 0, digits=(rows, columns))
 
 
 def extent(shape: Sequence[int], axes: Sequence[int]) -> int:
@@ -124,8 +128,7 @@ def _ending(f: FusedProduct, p: Product, cell: Value, means: Means) -> Ending:
 
 def _is_read_beside(f: FusedProduct, value: Value) -> bool:
     """Whether it is an operand of what is made of the product."""
-    views = {node for _, nodes in f.factors for node in nodes}
-    own = {f.node, *views, *(n for n in f.call.nodes if n.op is ops.convert and n.output in f.node.inputs)}
+    own = {f.node, *f.views, *(n for n in f.call.nodes if n.op is ops.convert and n.output in f.node.inputs)}
     return any(value in n.inputs for n in f.call.nodes if n not in own)
 
 

@@ -17,7 +17,23 @@ template <class T> struct ji_operand {
   const T* first;
   long long row, deep;
   bool is_aligned;  // whether 16 bytes at a multiple of 16 / sizeof(T) along the dense axis are one access
+
+  __device__ __forceinline__ const T* at(long long i, long long p) const { return first + i * row + p * deep; }
 };
+
+// A matrix of which no two rows need be equally far apart, such as all windows of an array: element (i, p) lies at rows(i) + deep(p).
+template <class T, class Rows, class Deep> struct ji_windows {
+  const T* first;
+  Rows rows;
+  Deep deep;
+  bool is_aligned;
+
+  __device__ __forceinline__ const T* at(long long i, long long p) const { return first + (rows(i) + deep(p)); }
+};
+template <class T, class Rows, class Deep>
+__device__ __forceinline__ ji_windows<T, Rows, Deep> ji_windows_of(const T* first, bool is_aligned, Rows rows, Deep deep) {
+  return {first, rows, deep, is_aligned};
+}
 
 // What one thread brings of a tile: LANES elements along the axis that is dense. `along` says which: the sum, or the rows.
 template <class T, int TILE, int DEEP, bool ALONG>
@@ -33,16 +49,16 @@ struct ji_bringing {
     return ALONG ? threadIdx.x % (DEEP / LANES) * LANES : threadIdx.x / (TILE / LANES);
   }
 
-  __device__ __forceinline__ void load(const ji_operand<T>& x, long long i0, long long p0, long long rows, long long deep) {
+  template <class Operand>
+  __device__ __forceinline__ void load(const Operand& x, long long i0, long long p0, long long rows, long long deep) {
     const long long i = i0 + row(), p = p0 + depth();
     const long long left = ALONG ? deep - p : rows - i;
     const bool is_inside = ALONG ? i < rows : p < deep;
-    const T* at = x.first + i * x.row + p * x.deep;
     if (is_inside && left >= LANES && x.is_aligned) {
-      *(typename ji_wide<T>::type*)lanes = *(const typename ji_wide<T>::type*)at;
+      *(typename ji_wide<T>::type*)lanes = *(const typename ji_wide<T>::type*)x.at(i, p);
     } else {
 #pragma unroll
-      for (int k = 0; k < LANES; k++) lanes[k] = is_inside && k < left ? at[k * (ALONG ? x.deep : x.row)] : T(0);
+      for (int k = 0; k < LANES; k++) lanes[k] = is_inside && k < left ? *x.at(ALONG ? i : i + k, ALONG ? p + k : p) : T(0);
     }
   }
 
@@ -57,8 +73,8 @@ struct ji_bringing {
 };
 
 // The tile of x @ y at (i0, j0), with the sum over p from `begin` to `end`. `put(row, column, sum)` takes each of them.
-template <class T, int TILE, bool X_ALONG, bool Y_ALONG, class Put>
-__device__ __forceinline__ void ji_gemm_tile(T (*xs)[TILE + 4], T (*ys)[TILE + 4], const ji_operand<T>& x, const ji_operand<T>& y,
+template <class T, int TILE, bool X_ALONG, bool Y_ALONG, class Left, class Right, class Put>
+__device__ __forceinline__ void ji_gemm_tile(T (*xs)[TILE + 4], T (*ys)[TILE + 4], const Left& x, const Right& y,
                                              long long i0, long long j0, long long m, long long n, long long begin, long long end,
                                              Put put) {
   constexpr int LANES = 16 / sizeof(T), DEEP = 256 * LANES / TILE, EACH = TILE / 16, PART = EACH < LANES ? EACH : LANES;

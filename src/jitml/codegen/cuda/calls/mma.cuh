@@ -83,17 +83,17 @@ template <class T, int TILE, bool ALONG> struct ji_factor_bringing {
     return ALONG ? piece % 4 * F::LANES : piece / (TILE / F::LANES);
   }
 
-  __device__ __forceinline__ void load(const ji_operand<M>& x, long long i0, long long p0, long long rows, long long deep) {
+  template <class Operand>
+  __device__ __forceinline__ void load(const Operand& x, long long i0, long long p0, long long rows, long long deep) {
 #pragma unroll
     for (int u = 0; u < F::EACH; u++) {
       const long long i = i0 + row(u), p = p0 + depth(u), left = ALONG ? deep - p : rows - i;
       const bool is_inside = ALONG ? i < rows : p < deep;
-      const M* at = x.first + i * x.row + p * x.deep;
       if (is_inside && left >= F::LANES && x.is_aligned) {
-        *(uint4*)lanes[u] = *(const uint4*)at;
+        *(uint4*)lanes[u] = *(const uint4*)x.at(i, p);
       } else {
 #pragma unroll
-        for (int k = 0; k < F::LANES; k++) lanes[u][k] = is_inside && k < left ? at[k * (ALONG ? x.deep : x.row)] : M(0);
+        for (int k = 0; k < F::LANES; k++) lanes[u][k] = is_inside && k < left ? *x.at(ALONG ? i : i + k, ALONG ? p + k : p) : M(0);
       }
     }
   }
@@ -129,10 +129,9 @@ __device__ __forceinline__ void ji_multiply(float* d, const unsigned* a, const u
 __device__ __forceinline__ void ji_multiply(float* d, const unsigned* a, const unsigned* b, const float*) { ji_mma_m16n8k8_tf32(d, a, b); }
 
 // The tile of x @ y at (i0, j0), with the sum over p from `begin` to `end`. `put(row, column, sum)` takes each of them.
-template <class T, int TILE, bool X_ALONG, bool Y_ALONG, class Put>
-__device__ __forceinline__ void ji_mma_tile(T* xs, T* ys, const ji_operand<typename ji_in_memory<T>::type>& x,
-                                            const ji_operand<typename ji_in_memory<T>::type>& y, long long i0, long long j0,
-                                            long long m, long long n, long long begin, long long end, Put put) {
+template <class T, int TILE, bool X_ALONG, bool Y_ALONG, class Left, class Right, class Put>
+__device__ __forceinline__ void ji_mma_tile(T* xs, T* ys, const Left& x, const Right& y, long long i0, long long j0, long long m,
+                                            long long n, long long begin, long long end, Put put) {
   typedef ji_factor<T, TILE, X_ALONG> X;
   typedef ji_factor<T, TILE, Y_ALONG> Y;
   constexpr int DEEP = X::DEEP, STEP = 32 / sizeof(T), DOWN = TILE / 32, ACROSS = TILE / 32;

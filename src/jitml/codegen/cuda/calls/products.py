@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from jitml.codegen.cuda.calls.plan import MOST_BLOCKS, CallPlan, LibraryWork, Means, blocks_for
+from jitml.codegen.cuda.calls.strided import digits_text
 from jitml.codegen.cuda.calls.text import entry, number_type, read, template
 from jitml.codegen.cuda.libraries.cublaslt import library_product
 from jitml.codegen.cuda.module import Launch
@@ -115,10 +116,11 @@ def plan_product(p: Product, ending: Ending, name: str, comment: str, rounding: 
     is_half = p.x.buffer.dtype == F16
     on_tensor_cores = is_half or bool(rounding)
     is_tiled = False
-    if not is_half and p.m <= _SMALL and p.n <= _SMALL and (p.k <= 64 or p.stacks * p.m * p.n >= _BUSY * THREADS):
+    wants_tiles = is_half or p.x.digits is not None or p.y.digits is not None
+    if not wants_tiles and p.m <= _SMALL and p.n <= _SMALL and (p.k <= 64 or p.stacks * p.m * p.n >= _BUSY * THREADS):
         cut, body = _Shares(1, 1, 1, 1), _by_element(p)
         blocks = blocks_for(p.stacks * p.m * p.n)
-    elif p.n == 1:
+    elif p.n == 1 and not wants_tiles:
         cut, body = _by_vector(p)
         blocks = min(cut.tiles(p), MOST_BLOCKS)
     else:
@@ -167,7 +169,7 @@ def _extents(p: Product) -> list[str]:
 
 def _steps(p: Product) -> dict[str, int]:
     """From element to element of each matrix."""
-    matrices = (("x", p.x), ("y", p.y), ("z", p.z))
+    matrices = [(name, matrix) for name, matrix in (("x", p.x), ("y", p.y), ("z", p.z)) if matrix.digits is None]
     return {f"{a}_{along}": step for a, x in matrices for along, step in (("row", x.row), ("col", x.col))}
 
 
@@ -186,6 +188,8 @@ def stack_start(matrix: Matrix, batch: Sequence[int], b: str = "b") -> str:
 def is_aligned(matrix: Matrix, name: str, along: bool, batch: Sequence[int]) -> str:
     """Whether neighbours of a matrix of which each row, or column, is dense can be read 16 bytes at a time."""
     lanes = 16 // matrix.buffer.dtype.itemsize
+    if matrix.digits is not None:
+        return _are_windows_aligned(matrix, name, along, lanes)
     dense, other = (matrix.col, matrix.row) if along else (matrix.row, matrix.col)
     steps = [step for step, n in zip(matrix.batch, batch, strict=True) if n > 1]
     if dense != 1 or any(step % lanes for step in (other, matrix.offset, *steps)):
@@ -194,10 +198,22 @@ def is_aligned(matrix: Matrix, name: str, along: bool, batch: Sequence[int]) -> 
     return f"((unsigned long long)({name}{start}) % 16) == 0"
 
 
+def _are_windows_aligned(matrix: Matrix, name: str, along: bool, lanes: int) -> str:
+    assert matrix.digits is not None and matrix.start is None
+    *outer, (neighbours, dense) = matrix.digits[along]
+    steps = [*matrix.batch, matrix.offset, *(step for _, step in (*outer, *matrix.digits[not along]))]
+    if dense != 1 or neighbours % lanes or any(step % lanes for step in steps):
+        return "false"
+    return f"((unsigned long long){name} % 16) == 0"
+
+
 def is_along(matrix: Matrix, rows: int, deep: int) -> bool:
     """Whether the elements of a row, of an operand whose columns go along the sum, are closer than those of a column."""
     if 1 in (rows, deep):
         return rows == 1
+    if matrix.digits is not None:
+        row, column = (abs(digits[-1][1]) for digits in matrix.digits)
+        return column < row
     return abs(matrix.col) < abs(matrix.row)
 
 
@@ -226,10 +242,13 @@ def _by_tile(p: Product, multiplied: str) -> tuple[_Shares, list[str]]:
     fitting = [w for w in widths if p.stacks * -(-p.m // w) * -(-p.n // w) >= _BUSY and min(p.m, p.n) > w // 2]
     width = fitting[0] if fitting else widths[-1] if min(p.m, p.n) <= 32 else widths[-2]
     width = widths[-1] if multiplied and not fitting else width
-    deep = 64 // p.x.buffer.dtype.itemsize if multiplied else THREADS * (16 // p.x.buffer.dtype.itemsize) // width
-    cut = _Shares.of(p, width, width, deep)
     y = p.y.transposed  # its rows are columns of the result
     x_along, y_along = is_along(p.x, p.m, p.k), is_along(y, p.n, p.k)
+    aligned = [is_aligned(*each, p.batch) for each in ((p.x, "x", x_along), (y, "y", y_along))]
+    if multiplied and any(matrix.digits is not None and a == "false" for matrix, a in zip((p.x, y), aligned)):
+        width = widths[-1]  # each element has a place of its own, which takes registers
+    deep = 64 // p.x.buffer.dtype.itemsize if multiplied else THREADS * (16 // p.x.buffer.dtype.itemsize) // width
+    cut = _Shares.of(p, width, width, deep)
     flags = f"{multiplied or kind}, {width}, {str(x_along).lower()}, {str(y_along).lower()}"
     if multiplied:
         sizes = [f"2 * ji_factor<{multiplied}, {width}, {str(along).lower()}>::SIZE" for along in (x_along, y_along)]
@@ -238,20 +257,30 @@ def _by_tile(p: Product, multiplied: str) -> tuple[_Shares, list[str]]:
         shared = f"alignas(16) __shared__ {kind} xs[{2 * deep}][{width + 4}], ys[{2 * deep}][{width + 4}];"
     return cut, [
         shared,
-        f"const bool x_aligned = {is_aligned(p.x, 'x', x_along, p.batch)}, y_aligned = {is_aligned(y, 'y', y_along, p.batch)};",
+        f"const bool x_aligned = {aligned[0]}, y_aligned = {aligned[1]};",
         f"const long long down = (m + {width - 1}) / {width}, across = (n + {width - 1}) / {width}, tiles = down * across;",
         f"for (long long t = blockIdx.x; t < tiles * {p.stacks * cut.parts}; t += gridDim.x) {{",
         f"  const long long b = t / tiles / {cut.parts}, part = t / tiles % {cut.parts};",
         "  long long i, j;",
         "  ji_gemm_place(t % tiles, down, across, &i, &j);",
         *(f"  {line}" for line in _bounds(cut.parts, cut.deep)),
-        f"  const ji_operand<{kind}> left = {{x + {stack_start(p.x, p.batch)}, x_row, x_col, x_aligned}};",
-        f"  const ji_operand<{kind}> right = {{y + {stack_start(y, p.batch)}, y_col, y_row, y_aligned}};",
+        *(f"  {line}" for line in _operand(p.x, "const auto left", "x", ("row", "col"), p.batch)),
+        *(f"  {line}" for line in _operand(y, "const auto right", "y", ("col", "row"), p.batch)),
         f"  ji_{'mma' if multiplied else 'gemm'}_tile<{flags}>(xs, ys, left, right,",
         f"      i * {width}, j * {width}, m, n, begin, end,",
         f"      [=](long long i, long long j, {result} sum) {{ put({_whose(p, cut.parts)}, i, j, sum); }});",
         "}",
     ]
+
+
+def _operand(matrix: Matrix, declared: str, word: str, steps: tuple[str, str], batch: Sequence[int]) -> list[str]:
+    """The declaration of what tiles of a factor are read from; the columns of the matrix go along the sum."""
+    start = f"{word} + {stack_start(matrix, batch)}"
+    if matrix.digits is None:
+        kind, (row, deep) = number_type(matrix.buffer.dtype), steps
+        return [f"{declared} = ji_operand<{kind}>{{{start}, {word}_{row}, {word}_{deep}, {word}_aligned}};"]
+    rows, depths = (digits_text(digits, matrix.buffer.reach) for digits in matrix.digits)
+    return [f"{declared} = ji_windows_of({start}, {word}_aligned,", f"    {rows},", f"    {depths});"]
 
 
 def _by_vector(p: Product) -> tuple[_Shares, list[str]]:

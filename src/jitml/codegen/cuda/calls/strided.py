@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from jitml.codegen.cuda.calls.text import index_text
+from jitml.fusion.lower.layouts import Digits
 from jitml.kernels.ir import Buffer, Const, Expr, mul
 from jitml.records import dataclass
 
@@ -87,6 +88,22 @@ def place_text(name: str, steps: Sequence[int], index: str, first: int = 0) -> s
             terms.append(f"({at})" if steps[k] == 1 else f"({at}) * {number_text(steps[k], index)}")
         rest = f"{rest} / n{first + k}"
     return f"const auto {name} = [=]({index} i) {{ return ({index})({' + '.join(terms) or '0'}); }};"
+
+
+def digits_text(digits: Digits, reach: int) -> str:
+    """A function from a number to the place that its digits stand for.
+
+    Args:
+        reach: elements of the memory.
+    """
+    total = prod(n for n, _ in digits)
+    index, place = ("unsigned", "int") if max(total, reach) < _FAR else ("unsigned long long", "long long")
+    terms, inner = [], 1
+    for k, (n, step) in enumerate(reversed(digits), 1):
+        digit = "i" if inner == 1 else f"i / {inner}"
+        terms.append(f"({place})({digit if k == len(digits) else f'{digit} % {n}'}) * {step}")
+        inner *= n
+    return f"[=]({index} i) {{ return {' + '.join(terms) or '0'}; }}"
 
 
 def number_text(n: int, index: str) -> str:
