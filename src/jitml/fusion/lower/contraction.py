@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
 
 from jitml.fusion.lower.gemm_operands import Axes, MatrixStack, merged_batch, operand_view, product_axes, result_view
-from jitml.fusion.lower.layouts import IndexArrays, Layout, ProductDigits
+from jitml.fusion.lower.layouts import IndexArrays, Layout, ProductDigits, equal_steps
 from jitml.fusion.lower.nests import NestSite, nested, nests
 from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
@@ -76,32 +76,51 @@ def _has_strides(call: Graph, operand: int, x: Buffer) -> bool:
 def _has_digits(call: Graph, operand: int, x: Buffer) -> bool:
     """Whether a product can read an operand, and as well as if it were dense."""
     makers = call.producers()
-    (node,) = (node for node in call.nodes if node.op is ops.dot_general)
+    products = [node for node in call.nodes if node.op is ops.dot_general]
     own = call.inputs[operand]
     arrays = IndexArrays(makers)
-    dense = factor_digits(node, makers, lambda v: Strided.dense(v.shape), arrays)
-    found = factor_digits(node, makers, lambda v: Strided.whole(x) if v is own else Strided.dense(v.shape), arrays)
+    dense = factor_digits(products, makers, lambda v: Strided.dense(v.shape), arrays)
+    found = factor_digits(products, makers, lambda v: Strided.whole(x) if v is own else Strided.dense(v.shape), arrays)
     return found is not None and (found.has_strides or dense is None or not dense.has_strides)
 
 
 def factor_digits(
-    product: Node, makers: Mapping[Value, Node], memory: Callable[[Value], Strided], arrays: IndexArrays
+    products: Sequence[Node], makers: Mapping[Value, Node], memory: Callable[[Value], Strided], arrays: IndexArrays
 ) -> ProductDigits | None:
-    """How a product that is fused reads its factors; None if that has no layout.
+    """How products that are fused, and added up, read their factors as one product; None if that has no layout.
 
     Args:
+        products: of the same axes and extents.
         memory: where what lies in memory does.
     """
-    found = []
-    for v, views in factor_views(product, makers, WINDOWS):
-        where = memory(v)
-        assert isinstance(where.offset, Const)
-        layout: Layout | None = Layout.strided(where.shape, where.strides, int(where.offset.value))
-        for node in views:
-            layout = layout.through(node, arrays.layout) if layout is not None else None
-        found.append(layout)
-    x, y = found
-    return ProductDigits.of(x, y, *product_axes(product)[:2]) if x is not None and y is not None else None
+    found: list[list[Layout]] = [[], []]
+    for product in products:
+        for known, (v, views) in zip(found, factor_views(product, makers, WINDOWS), strict=True):
+            where = memory(v)
+            assert isinstance(where.offset, Const)
+            layout: Layout | None = Layout.strided(where.shape, where.strides, int(where.offset.value))
+            for node in views:
+                layout = layout.through(node, arrays.layout) if layout is not None else None
+            if layout is None or (known and layout.axes != known[0].axes):
+                return None
+            known.append(layout)
+    terms = equal_steps([(x.offset, y.offset) for x, y in zip(*found, strict=True)])
+    (x, *_), (y, *_) = found
+    return None if terms is None else ProductDigits.of(x, y, *product_axes(products[0])[:2], terms)
+
+
+def sum_of_products(first: Node, users: Mapping[Value, Sequence[Node]], makers: Mapping[Value, Node]) -> tuple[list[Node], Value]:
+    """The products that are added up one by one, beginning with one, as nobody wants what is between; and their sum."""
+    products, value = [first], first.output
+    while len(users[value]) == 1 and (add := users[value][0]).op is ops.add and add.inputs[0] is value:
+        other = makers.get(add.inputs[1])
+        if other is None or other.op is not ops.dot_general or len(users[other.output]) != 1:
+            break
+        if (other.params, other.output.shape, add.output.shape) != (first.params, first.output.shape, first.output.shape):
+            break
+        products.append(other)
+        value = add.output
+    return products, value
 
 
 def factor_views(

@@ -18,6 +18,7 @@ from jitml.ir.analysis.limits import dtype_limits
 from jitml.ir.graph import Node, Value
 from jitml.records import dataclass
 
+Steps: TypeAlias = Sequence[tuple[int, Ints]]  # extents, and strides in several arrays
 Digits: TypeAlias = tuple[tuple[int, int], ...]  # extents and strides, the outermost first
 
 
@@ -234,6 +235,28 @@ def _joined(digits: Digits) -> Digits:
     return tuple((n, step) for n, (step,) in refined(digits) or ())
 
 
+def equal_steps(places: Sequence[Ints]) -> list[tuple[int, Ints]] | None:
+    """The digits of which numbered places are linear functions, if they are, the first of them aside.
+
+    >>> equal_steps([(0, 0), (1, 5), (10, 10), (11, 15)]), equal_steps([(0,), (1,), (5,)])
+    ([(2, (10, 10)), (2, (1, 5))], None)
+    """
+    if len(places) == 1:
+        return []
+
+    def steps(at: int, to: int) -> Ints:
+        return tuple(b - a for a, b in zip(places[at], places[to], strict=True))
+
+    n = 2
+    while n < len(places) and steps(n - 1, n) == steps(0, 1):
+        n += 1
+    groups = range(0, len(places), n)
+    if len(places) % n or any(steps(g + k, g + k + 1) != steps(0, 1) for g in groups for k in range(n - 1)):
+        return None
+    outer = equal_steps(places[::n])
+    return None if outer is None else [*outer, (n, steps(0, 1))]
+
+
 @dataclass(frozen=True, slots=True)
 class MatrixDigits:
     """The layout of a stack of matrices: digits of their rows and of their columns, and of the stack those that others share."""
@@ -262,13 +285,18 @@ class ProductDigits:
         return self.x.has_strides and self.y.has_strides
 
     @staticmethod
-    def of(x: Layout, y: Layout, of_x: Axes, of_y: Axes) -> ProductDigits | None:
+    def of(x: Layout, y: Layout, of_x: Axes, of_y: Axes, terms: Steps = ()) -> ProductDigits | None:
         """None if the digits of what both share do not fit each other. Along the sum they may come in any order: here neighbours
-        in memory come last."""
+        in memory come last.
+
+        Args:
+            terms: of several products that are added up, the digits of their numbers.
+        """
         batch, deep = refined(x.digits(of_x.batch), y.digits(of_y.batch)), refined(x.digits(of_x.columns), y.digits(of_y.rows))
         if batch is None or deep is None:
             return None
-        deep.sort(key=lambda digit: -sum(map(abs, digit[1])))
+        deep = sorted([*terms, *deep], key=lambda digit: -sum(map(abs, digit[1])))
+        deep = refined(*(tuple((n, steps[k]) for n, steps in deep) for k in range(2))) or []
         left, right = (tuple((n, steps[k]) for n, steps in deep) for k in range(2))
         return ProductDigits(
             tuple(n for n, _ in batch),

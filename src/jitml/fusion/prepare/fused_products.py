@@ -6,12 +6,13 @@ A value that only loops want is not made there: they make it themselves, of the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from heapq import heappop, heappush
 from math import prod
 
 from jitml.fusion.lower import lowering
-from jitml.fusion.lower.contraction import WINDOWS, factor_digits
+from jitml.fusion.lower.contraction import WINDOWS, factor_digits, factor_views, sum_of_products
 from jitml.fusion.lower.gemm_operands import MatrixStack, operand_view, product_axes
 from jitml.fusion.lower.layouts import IndexArrays
 from jitml.fusion.lower.reductions import REDUCTIONS
@@ -19,7 +20,8 @@ from jitml.fusion.lower.strided_views import VIEWS, Strided
 from jitml.ir import ops
 from jitml.ir.graph import Graph, Node, Value
 from jitml.ir.passes.dce import eliminate_dead
-from jitml.ir.types import F16, F32
+from jitml.ir.rewrite import Producers, sweep
+from jitml.ir.types import F16, F32, F64
 from jitml.kernels.ir import Const
 from jitml.kernels.target import Accepts
 
@@ -33,6 +35,7 @@ def with_fused_products(graph: Graph) -> Graph:
     """The graph with such products as one node each."""
     if all(node.op is not ops.dot_general for node in graph.nodes):
         return graph
+    graph = _with_products_first(graph)
     found = ProductEnds(graph).found()
     if not found:
         return graph
@@ -56,13 +59,18 @@ class ProductEnds:
         self.outputs = frozenset(graph.outputs)
         self.taken: set[Node] = set()
         self.arrays = IndexArrays(self.producers)
+        self.sums: dict[Node, tuple[Node, frozenset[Node]]] = {}  # by the first of several products, as `_sum` gives them
         self.windowed: set[Node] = set()  # products of factors that have no strides
 
     def found(self) -> dict[Node, frozenset[Node]]:
         """The last node of each, and all of it."""
         found: dict[Node, frozenset[Node]] = {}
-        for node in self.graph.nodes:
-            if node.op is ops.dot_general and all(v.aval.is_static for v in node.inputs):
+        products = [n for n in self.graph.nodes if n.op is ops.dot_general and all(v.aval.is_static for v in n.inputs)]
+        for node in products:
+            if node not in self.taken and (several := self._sum(node)) is not None:
+                self.sums[node] = several
+        for node in products:
+            if node not in self.taken or node in self.sums:
                 last, members = self._with_its_end(node)
                 if last is not node or node in self.windowed:
                     found[last] = members
@@ -70,18 +78,39 @@ class ProductEnds:
 
     def _with_its_end(self, product: Node) -> tuple[Node, frozenset[Node]]:
         """The last node of what is made of a product, and all that is done with it."""
+        if product in self.sums:
+            last, members = self.sums[product]
+            return self._with_end(last, members, {v for node in members for v in node.inputs if v not in self.producers})
         halves, factors = self._factors(product, is_half=True), self._factors(product)
         last, start = product, frozenset((product,))
         if all(any(n.op is ops.convert for n in nodes) for nodes in halves) and (narrow := self._narrowed(product)) is not None:
             last, factors, start = narrow, halves, frozenset((product, narrow))
         start = start.union(*factors)
-        made = self._made_of(last, start, {self.matrix(v, views) for v, views in zip(product.inputs, factors, strict=True)})
+        return self._with_end(last, start, {self.matrix(v, views) for v, views in zip(product.inputs, factors, strict=True)})
+
+    def _with_end(self, last: Node, start: frozenset[Node], stored: set[Value]) -> tuple[Node, frozenset[Node]]:
+        made = self._made_of(last, start, stored)
         for node in reversed(made):
             members = self._ancestors(node, made) if self._lies_in_memory(node.output) else None
             if members is not None and self._is_closed(last, node, members):
                 self.taken |= members
                 return node, start.union(members, *(made[member] for member in members))
         return last, start
+
+    def _sum(self, first: Node) -> tuple[Node, frozenset[Node]] | None:
+        """The last node of several products of windows that are added up, and what they are made of, if they are one product."""
+        products, value = sum_of_products(first, self.users, self.producers)
+        if len(products) == 1:
+            return None
+        factors = [self.windows(v, is_half=False) for node in products for v in node.inputs]
+        makers = {node.output: node for nodes in factors for node in nodes}
+        stored = [[v for v, _ in factor_views(node, makers, WINDOWS)] for node in products]
+        if any(own != stored[0] for own in stored) or factor_digits(products, makers, _dense, self.arrays) is None:
+            return None
+        sums = [node for node in self.graph.nodes if node.op is ops.add and node.inputs[1] in {p.output for p in products}]
+        self.windowed.add(first)
+        self.taken.update(products)
+        return self.producers[value], frozenset((*products, *sums)).union(*factors)
 
     def _factors(self, product: Node, *, is_half: bool = False) -> list[frozenset[Node]]:
         """The nodes through which a product reads its factors where those lie."""
@@ -132,7 +161,7 @@ class ProductEnds:
         Where many columns are made of each row, a library does the product much faster than the rows are copied for it.
         """
         makers = {node.output: node for nodes in factors for node in nodes}
-        digits = factor_digits(product, makers, lambda v: Strided.dense(v.shape), self.arrays)
+        digits = factor_digits([product], makers, _dense, self.arrays)
         if digits is None or digits.has_strides:
             return False
         stored = [self.matrix(v, nodes) for v, nodes in zip(product.inputs, factors, strict=True)]
@@ -183,7 +212,7 @@ class ProductEnds:
         while waiting:
             v = waiting.pop()
             maker = self.producers.get(v)
-            if maker is None or maker in members or maker in found:
+            if maker is None or maker in members or maker in found or any(maker is last for last, _ in self.sums.values()):
                 continue
             inside = members | found | {node}
             is_of_elements = maker.op.is_pointwise or maker.op in VIEWS
@@ -223,6 +252,44 @@ class ProductEnds:
     def _widens_afactor(self, node: Node) -> bool:
         """Whether it makes f32 of halves for products alone, which read those as they are."""
         return _widens(node) and all(user.op is ops.dot_general for user in self.users[node.output])
+
+
+def _with_products_first(graph: Graph) -> Graph:
+    """The graph where of what is added up one by one the products come first: these may be one."""
+    uses = Counter(v for node in graph.nodes for v in node.inputs)
+    uses.update(graph.outputs)
+
+    def visit(node: Node, producers: Producers) -> Value | None:
+        """`(x + a @ b) + c @ d` is `x + (a @ b + c @ d)`."""
+        if node.op is not ops.add or node.output.dtype not in (F32, F64):
+            return None
+        inner, last = (producers.get(v) for v in node.inputs)
+        if inner is None or inner.op is not ops.add or not _is_product(last) or any(uses[v] != 1 for v in node.inputs):
+            return None
+        x, sums = inner.inputs
+        if _is_sum(x, producers) or not _is_sum(sums, producers):
+            return None
+        found: Value = x + (sums + node.inputs[1])
+        uses[found] = uses[node.output]
+        return found
+
+    return eliminate_dead(sweep(graph, visit))
+
+
+def _is_sum(value: Value, producers: Producers) -> bool:
+    """Whether it is a product, or several that are added up one by one."""
+    node = producers.get(value)
+    while node is not None and node.op is ops.add and _is_product(producers.get(node.inputs[1])):
+        node = producers.get(node.inputs[0])
+    return _is_product(node)
+
+
+def _is_product(node: Node | None) -> bool:
+    return node is not None and node.op is ops.dot_general
+
+
+def _dense(value: Value) -> Strided:
+    return Strided.dense(value.shape)
 
 
 def _free(product: Node) -> tuple[Sequence[int], Sequence[int]]:

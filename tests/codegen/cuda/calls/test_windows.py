@@ -93,6 +93,26 @@ def along_one_axis(x: Any, w: Any) -> Any:
     return np.einsum("ntck,kcf->ntf", sliding_window_view(x, w.shape[0], axis=1), w)
 
 
+TAPS = tuple((i, j) for i in range(3) for j in range(3))
+
+
+def tap_by_tap(x: Any, w: Any, taps: Any = TAPS, start: Any = 0) -> Any:
+    """One place of the windows after the other."""
+    height, width = x.shape[1] - 2, x.shape[2] - 2
+    out = np.zeros((x.shape[0], height, width, w.shape[3]), x.dtype) + start
+    for i, j in taps:
+        out = out + x[:, i : i + height, j : j + width, :] @ w[i, j]
+    return np.maximum(out, 0)
+
+
+def every_third_tap(x: Any, w: Any) -> Any:
+    return tap_by_tap(x, w, TAPS[::-3])
+
+
+def added_to_another(x: Any, w: Any) -> Any:
+    return tap_by_tap(x, w, start=np.tanh(x[:, 1:-1, 1:-1, :1]))
+
+
 def weights_slope(x: Any, w: Any) -> Any:
     return jitml.grad(lambda w: (channels_last(x, w) ** 2).sum())(w)
 
@@ -113,6 +133,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], list[str]]] = {
     "a strided argument": (channels_last, (numbers(2, 18, 11, 16)[:, ::2, :, ::2], LAST[1]), ["fused"]),
     "doubles": (channels_last, tuple(a.astype("f8") for a in LAST), ["fused"]),
     "halves": (channels_last, tuple(a.astype("f2") for a in LAST), ["fused"]),
+    "tap by tap": (tap_by_tap, LAST, ["fused"]),
+    "every third tap": (every_third_tap, LAST, ["fused"]),
+    "added to another": (added_to_another, LAST, ["fused"]),
+    "doubles tap by tap": (tap_by_tap, tuple(a.astype("f8") for a in LAST), ["fused"]),
     "one row of pixels": (channels_last, (numbers(1, 3, 40, 3), numbers(3, 3, 3, 2)), ["fused"]),
 }
 
@@ -188,6 +212,25 @@ def test_slopes_of_weights_are_products_over_windows(device: EmulatedDevice) -> 
     assert steps(made).count("fused") == 2 and "gather" not in str(steps(made)) and largest(made) < 2 * x.size
     exact = run(lowered(weights_slope, *(a.astype("f8") for a in (x, w))).program, (x.astype("f8"), w.astype("f8")))
     np.testing.assert_allclose(answers(device, weights_slope, (x, w)), exact[0], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("function", "products"),
+    [
+        (lambda x, w: tap_by_tap(x, w, TAPS[:4]), 4),  # of no lattice
+        (lambda x, w: tap_by_tap(x, w, TAPS[:2]) + tap_by_tap(x, w, TAPS[2:4]), 2),
+        (lambda x, w: x[:, :5, :5] @ w[0, 0] + x[:, 1:6, :5] @ w[0, 0], 1),  # factors that are the same
+        (lambda x, w: x[:, :5, :5] @ w[0, 0] + np.tanh(x)[:, 1:6, :5] @ w[0, 1], 2),  # of two arrays
+        (lambda x, w: ((y := x[:, :5, :5] @ w[0, 0]) + x[:, 1:6, :5] @ w[0, 1]) * y, 2),  # one is wanted otherwise
+    ],
+)
+def test_sums_of_products_are_one_if_their_places_are_a_lattice(
+    function: Callable[..., Any], products: int, device: EmulatedDevice
+) -> None:
+    made = lowered(function, *LAST)
+    assert sum(name in ("fused", "gemm") for name in steps(made)) == products
+    expected = exact(function, LAST)
+    assert abs(answers(device, function, LAST) - expected).max() <= TOLERANCES[4] * abs(expected).max()
 
 
 @pytest.mark.parametrize(

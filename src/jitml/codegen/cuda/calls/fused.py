@@ -19,7 +19,7 @@ from jitml.codegen.cuda.libraries.cublaslt import library_product
 from jitml.codegen.cuda.module import Launch
 from jitml.codegen.cuda.target import THREADS
 from jitml.codegen.product import Matrix, Product
-from jitml.fusion.lower.contraction import WINDOWS, factor_digits, factor_views
+from jitml.fusion.lower.contraction import WINDOWS, factor_digits, factor_views, sum_of_products
 from jitml.fusion.lower.gemm_operands import Axes, product_axes
 from jitml.fusion.lower.layouts import IndexArrays, MatrixDigits
 from jitml.fusion.lower.strided_views import Strided
@@ -35,7 +35,8 @@ from jitml.records import dataclass, replace
 class FusedProduct:
     """
     Args:
-        node: the product in the graph.
+        nodes: the product in the graph, or several that are added up.
+        sums: what they make.
         factors: what it multiplies, as that lies in memory.
         views: through which it does so.
         result: what a library leaves: the sums, or of halves the narrowed ones.
@@ -43,7 +44,8 @@ class FusedProduct:
     """
 
     call: Graph
-    node: Node
+    nodes: Sequence[Node]
+    sums: Value
     factors: Sequence[Value]
     views: frozenset[Node]
     result: Value
@@ -53,12 +55,15 @@ class FusedProduct:
     def of(call: Call, program: KernelProgram) -> FusedProduct:
         graph: Graph = call.params["call"]
         makers, users = graph.producers(), graph.users()
-        (node,) = (n for n in graph.nodes if n.op is ops.dot_general)
-        (x, x_views), (y, y_views) = factor_views(node, makers, WINDOWS)
-        result = node.output if x.dtype != F16 else users[node.output][0].output
+        first = next(n for n in graph.nodes if n.op is ops.dot_general)
+        nodes, sums = sum_of_products(first, users, makers)
+        factors = [factor_views(node, makers, WINDOWS) for node in nodes]
+        views = {view for of_node in factors for _, of_factor in of_node for view in of_factor}
+        (x, _), (y, _) = factors[0]
+        result = sums if x.dtype != F16 else users[sums][0].output
         named = zip((*graph.inputs, *graph.outputs), (*call.reads, *call.writes), strict=True)
         buffers = {v: seen_as(program.buffers[name], v.shape) for v, name in named}
-        return FusedProduct(graph, node, (x, y), frozenset((*x_views, *y_views)), result, buffers)
+        return FusedProduct(graph, nodes, sums, (x, y), frozenset(views), result, buffers)
 
     @property
     def out(self) -> Value:
@@ -66,13 +71,13 @@ class FusedProduct:
 
     def product(self, z: Buffer) -> Product:
         """The product, with its result in C order in a buffer."""
-        of_x, of_y, _ = product_axes(self.node)
+        of_x, of_y, _ = product_axes(self.nodes[0])
         makers = self.call.producers()
-        digits = factor_digits(self.node, makers, lambda v: Strided.whole(self.buffers[v]), IndexArrays(makers))
+        digits = factor_digits(self.nodes, makers, lambda v: Strided.whole(self.buffers[v]), IndexArrays(makers))
         assert digits is not None, "what has no strides is copied first"
         x, y = (_matrix(self.buffers[v], own) for v, own in zip(self.factors, (digits.x, digits.y), strict=True))
-        shape_x, shape_y = (v.shape for v in self.node.inputs)
-        m, n, k = extent(shape_x, of_x.rows), extent(shape_y, of_y.columns), extent(shape_x, of_x.columns)
+        shape_x, shape_y = (v.shape for v in self.nodes[0].inputs)
+        m, n, k = extent(shape_x, of_x.rows), extent(shape_y, of_y.columns), len(self.nodes) * extent(shape_x, of_x.columns)
         steps = tuple(m * n * prod(digits.batch[a + 1 :]) for a in range(len(digits.batch)))
         return Product(digits.batch, m, n, k, x, y, Matrix(z, 0, steps, n, 1))
 
@@ -93,10 +98,10 @@ def plan_fused(call: Call, program: KernelProgram, name: str, means: Means) -> C
     if "tiles" in call.params:
         return plan_chain(call, program, name, means)
     f = FusedProduct.of(call, program)
-    p = f.product(Buffer(f"{name}_sums", f.node.output.dtype, f.node.output.shape))
+    p = f.product(Buffer(f"{name}_sums", f.sums.dtype, f.sums.shape))
     comment = f"{call.writes[0]} of {p.x.buffer.name} @ {p.y.buffer.name}, {p.m} x {p.k} x {p.n}"
     rounding = means.rounding(p.x.buffer.dtype)
-    ending = _ending(f, p, f.node.output, means)
+    ending = _ending(f, p, f.sums, means)
     plan = plan_product(p, replace(ending, lines=_given(ending.lines)), name, comment, rounding)
     return _with_library(plan, f, p, name, means)
 
@@ -108,8 +113,8 @@ def _given(lines: Sequence[str]) -> list[str]:
 
 def _ending(f: FusedProduct, p: Product, cell: Value, means: Means) -> Ending:
     """What is made of one element of a value, which is called `sum`."""
-    of_z: Axes = product_axes(f.node)[2]
-    shape = f.node.output.shape
+    of_z: Axes = product_axes(f.nodes[0])[2]
+    shape = f.sums.shape
     ranges = {"b_": (0, p.stacks), "i_": (0, p.m), "j_": (0, p.n)}
     parts = (("b_", of_z.batch), ("i_", of_z.rows), ("j_", of_z.columns))
     index = tuple(e for variable, axes in parts for e in split(variable, [shape[a] for a in axes]))
@@ -128,7 +133,8 @@ def _ending(f: FusedProduct, p: Product, cell: Value, means: Means) -> Ending:
 
 def _is_read_beside(f: FusedProduct, value: Value) -> bool:
     """Whether it is an operand of what is made of the product."""
-    own = {f.node, *f.views, *(n for n in f.call.nodes if n.op is ops.convert and n.output in f.node.inputs)}
+    factors = {v for node in f.nodes for v in node.inputs}
+    own = {*f.nodes, *f.views, *(n for n in f.call.nodes if n.op is ops.convert and n.output in factors)}
     return any(value in n.inputs for n in f.call.nodes if n not in own)
 
 
