@@ -5,7 +5,6 @@ from jitml.fusion.lower import (  # noqa: F401
     compaction,
     contraction,
     dynamic,
-    empty,
     host,
     index_maps,
     indexed,

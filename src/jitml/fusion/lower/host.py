@@ -1,4 +1,4 @@
-"""Host calls and draws: a step of their own, between whole buffers."""
+"""Host calls, draws and empty memory: steps of their own, between whole buffers."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ def call_python(site: NestSite, function: HostFunction, *further: Buffer) -> Non
     reads, writes = (tuple(b.name for b in buffers) for buffers in (given, site.writes))
     params = {"function": function, "shapes": tuple(b.shape for b in given)}
     site.steps.append(Call("host", reads, writes, params, (source,) if source else ()))
+
+
+@nests.rule(ops.empty)
+def lower_empty(site: NestSite) -> None:
+    """Memory that need not hold anything yet."""
+    site.steps.append(Call("empty", (), (site.out.name,), {}, site.sources))
