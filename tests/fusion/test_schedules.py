@@ -246,6 +246,20 @@ def test_few_long_rows_are_added_up_some_at_a_time() -> None:
     assert any(loop.index == "i1b" for loop in loops(fused(source.format(n=64, m=4000))))
 
 
+@pytest.mark.parametrize("rows, partial", [(100, 7), (2000, 16), (5000, 16)])
+def test_sums_down_long_columns_have_few_partial_sums(rows: int, partial: int) -> None:
+    program = fused(f"graph(x: f64[{rows},3000]) {{ s: f64[3000] = reduce_sum x {{axes=(0,)}}; return s }}")
+    assert [b.shape for name, b in program.buffers.items() if name.startswith("p")] == [(partial, 3000)]
+
+
+def test_rows_of_a_few_elements_are_written_as_whole_vectors() -> None:
+    def is_across(n: int) -> bool:
+        program = fused(f"graph(x: f64[1000]) {{ r: f64[1000,{n}] = broadcast x {{axes=(0,), shape=(1000, {n})}}; return r }}")
+        return any(loop.kind == "vector" and loop.stop == Const(1000) for loop in loops(program))
+
+    assert [n for n in range(2, 12) if is_across(n)] == [2, 3, 4]
+
+
 def test_a_stencil_that_fits_in_cache_is_not_worth_a_second_thread() -> None:
     """Its windows are one memory: five of them were taken for five arrays, and a loop of six microseconds was shared."""
     source = """graph(x: f64[{n},{n}], s: f64[{m},{m}]) {{

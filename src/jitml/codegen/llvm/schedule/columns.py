@@ -11,7 +11,7 @@ from jitml.kernels.schedule import Jam, Parallel, Primitive, RFactor, Vector
 ROW_BLOCK = 16  # rows that a column reduction adds up in registers before it touches its partial sums
 SUMS = 24  # vectors of sums, of 32 registers
 MOST_JAMMED = 4
-MOST_CHUNKS = 64  # of rows that may be short: their sums lie as far apart as those of the longest
+MOST_CHUNKS = 16  # of rows, each with a row of sums that is written and read again
 
 
 def runs_down_columns(nest: GroupNest) -> bool:
@@ -76,9 +76,7 @@ def _long_columns(nest: GroupNest, step: Pass) -> list[Primitive]:
             found.append(share(nest, lead[0]))
         return [*found, Vector(columns.name)]
     row = nest.size(nest.axes) // nest.extent(rows)
-    chunk = max(ROW_BLOCK, nest.target.blocks.chunk // row)
-    if not all(isinstance(axis.size, int) for axis in (*lead, columns)):
-        chunk = max(chunk, -(-nest.extent(rows) // MOST_CHUNKS))
+    chunk = max(ROW_BLOCK, nest.target.blocks.chunk // row, -(-nest.extent(rows) // MOST_CHUNKS))
     chunk = -(-chunk // ROW_BLOCK) * ROW_BLOCK
     most = -(-nest.extent(rows) // chunk)
     found.append(RFactor(rows.name, chunk, "c0", scope="memory"))

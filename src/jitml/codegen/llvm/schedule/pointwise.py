@@ -10,7 +10,6 @@ from jitml.kernels.schedule import Parallel, Primitive, Reorder, Split, Unroll, 
 
 SHORT_ROW = 8  # a row that fills no vector: vectors run across rows, though their loads are strided
 TILE = 32  # elements on each side of a tile through which a transposed array is read
-TINY = 2  # elements of a last axis that is written out, though its stores are strided then
 
 
 def schedule_points(nest: GroupNest) -> list[Primitive]:
@@ -22,7 +21,9 @@ def schedule_points(nest: GroupNest) -> list[Primitive]:
     if partner is not None:
         return _tiles(nest, partner, is_shared)
     last = axes[-1]
-    if len(axes) > 1 and isinstance(last.size, int) and nest.extent(last) <= TINY and nest.extent(axes[-2]) >= 2 * SHORT_ROW:
+    # Strided stores of neighbours become whole vectors.
+    is_tiny = isinstance(last.size, int) and nest.extent(last) <= nest.target.limits.dense_stride
+    if len(axes) > 1 and is_tiny and nest.extent(axes[-2]) >= 2 * SHORT_ROW:
         return _across(nest, is_shared)
     if is_shared and (len(axes) == 1 or nest.extent(axes[0]) < 4 * nest.target.limits.cores):
         return _chunks(nest)
