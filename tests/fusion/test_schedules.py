@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
+import jitml
 from jitml.ir import ops
 from jitml.ir.graph import GraphBuilder
 from jitml.ir.op import recording
@@ -258,6 +260,19 @@ def test_rows_of_a_few_elements_are_written_as_whole_vectors() -> None:
         return any(loop.kind == "vector" and loop.stop == Const(1000) for loop in loops(program))
 
     assert [n for n in range(2, 12) if is_across(n)] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x, y: x + y, lambda x, y: x - 2.0 * y.conj(), lambda x, y: x + y.reshape(30, 20).T, lambda x, y: x[::2] - y[1::2]],
+)
+def test_both_halves_of_complex_numbers_are_read_in_one_loop(function: Callable[..., Any]) -> None:
+    x = np.arange(600.0).reshape(20, 30) * (1 - 2j)
+    y = np.exp(x / 600)
+    lowered = jitml.jit(function).lower(x, y)
+    assert lowered.kernels.count("  kernel k") == 1
+    (result,) = lowered.compile()(x, y)
+    np.testing.assert_array_equal(result, function(x, y))
 
 
 def test_a_stencil_that_fits_in_cache_is_not_worth_a_second_thread() -> None:

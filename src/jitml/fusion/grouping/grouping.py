@@ -9,13 +9,14 @@ The sweep is near-linear in the number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from jitml.fusion import cost
 from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cuts, split_for_reshape
 from jitml.fusion.grouping.legality import (
     alike,
+    beside,
     evaluations,
     homes,
     may_inline,
@@ -79,6 +80,7 @@ def group(
     in_place: Mapping[Value, Value] = _NONE,
     strided: Mapping[Value, tuple[int, ...] | None] = _DENSE,
     checks: Checks = _UNCHECKED,
+    halves: Iterable[tuple[Value, Value]] = (),
 ) -> Grouping:
     """Partition a graph's live nodes into groups.
 
@@ -87,8 +89,9 @@ def group(
         in_place: output -> the input whose memory it is to end up in, so that a slice of that is updated where it is.
         strided: inputs and outputs whose memory is not C-contiguous -> the strides of inputs.
         checks: of indices, by the nodes that rely on them.
+        halves: inputs whose elements lie side by side, each beside its partner's: what brings one from memory brings both.
     """
-    return _GroupSweep(graph, sizes, target, in_place, strided, checks).run()
+    return _GroupSweep(graph, sizes, target, in_place, strided, checks).run(halves)
 
 
 class _GroupSweep:
@@ -117,7 +120,7 @@ class _GroupSweep:
         self.decisions: list[Decision] = []
         self.acting: Group | None = None  # the first group so far that does what others see
 
-    def run(self) -> Grouping:
+    def run(self, halves: Iterable[tuple[Value, Value]]) -> Grouping:
         for node in reversed(self.graph.nodes):
             if node.op is ops.bind:  # whoever mentions the size wants its value
                 continue
@@ -134,8 +137,10 @@ class _GroupSweep:
             else:
                 self.place_value(node, node.output)
         for value in self.graph.inputs:
-            if len(self.parts.users.get(value, [])) > 1:
-                self.merge(value, self.parts.users[value])
+            self.merge(value, self.parts.users.get(value, []))
+        for value, h, g in beside(halves, self.parts.users):
+            self.parts.absorb(h, g)
+            self.decide(value, "shared loops", f"{value.aval.nbytes:,} bytes lie beside others that are read")
         self.parts.look_first()
         self.parts.read_before_updates(self.in_place)
         for g, value in self.parts.read_after_loops(self.target.cost):
@@ -491,6 +496,5 @@ class _GroupSweep:
         return kept
 
     def decide(self, value: Value, what: str, why: str) -> None:
-        node = self.producers.get(value)
-        name = self.names[value]
+        node, name = self.producers.get(value), self.names[value]
         self.decisions.append(Decision(f"{node.op.name} %{name}: {what}" if node else f"%{name}: {what}", why))

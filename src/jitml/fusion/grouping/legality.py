@@ -7,7 +7,8 @@ errors are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from jitml.fusion.grouping.groups import WHOLE, Group, ReadRecorder, collect_cuts
 from jitml.fusion.lower.indexed import private_tables
@@ -132,8 +133,8 @@ def piece_of(node: Node, operand: Value) -> float:
     return pieces / max(1, bound(node.output.shape[axis]))
 
 
-def alike(value: Value, g: Group, h: Group) -> bool:
-    """Whether groups that read one value have loops that can be one."""
+def alike(value: Value, g: Group, h: Group, other: Value | None = None) -> bool:
+    """Whether groups that read one value, or h another one that lies beside it, have loops that can be one."""
     if g is h or not (g.is_open and h.is_open) or g.axes != h.axes or g.cuts != h.cuts:
         return False
     if g.rows is not None and h.rows is not None and g.rows != h.rows:
@@ -142,7 +143,19 @@ def alike(value: Value, g: Group, h: Group) -> bool:
         return False
     if g.after & h.bits or h.after & g.bits or not _heard_alike(g.raised, g.ignored, h.raised, h.ignored):
         return False
-    return g.wanted[value].keys() == h.wanted[value].keys()
+    return g.wanted[value].keys() == h.wanted[value if other is None else other].keys()
+
+
+def beside(halves: Iterable[tuple[Value, Value]], users: Mapping[Value, Sequence[Group]]) -> Iterator[tuple[Value, Group, Group]]:
+    """Pairs of groups with loops that can be one, of which one reads a value, and the other what lies beside it.
+
+    Each is to become one group, and `users` to say so, before the next one is asked for.
+    """
+    for value, partner in halves:
+        found = product(users.get(value, ()), users.get(partner, ()))
+        while (pair := next(((h, g) for h, g in found if alike(value, h, g, partner)), None)) is not None:
+            yield (value, *pair)
+            found = product(users.get(value, ()), users.get(partner, ()))
 
 
 def _row_fits(g: Group, h: Group) -> bool:
