@@ -14,7 +14,7 @@ from jitml.codegen.scalar_math import coefficients as c
 from jitml.codegen.scalar_math.builder import ScalarBuilder, V
 from jitml.codegen.scalar_math.exact import Pair, constant, fast_two_sum, multiply, quotient, two_product
 from jitml.codegen.scalar_math.exponential import clamp
-from jitml.codegen.scalar_math.formats import DOUBLE, format_of, horner, nearest_integer, scale, split_exponent
+from jitml.codegen.scalar_math.formats import DOUBLE, SINGLE, format_of, horner, nearest_integer, scale, split_exponent
 from jitml.codegen.scalar_math.integers import pow_integers
 from jitml.codegen.scalar_math.table import rule
 from jitml.ir.types import F32, F64
@@ -214,10 +214,8 @@ def _short_power(b: ScalarBuilder[V], x: V, y: V) -> V:
 @rule("cbrt")
 def cbrt(b: ScalarBuilder[V], x: V) -> V:
     """By the inverse root, which takes no division: a first guess by a third of the exponent's bits, then Newton's series."""
-    if format_of(x) is not DOUBLE:
-        wide = b.convert(x, F64)
-        return b.convert(_with_special(b, wide, lambda a: _cube_root(b, a)), F32)
-    return _with_special(b, x, lambda a: _exact_cube_root(b, a))
+    root = _exact_cube_root if format_of(x) is DOUBLE else _single_cube_root
+    return _with_special(b, x, lambda a: root(b, a))
 
 
 def _with_special(b: ScalarBuilder[V], x: V, root: Callable[[V], V]) -> V:
@@ -252,6 +250,25 @@ def _exact_cube_root(b: ScalarBuilder[V], a: V) -> V:
     ratio = b.fdiv(a, b.fmul(root, root))
     root = b.fma(root, b.fdiv(b.fsub(ratio, root), b.fadd(b.fadd(root, root), ratio)), root)
     return b.fmul(root, b.select(is_tiny, 2.0**-18, one))
+
+
+def _single_cube_root(b: ScalarBuilder[V], a: V) -> V:
+    """As `_cube_root`, then Newton's step by what the root's cube, with the rest of its square, leaves of the number."""
+    is_tiny, one = b.fcmp("olt", a, 2.0**-96), b.const(1.0, a.dtype)
+    a = b.fmul(a, b.select(is_tiny, 2.0**72, one))
+    # The upper bits as a mantissa are a float, and a third of it with a constant added is an integer in the lower bits.
+    upper = b.or_(b.lshr(b.bitcast(a, SINGLE.integer), 8), SINGLE.bits(2.0**23))
+    third = b.fma(b.bitcast(upper, SINGLE.dtype), 1 / 3, 2.0**23 * 7 / 6)
+    inverse = b.bitcast(b.sub(-1801258349, b.shl(b.bitcast(third, SINGLE.integer), 8)), SINGLE.dtype)
+    error = b.fma(b.fneg(b.fmul(a, inverse)), b.fmul(inverse, inverse), one)
+    series = b.fma(b.fma(b.fma(error, 35 / 243, 14 / 81), error, 2 / 9), error, 1 / 3)
+    inverse = b.fma(b.fmul(inverse, error), series, inverse)
+    root = b.fmul(b.fmul(a, inverse), inverse)
+    square = b.fmul(root, root)
+    rest = b.fma(root, root, b.fneg(square))
+    left = b.fma(b.fneg(root), rest, b.fma(b.fneg(root), square, a))
+    root = b.fma(left, b.fmul(b.fmul(inverse, inverse), 1 / 3), root)
+    return b.fmul(root, b.select(is_tiny, 2.0**-24, one))
 
 
 @rule("hypot")
