@@ -187,6 +187,17 @@ def test_a_matrix_times_its_own_transpose(m: int, k: int, threads: int, order: s
     assert (arrays["z"][:, m] == 9).all()
 
 
+@pytest.mark.parametrize("n", [3, 60])
+def test_a_matrix_times_some_rows_of_itself_is_not_symmetric(n: int) -> None:
+    x = np.random.default_rng(0).integers(-4, 5, (70, 400)).astype(F64)
+    params = {"batch": (), "m": 70, "n": n, "k": 400} | {f"{a}_offset": 0 for a in "abc"} | {f"{a}_batch": () for a in "abc"}
+    params |= {"a_row": 400, "a_col": 1, "b_row": 1, "b_col": 400, "c_row": n, "c_col": 1}
+    arrays = {"x": x, "z": np.zeros((71, n))}
+    program = call_program(Call("gemm", ("x",), ("z",), params), {"x": Buffer("x", F64, x.shape), "z": Buffer("z", F64, (71, n))})
+    assert run_program(program, arrays)[0] == 0
+    np.testing.assert_array_equal(arrays["z"], np.vstack([x @ x[:n].T, np.zeros(n)]))
+
+
 def test_products_are_numpys_librarys_where_it_tells_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     library = blas._numpys()
     if library is None:

@@ -31,7 +31,7 @@ MIRRORED = 16  # rows that are mirrored at once: as many streams are read
 def is_gram(p: Product) -> bool:
     """Whether the product is of a matrix's transpose with itself, and nothing is added to it."""
     same = (p.x.buffer, p.x.offset, p.x.row, p.x.col) == (p.y.buffer, p.y.offset, p.y.col, p.y.row)
-    return same and p.stacks == 1 and p.m > 1 and p.values is None and not p.adds
+    return same and p.stacks == 1 and p.m == p.n > 1 and p.values is None and not p.adds
 
 
 def emit_gram(unit: Unit, p: Product, symbol: str) -> None:
