@@ -166,7 +166,7 @@ class _Fusion:
     def run(self, *, measure: bool) -> KernelProgram:
         graph, signature = self.graph, self.signature
         in_place = {graph.outputs[k]: graph.inputs[i] for k, i in signature.aliases.items()}
-        halves = [graph.inputs[k : k + 2] for k in sorted(signature.joined_inputs)]
+        halves = [(graph.inputs[k], graph.inputs[k + 1]) for k in sorted(signature.joined_inputs)]
         strided = strided_values(graph, signature)
         grouping = group(graph, self.sizes, self.target, in_place=in_place, strided=strided, checks=self.checks, halves=halves)
         self.groups = grouping.groups

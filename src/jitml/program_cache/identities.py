@@ -52,7 +52,7 @@ def of_function(function: FunctionType) -> Identity:
     Raises:
         NotKept: as `of_code`; or its builtins are not Python's.
     """
-    if function.__builtins__ is not vars(builtins):  # type: ignore[attr-defined]  # typeshed does not know it
+    if function.__builtins__ is not vars(builtins):
         raise NotKept(f"the builtins of {function.__qualname__}")
     return function.__module__, function.__qualname__, of_code(function.__code__), len(function.__closure__ or ())
 
