@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jitml.trace.lists.traced_list import columns
+from jitml.trace.lists.traced_list import Stacked, columns
 from jitml.trace.record.pytree import flatten
 from jitml.trace.values.kinds import rebuilt
 
@@ -97,7 +97,7 @@ def scan(
     ys = []
     for i in range(_length(xs, length)):
         carry, y = f(carry, _row(xs, i))
-        ys.append(y)
+        ys.append(Stacked(y))
     return carry, columns(ys)
 
 

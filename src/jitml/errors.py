@@ -310,13 +310,12 @@ class OtherResult(WrongPath):
     """A host call has returned something else than the program assumes.
 
     Args:
-        fact: the number of the assumption, and what would have held of this call and of those before.
-        exactly: what holds of this call.
+        fact: the number of the assumption, and what holds of this call.
     """
 
-    def __init__(self, message: str, fact: tuple[int, Any], exactly: Any) -> None:
+    def __init__(self, message: str, fact: tuple[int, Any]) -> None:
         super().__init__(message)
-        self._fact, self.exactly = fact, exactly
+        self._fact = fact
 
     @property
     def fact(self) -> tuple[int, Any]:

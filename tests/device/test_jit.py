@@ -34,6 +34,7 @@ def test_the_first_answer_is_checked_against_numpy(device: ArrayDevice) -> None:
     assert "as NumPy gives it" in f.variants[0].checked
 
 
+@pytest.mark.loose
 def test_views_and_the_arrays_that_they_show_stay_together(device: ArrayDevice) -> None:
     def shift(p: Any, q: Any) -> Any:
         p[:] = q * 2

@@ -203,8 +203,8 @@ OURS: list[tuple[str, Callable[..., Any], tuple[Any, ...], str, str]] = [
     ),
     (
         "adding to a global bytearray", into_global, (X,),
-        "SEEN (bytearray) is from outside the jitted function and is changed in it",
-        "Return the new value instead; writing into an array that it holds, as in obj.w -= g or obj.w[...] = v, is fine.",
+        "SEEN, a builtins.bytearray, is asked for its append",
+        "Take what is needed of it, numbers and arrays, outside of the jitted function.",
     ),
     (
         "object arrays", lambda x: x, (np.array([1, None], object),),

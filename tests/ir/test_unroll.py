@@ -117,6 +117,7 @@ def _is_same_but_for_nan(a: Any, b: Any) -> bool:
     return bool(np.all((np.isnan(a) & np.isnan(b)) | ((a == b) & (np.signbit(a) == np.signbit(b)))))
 
 
+@pytest.mark.loose("backwards-overlapping", "bands-overlapping", "from_the_end-overlapping", "rows-overlapping")
 @pytest.mark.parametrize("layout", ["strided", "reversed", "overlapping", "one memory"])
 @pytest.mark.parametrize("function", [bands, from_the_end, rows, backwards], ids=lambda f: f.__name__)
 def test_views(function: Callable[..., Any], layout: str) -> None:

@@ -64,6 +64,7 @@ BREAKS = {
     "output of a filter",
     "output in place",
     "output into rows",
+    "signal.sosfilt",
     "written by blas",
     "written under a condition",
     "fitted without looking at the result",

@@ -22,14 +22,17 @@ class Row:
     function: Callable[..., Any]
     calls: tuple[tuple[Any, ...], ...]
     most: int
+    as_python: bool
 
 
 ROWS: list[Row] = []
 
 
-def calls(*arguments: tuple[Any, ...], most: int = 1) -> Callable[[Any], Any]:
+def calls(*arguments: tuple[Any, ...], most: int = 1, as_python: bool = False) -> Callable[[Any], Any]:
+    """A row; `as_python`: some of it is left to Python."""
+
     def add(function: Any) -> Any:
-        ROWS.append(Row(function, arguments, most))
+        ROWS.append(Row(function, arguments, most, as_python))
         return function
 
     return add
@@ -79,7 +82,7 @@ def forever_inside_a_branch(x):
     return x - 1
 
 
-@calls((X,), (X[:7],), most=2)
+@calls((X,), (X[:7],), most=2, as_python=True)
 def nonlocal_sum_in_a_loop(x):
     total = 0
 
@@ -96,7 +99,7 @@ def nonlocal_sum_in_a_loop(x):
     return total
 
 
-@calls((X,))
+@calls((X,), as_python=True)
 def nonlocal_array_in_a_loop(x):
     s = np.zeros(3)
 
@@ -109,7 +112,7 @@ def nonlocal_array_in_a_loop(x):
     return s
 
 
-@calls((X,), (-X,))
+@calls((X,), (-X,), as_python=True)
 def nonlocal_in_loops_and_branches_of_the_helper(x):
     count = 0
 
@@ -128,7 +131,7 @@ def nonlocal_in_loops_and_branches_of_the_helper(x):
     return count
 
 
-@calls((X,))
+@calls((X,), as_python=True)
 def bisection_that_counts_evaluations(x):
     evaluations = 0
 
@@ -147,7 +150,7 @@ def bisection_that_counts_evaluations(x):
     return low + x[0], evaluations
 
 
-@calls((X,))
+@calls((X,), as_python=True)
 def nonlocal_of_a_closure_that_was_returned(x):
     def accumulator():
         total = 0
@@ -166,7 +169,7 @@ def nonlocal_of_a_closure_that_was_returned(x):
     return np.array(out)
 
 
-@calls((X,), (-X,))
+@calls((X,), (-X,), as_python=True)
 def nonlocal_of_a_function_that_is_called_in_a_loop(x):
     def halved(v):
         steps = 0
@@ -185,7 +188,7 @@ def nonlocal_of_a_function_that_is_called_in_a_loop(x):
     return x
 
 
-@calls((X,), (-X,), (X[::-1],), most=2)
+@calls((X,), (-X,), (X[::-1],), most=2, as_python=True)
 def nonlocal_bound_by_an_operand(x):
     count = 0
 
@@ -198,7 +201,7 @@ def nonlocal_bound_by_an_operand(x):
     return both, count
 
 
-@calls((X,), (-X,), (abs(X),), most=3)
+@calls((X,), (-X,), (abs(X),), most=3, as_python=True)
 def nonlocal_bound_by_a_callback_of_a_helper(x):
     count = 0
 
@@ -226,7 +229,7 @@ def recursion_on_sizes_from_data(x):
     return sort(x)
 
 
-@calls((np.array([0.0, 1.0]),), (np.array([0.0, 1.1]),), (np.array([0.0, 4.0]),), most=3)
+@calls((np.array([0.0, 1.0]),), (np.array([0.0, 1.1]),), (np.array([0.0, 4.0]),), most=3, as_python=True)
 def recursion_that_divides_until_two_conditions_hold(x):
     evaluated = 0
 

@@ -25,7 +25,9 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return [result, list(arguments), sorted((w.category.__name__, str(w.message)) for w in seen)]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.function.__name__)
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.function.__name__, marks=[pytest.mark.loose] * row.as_python) for row in ROWS]
+)
 def test_agrees(row: Row) -> None:
     compiled = jitml.jit(row.function)
     for arguments in row.calls:

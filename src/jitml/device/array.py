@@ -156,6 +156,8 @@ class Array:
 
     @entry
     def __setitem__(self, key: Any, value: Any) -> None:
+        if type(value) is Array and np.may_share_memory(self._view, value._view):  # as in `x[1:] += y`
+            value = value.copy()
         apply(operator.setitem, self, key, value)
 
     @entry

@@ -216,7 +216,7 @@ def _traced_for(
     """A new variant, of the path that this call takes."""
     program = make()
     try:
-        variant_key = VariantKey(tries.paths()[-1])
+        variant_key = VariantKey(tries.path())
         with learning():
             traced = trace(_unheard_of(program), args, kwargs, variant_key, rooted=True)
         if _is_once_only(traced.graph):

@@ -171,14 +171,14 @@ class Specializer:
             others: those of the same argument structure, most recent first.
         """
         began, number = perf_counter(), 1 + sum(1 for _ in self._variants)
-        variant = self._make_for(tries.paths(), call, compiled, others)
+        variant = self._make_for(tries.path(), call, compiled, others)
         self.compilations.note(variant.reason)
         given, seconds = call_of(call.key, call.leaves), perf_counter() - began
         log.compiled(self._function, *given, seconds, variant.reason, number=number, is_part=self._is_part)
         return variant
 
-    def _make_for(self, paths: Sequence[Path], call: CallArguments, compiled: Compiled, others: tuple[Variant, ...]) -> Variant:
-        """A variant for one of these paths; sizes that change are left open, if that can be compiled."""
+    def _make_for(self, path: Path, call: CallArguments, compiled: Compiled, others: tuple[Variant, ...]) -> Variant:
+        """A variant for a path; sizes that change are left open, if that can be compiled."""
         earlier = [variant.traced for variant in others]
         now, closed = seen(call.leaves), self._closed.setdefault(call.key, Closed())
         for known in earlier:
@@ -189,32 +189,30 @@ class Specializer:
         before = [b for b, x in zip(self.before or (), call.args) if x is not None]  # which is no leaf
         kept = self._kept if not earlier and call.key not in self._begun else None
         self._begun.add(call.key)
-        for path in paths:
-            refused: set[Place] = set()
-            closed_places = closed.places(is_patient)
-            for opened in choices(earlier, now, closed_places, self._dynamic, is_taken=is_taken, before=before):
-                if kept is not None and not opened and (found := kept.find(call)) is not None:
-                    return self._variant_of(call, *found, self._reason(call.leaves, earlier, found[0]))
-                try:
-                    traced = self._trace_for(call, VariantKey(path, opened, now))
-                    if opened and is_excessive(traced.graph, opened, now, is_taken=is_taken):
-                        continue
-                    if opened and is_patient:
-                        traced = with_fewest_calls(traced, partial(self._traced_or_none, call, path, now))
-                        closed.costly.update(opened.keys() - traced.key.opened.keys())
-                    executable = compiled(traced)
-                except (JitmlError, Untraced) as error:
-                    is_last = path is paths[-1]
-                    is_late = thread_time() > last and getattr(error, "cause", None) in (Cause.UNROLLED, Cause.SLOW)
-                    if (is_last and not opened) or is_late or (CONFIG.check and _is_fault(error)):
-                        raise
-                    forget_frames(error)
-                    refused.update(opened if is_last else ())
+        refused: set[Place] = set()
+        closed_places = closed.places(is_patient)
+        for opened in choices(earlier, now, closed_places, self._dynamic, is_taken=is_taken, before=before):
+            if kept is not None and not opened and (found := kept.find(call)) is not None:
+                return self._variant_of(call, *found, self._reason(call.leaves, earlier, found[0]))
+            try:
+                traced = self._trace_for(call, VariantKey(path, opened, now))
+                if opened and is_excessive(traced.graph, opened, now, is_taken=is_taken):
                     continue
-                closed.refused.update(refused - traced.key.opened.keys())
-                if kept is not None and not opened and path is paths[0]:
-                    kept.keep(call, traced, executable)
-                return self._variant_of(call, traced, executable, path.reason or self._reason(call.leaves, earlier, traced))
+                if opened and is_patient:
+                    traced = with_fewest_calls(traced, partial(self._traced_or_none, call, path, now))
+                    closed.costly.update(opened.keys() - traced.key.opened.keys())
+                executable = compiled(traced)
+            except (JitmlError, Untraced) as error:
+                is_late = thread_time() > last and getattr(error, "cause", None) in (Cause.UNROLLED, Cause.SLOW)
+                if not opened or is_late or (CONFIG.check and _is_fault(error)):
+                    raise
+                forget_frames(error)
+                refused.update(opened)
+                continue
+            closed.refused.update(refused - traced.key.opened.keys())
+            if kept is not None and not opened:
+                kept.keep(call, traced, executable)
+            return self._variant_of(call, traced, executable, path.reason or self._reason(call.leaves, earlier, traced))
         raise AssertionError("the last choice is compiled or raises")
 
     def _variant_of(self, call: CallArguments, traced: Traced, executable: Callable[..., Any], reason: str) -> Variant:

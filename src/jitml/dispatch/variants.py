@@ -19,7 +19,7 @@ from jitml.forks import lock
 from jitml.interrupts import is_own_thread
 from jitml.ir.capacity import learn
 from jitml.records import dataclass, field
-from jitml.trace.speculation.paths import Path, other_paths
+from jitml.trace.speculation.paths import Path, other_path
 from jitml.trace.traced import Traced
 
 # A program with more specialisations than this forgets the one that was not used for longest.
@@ -53,9 +53,9 @@ class Tries(Generic[P]):
         self.failed: dict[P, WrongPath] = {}
         self.last: P | None = None
 
-    def paths(self) -> list[Path]:
-        """What is known of the call: to be traced for the first of these, or else the next (`other_paths`)."""
-        return other_paths([(v.traced.key.path, failure) for v, failure in self.failed.items()]) if self.failed else [Path()]
+    def path(self) -> Path:
+        """What is known of the call."""
+        return other_path([(v.traced.key.path, failure) for v, failure in self.failed.items()]) if self.failed else Path()
 
 
 Make = Callable[[tuple[P, ...], Tries[P]], P]  # given those of the same argument structure, most recent first

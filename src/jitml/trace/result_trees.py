@@ -13,15 +13,11 @@ import dataclasses
 from collections import Counter, deque
 from typing import Any
 
-import optree
-
 from jitml.trace.effects.attribute_stores import is_open
-from jitml.trace.effects.made_objects import Made, is_made_instance, made_of
-from jitml.trace.environment.sets import MadeSet
 from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.escape_analysis import require_untraced_rest
 from jitml.trace.record.pytree import children, is_record, unflatten
-from jitml.trace.record.recording import Trace, unsupported
+from jitml.trace.record.recording import Trace, is_users_class, unsupported
 from jitml.trace.results import Itself
 from jitml.trace.traced import Repeated
 from jitml.trace.values.boxing import TracedArray, is_traced
@@ -29,7 +25,6 @@ from jitml.trace.values.container_identity import require_certain
 from jitml.trace.values.text import TracedText, plain_key
 
 _LARGE = 64  # places in a tuple that is in several places: it is made once
-_MOST_ROWS = 64  # of a list that are made one by one
 _UNFINISHED = object()  # what becomes of an object is not known before its parts are
 
 
@@ -48,8 +43,6 @@ def settled(trace: Trace, x: Any, known: Settled | None = None) -> Any:
         return Itself(trace.copies.watched[id(x)].find())
     if id(x) in trace.outside.places and is_record(x):
         return Itself(trace.outside.places[id(x)])
-    if id(x) in trace.outside.places and type(x) is set:
-        return Itself(trace.outside.places[id(x)])
     require_certain(trace.copies.watched.keys() | trace.outside.places.keys(), known.stands, x)
     if id(x) not in known:
         known[id(x)] = x, _UNFINISHED  # x, so that nothing else gets its id
@@ -59,8 +52,8 @@ def settled(trace: Trace, x: Any, known: Settled | None = None) -> Any:
     return known[id(x)][1]
 
 
-def with_rows_themselves(result: Any) -> Any:
-    """The same with the items of lists that loops have filled one by one, where an item is returned beside its list."""
+def require_rows_apart(result: Any) -> None:
+    """Refuse lists that loops have filled with an item of theirs beside them: it would not be one object."""
     stacks = dict[int, TracedList]()
     leaves = set[int]()
     waiting, seen = [result], dict[int, Any]()
@@ -77,13 +70,8 @@ def with_rows_themselves(result: Any) -> Any:
         elif not is_traced(x):
             waiting += children(x)[0]
     for x in stacks.values():
-        if any(id(row) in leaves for row in x.given.values()) and len(x) <= _MOST_ROWS:
-            x.change(_as_it_is)
-    return result
-
-
-def _as_it_is(_: list[Any]) -> None:
-    """Change nothing of a list but that it holds its items."""
+        if any(id(row) in leaves for row in x.given.values()):
+            x.change()
 
 
 def _settled(trace: Trace, x: Any, known: Settled) -> Any:
@@ -99,11 +87,9 @@ def _settled(trace: Trace, x: Any, known: Settled) -> Any:
         made.clear()
         made.update(items)
         return made
-    if type(x) in (set, frozenset):
-        return MadeSet(type(x), [settled(trace, _key(trace, member), known) for member in x])
     parts, spec = children(x)
     if not parts and spec.is_leaf():
-        return made_of(trace, x, lambda part: settled(trace, part, known))
+        return x
     items = [settled(trace, part, known) for part in parts]
     if parts:
         require_untraced_rest(x, "the function returns, or keeps,")
@@ -117,7 +103,7 @@ def _settled(trace: Trace, x: Any, known: Settled) -> Any:
 def _key(trace: Trace, key: Any) -> Any:
     """The same, if it is no object of the function's own, which would be another one in each call."""
     key = plain_key(key)
-    if is_made_instance(trace, key):
+    if id(key) in trace.outside.own and is_users_class(type(key)):
         unsupported(
             f"a {type(key).__qualname__} that the function has made is a key, or in a set, that is returned or kept",
             "Make it outside of the jitted function, or take a number or text as the key.",
@@ -146,7 +132,7 @@ class _Cutting:
     def count(self, x: Any) -> int:
         """How often each object is there that a program can tell from its like, or that is a large tuple; gives its size."""
         parts = self._parts(x)[0]
-        is_object = type(x) in (TracedList, Made) or (parts and not isinstance(x, tuple)) or _is_empty(x)
+        is_object = type(x) is TracedList or (parts and not isinstance(x, tuple)) or _is_empty(x)
         if is_object or self.sizes.get(id(x), 0) > _LARGE:
             self.counts[id(x)] += 1
             if self.counts[id(x)] > 1 or not is_object:
@@ -170,7 +156,7 @@ class _Cutting:
         items = [self.replaced(part) for part in parts]
         made = x
         if any(a is not b for a, b in zip(items, parts)):
-            made = _with_parts(x, items, spec)
+            made = unflatten(spec, items)
         if self.counts[id(x)] < 2:
             return made
         self.repeated.append(made)
@@ -178,15 +164,8 @@ class _Cutting:
         return self.places[id(x)]
 
 
-def _with_parts(x: Any, parts: list[Any], spec: optree.PyTreeSpec) -> Any:
-    """A container with other parts, which are not there as yet."""
-    return Made(x.build, parts) if type(x) is Made else unflatten(spec, parts)
-
-
 def _is_empty(x: Any) -> bool:
     """Whether it is a container that may be filled later."""
-    if type(x) is MadeSet:
-        return not x.members
     return isinstance(x, (list, dict, deque)) and not x
 
 

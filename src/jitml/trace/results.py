@@ -256,6 +256,10 @@ def _in_memory_order(value: Value, strides: Sequence[Any]) -> tuple[Value, tuple
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, Enum, range, type(...), *IMMUTABLE)
 
 
+def _is_constant(leaf: Any) -> bool:
+    return isinstance(leaf, _CONSTANTS) or (type(leaf) is frozenset and all(map(_is_constant, leaf)))
+
+
 def _describe_object(recording: Trace, leaf: Any) -> Result:
     for slot, argument in recording.outside.objects.items():
         if argument is leaf:
@@ -264,7 +268,7 @@ def _describe_object(recording: Trace, leaf: Any) -> Result:
         return FromHost(recording.outside.places[id(leaf)])
     kept = [key for key, value in recording.changes.stored.items() if any(leaf is x for x in flatten(value)[0])]
     what = f"{recording.host.name(recording.outside.places[kept[0][0]])}.{kept[0][1]} becomes" if kept else "the function returns"
-    if isinstance(leaf, _CONSTANTS) or is_librarys_code(leaf):
+    if _is_constant(leaf) or is_librarys_code(leaf):
         require_untraced(leaf, what)
         return FixedResult(leaf)
     kind: Any = type(leaf)

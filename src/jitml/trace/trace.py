@@ -25,26 +25,22 @@ from jitml.ir.graph import Value
 from jitml.ir.run_state import keeping_made
 from jitml.process import fewer_collections
 from jitml.records import replace
-from jitml.trace.effects.made_objects import parts_of_made
 from jitml.trace.effects.write_back import changes_of, check_sealed, watch_arguments
 from jitml.trace.environment.arguments import check_containers, enter_all, parameters, require_few
 from jitml.trace.environment.guarded_loads import require_all_different
-from jitml.trace.environment.overlapping_arguments import enter_part, see_parts
 from jitml.trace.environment.snapshot import ChangedOutside, Snapshot, unchanged, undo
-from jitml.trace.environment.tracked_copies import Loads
 from jitml.trace.environment.unseen_reads import require_unchanged
 from jitml.trace.hooks.convert import convert
 from jitml.trace.host_calls.rules import HostCallRules
-from jitml.trace.lists.row_aliasing import require_apart
-from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself, memory_of
+from jitml.trace.record.array_memory import all_disjoint, disjoint, meets_itself
 from jitml.trace.record.device_arrays import ProgramDevice
 from jitml.trace.record.fp_errors import recorded_errors, require_left
 from jitml.trace.record.guards import Slot
 from jitml.trace.record.pytree import flatten, is_nested, leaf_names, unflatten
-from jitml.trace.record.recording import Trace, activate, last_user_source, unsupported, user_source
+from jitml.trace.record.recording import Trace, activate, last_user_source, user_source
 from jitml.trace.record.user_code import about, begins_traces, stack_of, user_stack
 from jitml.trace.refusal_causes import cause_of_room
-from jitml.trace.result_trees import Settled, apart, settled, with_rows_themselves
+from jitml.trace.result_trees import Settled, apart, require_rows_apart, settled
 from jitml.trace.results import describe, place_numbers
 from jitml.trace.returned_names import ReturnStatement
 from jitml.trace.rewrite.driver_protocol import HOOKS, OpenType, Restart
@@ -152,7 +148,6 @@ def _attempt(
     recording.call[HostCallRules] = HostCallRules(allowed=host_calls)
     recording.inputs.opened = key.opened
     recording.call[Decisions], recording.call[Decided] = known, Decided(key.path)
-    recording.call[LiftedArrays].enter_part = partial(enter_part, recording, known.in_parts, {}) if known.in_parts else None
     known.begin(recording.effort)
     returned = ReturnStatement(function, args)
     with _explained(recording), activate(recording), keeping_made(), recorded_errors():
@@ -219,8 +214,8 @@ def _explained(recording: Trace) -> Iterator[None]:
 
 def _make_traced(recording: Trace, key: VariantKey, in_spec: optree.PyTreeSpec, result: Any, returned: ReturnStatement) -> Traced:
     changes, changed = changes_of(recording)
-    require_apart((result, changed), partial(parts_of_made, recording))
-    whole = with_rows_themselves((result, changed) if changes else result)
+    whole = (result, changed) if changes else result
+    require_rows_apart(whole)
     known = Settled()
     for n, part in enumerate(result if type(result) is tuple else ()):
         with returned.part(n):
@@ -278,7 +273,6 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
                 )
         for other, (array, _) in arrays.items():
             if other != slot and not disjoint(arrays[slot][0], array):
-                see_parts(recording, arrays[slot][0], array)
                 first, second = host.name(slot), host.name(other)
                 with about(first):
                     raise UnsupportedError(
@@ -288,23 +282,5 @@ def _require_disjoint(recording: Trace, mutated: Sequence[tuple[Slot, Storage]])
                     )
     require_unchanged(recording, {slot: arrays[slot][0] for slot in written})
     others = [slot for slot in arrays if slot not in written]
-    if written:
-        others += _apart_from_lenders(recording, written)
     if written and len(written) + len(others) > 1:
         host.require_disjoint(written, others, all_disjoint)
-
-
-def _apart_from_lenders(recording: Trace, written: Sequence[Slot]) -> list[Slot]:
-    """The memory of objects that have been read as constants: nobody may write there meanwhile."""
-    host, arrays = recording.host, recording.call[LiftedArrays].inputs
-    found: list[Slot] = []
-    for slot, lender in recording.call[Loads].lenders.items():
-        for place in written:
-            if not disjoint(arrays[place][0], memory_of(lender)):
-                with about(host.name(place)):
-                    unsupported(
-                        f"{host.name(place)} is written and lies in the memory of {host.name(slot)}, which the function reads",
-                        f"Read {host.name(slot)} outside of the jitted function.",
-                    )
-        found.append(host.compute(memory_of, (slot,), f"the memory of {host.name(slot)}"))
-    return found

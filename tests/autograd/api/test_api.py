@@ -318,7 +318,7 @@ def test_copies_of_arguments_that_are_one_memory_are_not_written(finish: Any) ->
         same(total(b, b.copy())[0], 15)
         same(total(line[:3], line[3:])[0], writes_first(line[:3].copy(), line[3:]))
         for pair in ((b, b), (line[:3], line[1:4])):
-            with pytest.raises((DerivativeError, UnsupportedError), match="is written that shares memory with another"):
+            with pytest.raises((DerivativeError, UnsupportedError), match=r"is written that shares memory with another|overlaps"):
                 total(*pair)
     same(finish(grad(lambda x, y: (x * y).sum()))(b, b), b)
     same(finish(grad(writes_and_uses_a_global))(b), [2, 2, 3])

@@ -255,17 +255,6 @@ def fills_a_list(x: Any, again: Any) -> Any:
     return (again(fill)(x) * made[0]).sum()
 
 
-def binds_a_name(x: Any, again: Any) -> Any:
-    k = 0.0
-
-    def fill(x: Any) -> Any:
-        nonlocal k
-        k = np.sin(x).sum()
-        return x * 2
-
-    return (again(fill)(x) * k).sum()
-
-
 class Cell:
     value: Any = None
 
@@ -321,7 +310,7 @@ def sizes_from_data_in_a_loop(x: Any, again: Any) -> Any:
     "program",
     [
         writes_an_argument, writes_a_view, returns_a_view, returns_a_view_at, returns_its_argument, fills_a_dict, fills_a_list,
-        binds_a_name, sets_an_attribute, in_the_test_of_a_while, nested, sizes_from_data, sizes_from_data_in_a_loop,
+        sets_an_attribute, in_the_test_of_a_while, nested, sizes_from_data, sizes_from_data_in_a_loop,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("policy", [None, "dots", 64])

@@ -145,12 +145,16 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("name", FOUND)
+SHARED = "overwritten through an argument that shares memory"  # which is left to Python
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.loose] * name.endswith(SHARED)) for name in FOUND])
 def test_agrees(name: str) -> None:
     lines, arguments = FOUND[name]
     check(lines, arguments, arguments)
 
 
+@pytest.mark.loose
 def test_an_element_that_is_multiplied_then_overwritten_through_an_argument_that_shares_memory() -> None:
     """At an index that is left open from the second call on (380000:18160)."""
     arguments = "(a := np.full((7, 7), 100, np.int8)), a[:, :-1], {}"

@@ -147,7 +147,7 @@ def a_closure_counts_with_nonlocal(jit):
     return f(X), f(Y), f(X[:2]), n
 
 
-@calls((X,), (Y,), (X[:3],))
+@calls((X,), (Y,), (X[:3],), as_python="assigns the global or nonlocal name")
 def a_nested_function_counts_with_nonlocal(x):
     evaluations = 0
 

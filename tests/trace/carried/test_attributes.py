@@ -42,7 +42,11 @@ def outcome(f: Any, args: Any) -> Any:
     return state((args, result, attribute_programs.COUNT, attribute_programs.Model.total))
 
 
-AS_PYTHON = {"copies", "fills_a_list_that_is_held", "a_global_name", "of_a_class", "deletes_in_one", "handles"}  # in parts
+# In parts.
+AS_PYTHON = {
+    "copies", "fills_a_list_that_is_held", "changes_lists_that_it_has_filled", "a_global_name", "of_a_class", "deletes_in_one",
+    "handles", "layers_made_inside", "inside", "fills_a_list_of_its_own",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("f, arguments", [*WHOLE, *ANY], ids=[f"{n}-{f.__name__}" for n, (f, _) in enumerate([*WHOLE, *ANY])])

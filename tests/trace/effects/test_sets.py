@@ -135,6 +135,7 @@ def test_one_set_is_one_set() -> None:
     assert first is s and s == {3, 4, 5} and n == 1 and not is_one
 
 
+@pytest.mark.loose
 def test_order_and_types_of_members_are_todays() -> None:
     def f(s: Any, x: Any) -> Any:
         out = x
@@ -153,7 +154,7 @@ SEEN = {"x"}
 
 
 def test_who_changes_a_set_or_returns_a_counter_is_refused_with_strict() -> None:
-    with pytest.raises(jitml.UnsupportedError, match=r"s .* is from outside the jitted function and is changed in it"):
+    with pytest.raises(jitml.UnsupportedError, match=r"s, a builtins\.set, is asked for its add"):
         jitml.jit(lambda s, x: (s.add(int(x)), x)[1], strict=True)({1}, np.float64(2.0))
     with pytest.raises(jitml.UnsupportedError, match="is changed in it"):
         jitml.jit(grown, strict=True)({1}, np.float64(2.0))

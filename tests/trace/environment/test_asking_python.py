@@ -97,6 +97,7 @@ def test_checks_of_metaclasses(number: int) -> None:
     agree(CHECKS[number], lambda value: LIMIT.__setitem__(0, value), (0, 5, 0))
 
 
+@pytest.mark.loose
 def test_registered_between_calls_and_asked_by_the_method() -> None:
     for ask in (lambda kind: kind.__instancecheck__(PLAIN), lambda kind: kind.__subclasscheck__(Plain)):
 

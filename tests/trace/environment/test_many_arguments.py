@@ -79,6 +79,7 @@ def test_a_changed_row_that_comes_twice(function: Any, first: int, second: int) 
         assert got == expected
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("n", [2, 50])
 def test_views_among_many_arrays(n: int) -> None:
     def arrays(last: int) -> list[Array]:

@@ -74,10 +74,6 @@ EXAMPLES: dict[Way, Example] = {
         make=lambda k: [k, {"a": np.full(2, k)}], read=lambda v, x: v[0] * v[1]["a"] * x, changed=lambda v, x: v.append(x[0]),
         state=len, copied=lambda v, x: copy.deepcopy(v)[1]["a"] * x, handed=lambda v, x: scipy.linalg.det(np.diag(v[:1])) * x,
     ),
-    Way.CONTENTS: Example(
-        make=lambda k: {k, 2.5}, read=lambda v, x: (1.0 in v) * x, changed=lambda v, x: v.add(9.0), state=sorted,
-        copied=lambda v, x: (1.0 in copy.copy(v)) * x, handed=lambda v, x: sorted(v)[0] * x,
-    ),
     Way.PARTS: Example(
         make=lambda k: {"a": k}.get, read=lambda v, x: v("a") * x, changed=None, state=lambda v: v("a"),
         copied=lambda v, x: copy.copy(v)("a") * x, handed=lambda v, x: sum(map(v, ["a"])) * x,

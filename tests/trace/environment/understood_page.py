@@ -59,9 +59,7 @@ PLACES = (
         "dispatch/eager.py", "runs transforms outside of the trace where what they are given is not traced", (Way.ITSELF,)
     ),
     ConstantPlace("trace/effects/write_back.py", "lets items of containers among the arguments in", (Way.ITEMS,)),
-    ConstantPlace(
-        "trace/environment/equality_guards.py", "compares types of keys, and what objects hold that are keys", (Way.ITEMS,)
-    ),
+    ConstantPlace("trace/environment/equality_guards.py", "compares types of keys", (Way.ITEMS,)),
     ConstantPlace("trace/record/loaded_modules.py", "asks which modules there are", (Way.ITSELF,)),
     ConstantPlace(
         "trace/environment/unseen_reads.py",
@@ -94,15 +92,12 @@ PLACES = (
         "dispatch/eager.py", "runs outside of the trace what only runs meanwhile, as a signal's handler does", (Way.ITSELF,)
     ),
     ConstantPlace("trace/environment/callbacks.py", "holds functions that are called back to be these", (Way.ITSELF, Way.OPAQUE)),
-    ConstantPlace("trace/environment/overlapping_arguments.py", "guards where arrays lie that share memory", (Way.ARRAY,)),
     ConstantPlace("trace/host_calls/generators.py", "holds generators that came in unseen", (Way.GENERATOR,)),
     ConstantPlace("trace/values/boxing.py", "holds arrays that came in unseen, and reads them at each call", (Way.ARRAY,)),
     ConstantPlace("autograd/api/custom.py", "loads the rules of functions that have some", (Way.ITSELF,)),
     ConstantPlace("autograd/arguments/attributes.py", "loads attributes of objects that are differentiated", (Way.ATTRIBUTES,)),
     ConstantPlace("numpy/support/memory_order.py", "calls NumPy on small arrays that lie like the operands", (Way.ARRAY,)),
-    ConstantPlace(
-        "numpy/arrays/methods.py", "has arrays on the memory of other objects made at each call", (Way.CONTENTS, Way.OPAQUE)
-    ),
+    ConstantPlace("numpy/arrays/methods.py", "has arrays on the memory of other objects made at each call", (Way.OPAQUE,)),
     ConstantPlace("numpy/reductions/closeness.py", "guards whether arrays overlap", (Way.ARRAY,)),
 )
 

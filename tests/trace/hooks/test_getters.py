@@ -147,9 +147,10 @@ def test_what_descriptors_and_methods_of_all_objects_read(function: Any) -> None
     del FIELDS.w  # type: ignore[attr-defined]
 
 
-def test_a_slot_is_read_by_its_descriptor_in_compiled_code() -> None:
-    SLOTTED.v = 3.0
-    assert (jitml.jit(lambda x: x * READ(SLOTTED), strict=True)(np.ones(2)) == 3.0).all()
+@pytest.mark.loose
+def test_a_slot_is_read_by_its_descriptor() -> None:
+    for SLOTTED.v in (3.0, 4.0):
+        assert (jitml.jit(lambda x: x * READ(SLOTTED))(np.ones(2)) == SLOTTED.v).all()
 
 
 @pytest.mark.loose

@@ -262,6 +262,7 @@ NO_PROGRAMS = (outcome, Point)
 PROGRAMS = [f for f in list(globals().values()) if getattr(f, "__module__", "") == __name__ and f not in NO_PROGRAMS]
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_an_item_is_one_object(f: Callable[[Any], Any]) -> None:
     compiled = jitml.jit(f)
@@ -286,7 +287,8 @@ def test_lists_from_outside_are_written_and_grow() -> None:
         assert outcome(theirs, {}) == outcome(mine, {})
 
 
-def test_items_that_are_only_read_stay_in_the_loop() -> None:
+@pytest.mark.loose
+def test_items_of_long_lists_of_lists_are_pythons() -> None:
     def f(x: Any) -> Any:
         t = [[v, 2 * v] for v in x]
         return t[0][1] + t[-1][0]
@@ -367,6 +369,7 @@ def without_dimensions(x: Any) -> Any:
     return ys, ys[1], [type(y).__name__ for y in ys[:2]]
 
 
+@pytest.mark.loose
 def test_items_are_arrays_of_no_dimensions() -> None:
     x = np.arange(5.0)
     assert repr(jitml.jit(without_dimensions, verify="never")(x)) == repr(without_dimensions(x))

@@ -99,6 +99,7 @@ def ids(result: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("f", [last, in_one_branch, one_of_two, found_by_loop, least, greatest, written, in_both])
+@pytest.mark.loose
 def test_it_is_the_item(f: Callable[..., Any]) -> None:
     fast = jitml.jit(f, verify="never")
     for x in (np.arange(3), np.array([5, 1, 0])):

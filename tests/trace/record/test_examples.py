@@ -1,4 +1,4 @@
-"""What is guessed of a call while it is traced takes no longer than a few iterations of its loops."""
+"""What is known of a call while it is traced takes no longer than some loops of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import jitml
+from jitml.errors import UnknownSizeError
 from jitml.trace.record import concrete_evaluation
 
 
@@ -23,13 +24,32 @@ def _counted(x: Any) -> Any:
     return np.ones(count).sum()
 
 
-def test_a_while_inside_a_loop_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    shortened = []
-    plain = concrete_evaluation._counted
-    monkeypatch.setattr(concrete_evaluation, "_counted", lambda node, bodies: shortened.append(node) or plain(node, bodies))
+def test_a_size_that_a_long_loop_counts_has_no_limit() -> None:
+    x = np.arange(10.0)
+    with pytest.raises(UnknownSizeError, match="a size that only the running program knows has no limit"):
+        jitml.jit(_counted)(x)
+
+
+@pytest.mark.loose
+def test_what_a_long_loop_counts_is_pythons() -> None:
     x = np.arange(10.0)
     assert jitml.jit(_counted)(x) == _counted(x)
-    assert shortened
+
+
+def _decided(x: Any) -> Any:
+    """Which of two results that cannot be merged, a loop tells that takes long."""
+    total = 0.0
+    while total < 1e6:
+        total = total + x[0]
+    return x if total > 1e6 else (x, x)
+
+
+@pytest.mark.loose
+def test_which_way_a_long_loop_tells_is_pythons() -> None:
+    for x in (np.ones(2), np.full(2, 3.0)):
+        got, expected = jitml.jit(_decided)(x), _decided(x)
+        assert type(got) is type(expected)
+        assert_array_equal(got, expected)
 
 
 def _growing(x: Any, y: Any) -> Any:

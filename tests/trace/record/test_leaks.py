@@ -115,6 +115,7 @@ PROGRAMS = [
 GIVEN = [np.array([1.0, 3.0, 2.0, 5.0]), np.array([2.0, 4.0, 3.0, 6.0]), np.array([2.0, 4.0, 3.0, 6.0, 1.0])]
 
 
+@pytest.mark.loose("many")
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_what_comes_out_is_what_numpy_gives(f: Callable[[Any], Any]) -> None:
     compiled = jitml.jit(f)

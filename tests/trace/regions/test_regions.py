@@ -27,7 +27,17 @@ _TABLES = (
     *(region_programs, ending_programs, nest_programs),
     *(while_programs, list_programs, queue_programs, resizing_programs),
 )
-PROGRAMS = [row for table in _TABLES for row in table.PROGRAMS]
+# What changes lists otherwise than by appending to them, or puts lists into lists.
+LEFT_TO_PYTHON = {
+    "a_list_of_a_loop_is_emptied_in_one_inside", "a_number_is_taken_where_a_float_may_follow", "changed_as_lists_are",
+    "filled_in_one_branch", "items_are_assigned_after_the_loop", "items_are_assigned_in_loops",
+    "items_are_taken_back_under_a_condition", "items_are_taken_out", "items_from_either_end_of_mixed_lists",
+    "items_of_other_kinds_are_assigned", "items_of_two_numbers_are_taken", "taken_where_the_first_pass_does_not_see_it",
+    "the_first_item_is_taken", "the_greatest_of_the_last_three", "the_last_item_is_taken_while_there_is_one",
+    "the_next_greater_item", "under_two_names_of_one_branch",
+}  # fmt: skip
+_ALL = [row for table in _TABLES for row in table.PROGRAMS]
+PROGRAMS = [row for row in _ALL if row[0].__name__ not in LEFT_TO_PYTHON]
 
 
 def agree(got: Any, expected: Any) -> None:
@@ -76,6 +86,18 @@ def test_compiled_code_computes_what_python_does(function: Any, arguments: Any, 
     assert len(compiled.variants) == 1
 
 
+@pytest.mark.loose
+@pytest.mark.parametrize("name", sorted(LEFT_TO_PYTHON))
+def test_what_is_left_to_python_is_right(name: str) -> None:
+    ((function, arguments, _),) = (row for row in _ALL if row[0].__name__ == name)
+    compiled = jitml.jit(function)
+    for seed in range(_SEEDS):
+        mine = arguments(np.random.default_rng(seed))
+        eager = copy.deepcopy(mine)
+        expected = function(*eager)
+        agree((compiled(*mine), mine), (expected, eager))
+
+
 def begun_again(x: Any) -> Any:
     total = 0.0
     for v in x:
@@ -117,9 +139,15 @@ def taken_in_order(x: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize(
-    "function", [begun_again, appended_in_a_while, appended_in_a_nest, taken_in_order], ids=lambda f: f.__name__
-)
+@pytest.mark.loose
+@pytest.mark.parametrize("function", [begun_again, taken_in_order], ids=lambda f: f.__name__)
+def test_stacks_and_queues_in_loops_are_pythons(function: Any) -> None:
+    compiled, x = jitml.jit(function), np.linspace(0.25, 0.75, 5)
+    for _ in range(3):
+        agree((compiled(x), x), (function(x), x))
+
+
+@pytest.mark.parametrize("function", [appended_in_a_while, appended_in_a_nest], ids=lambda f: f.__name__)
 def test_memory_of_lists_is_neither_filled_nor_copied(function: Any) -> None:
     """It is set aside for 65536 items, of which few are ever there; how many, no number that could get too large counts."""
     compiled, x = jitml.jit(function), np.linspace(0.25, 0.75, 5)
@@ -130,6 +158,7 @@ def test_memory_of_lists_is_neither_filled_nor_copied(function: Any) -> None:
     assert "OverflowError" not in str(lowered.graph)
 
 
+@pytest.mark.loose
 def test_taking_from_an_empty_list_raises_as_in_python() -> None:
     def f(x: Any) -> Any:
         stack, taken = [1.0], 0
@@ -146,4 +175,3 @@ def test_taking_from_an_empty_list_raises_as_in_python() -> None:
     with pytest.raises(IndexError, match="pop from empty list"):
         compiled(np.array([0.25, 0.375]))
     assert compiled(np.array([0.75, 0.25])) == f(np.array([0.75, 0.25]))
-    assert len(compiled.variants) == 1

@@ -162,6 +162,7 @@ def copied(x: Array) -> list[Array]:
     return [*rows, *others, *rows[1:]]
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("f", [put_beside, put_beside_or_not, copied])
 def test_rows_of_a_list_are_one_object_each(f: Callable[[Array], list[Array]]) -> None:
     compiled = jitml.jit(f, verify="never")

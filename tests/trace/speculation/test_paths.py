@@ -181,13 +181,16 @@ def test_numbers_that_python_needs() -> None:
     agree(f, [1.0, 5.0], [2.0, 7.0], [0.0, 0.0], [1.0, 6.0], variants=3)
 
 
-def test_a_wrong_guess_heals() -> None:
+@pytest.mark.loose
+def test_which_way_a_long_loop_tells_is_pythons() -> None:
     def f(x: Array) -> Any:
-        for _ in range(500_000):  # tracing looks at the first few iterations only
+        for _ in range(500_000):  # which takes too long while the function is traced
             x = x - 1
         return None if x[0] > 0 else x
 
-    agree(f, [10.0], [600_000.0], [10.0], variants=2)
+    compiled = jitml.jit(f)
+    for x in (10.0, 600_000.0, 10.0):
+        np.testing.assert_equal(compiled(np.array([x])), f(np.array([x])))
 
 
 def test_short_loops_are_run_for_what_is_decided() -> None:
@@ -225,6 +228,7 @@ def test_loops_of_many_iterations_are_run_for_what_is_decided(monkeypatch: pytes
     assert len(compiled) == 1
 
 
+@pytest.mark.loose
 def test_lists_that_loops_have_filled_are_compared() -> None:
     def f(x: Array) -> Any:
         above, far_above = [], []
@@ -235,7 +239,9 @@ def test_lists_that_loops_have_filled_are_compared() -> None:
                 far_above.append(v)
         return above == far_above, above != far_above, above == [1.0, 2.0], above == (1.0, 2.0)
 
-    agree(f, [-1.0, 1.0, 2.0], [2.0, 3.0, 2.0], [-1.0, -2.0, 0.0], [-1.0, 1.0, 2.0], variants=3)
+    compiled = jitml.jit(f)
+    for x in ([-1.0, 1.0, 2.0], [2.0, 3.0, 2.0], [-1.0, -2.0, 0.0], [-1.0, 1.0, 2.0]):
+        assert compiled(np.array(x)) == f(np.array(x))
 
 
 def test_keys_of_a_result_are_numbers() -> None:
@@ -254,6 +260,7 @@ def test_a_key_in_the_result_of_a_transform_is_what_it_is_in_this_call() -> None
             assert moved(x) == ({first: first + 3.0}, {first: 2.0})
 
 
+@pytest.mark.loose
 def test_lists_that_loops_have_filled_are_changed_as_their_items_say() -> None:
     def f(x: Array) -> Any:
         ys: list[Any] = ["the first"]
@@ -270,7 +277,9 @@ def test_lists_that_loops_have_filled_are_changed_as_their_items_say() -> None:
         heapq.heapify(ys)
         return ys, zs, ys < zs, x[0] == "the first", x != "the first"
 
-    agree(f, [-1.0, 3.0, 2.0], [2.0, 3.0, 1.0], [-2.0, 3.0, 2.0], variants=2)
+    compiled = jitml.jit(f)
+    for x in ([-1.0, 3.0, 2.0], [2.0, 3.0, 1.0], [-2.0, 3.0, 2.0]):
+        assert repr(compiled(np.array(x))) == repr(f(np.array(x)))
 
 
 def test_a_limit_grows_only_where_it_was_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,7 @@ def test_agrees(name: str) -> None:
     check(lines, arguments, arguments)
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize("name", RESIZED)
 def test_agrees_on_other_sizes(name: str) -> None:
     check(*RESIZED[name])

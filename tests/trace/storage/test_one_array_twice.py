@@ -156,9 +156,15 @@ def _relations(result: Any, arguments: Any) -> list[Any]:
     return [[(a is b, np.shares_memory(a, b)) for b in known] for a in results]
 
 
+# What arrays are written that share memory in part with others, Python does.
+WRITE = {"asked", "in_a_dict", "written", "written_as_out", "written_through_a_helper"}
+
+
 @pytest.mark.filterwarnings("error::jitml.errors.UncompiledWarning")
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order[0])
-@pytest.mark.parametrize("function", ROWS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [pytest.param(f, id=f.__name__, marks=[pytest.mark.loose] * (f.__name__ in WRITE)) for f in ROWS]
+)
 def test_each_call_has_its_own_answer(function: Callable[..., Any], order: tuple[str, ...]) -> None:
     compiled = jitml.jit(function)
     for name in order:

@@ -122,13 +122,6 @@ PROGRAMS = {
         "            v = x[x > j + i]",
         "return v",
     ],
-    "bound within comprehensions first": [
-        "t = [[j if x[i] < 3 else -j for j in range(2)] for i in range(z)]",
-        "r = [sorted([i, 2], key=lambda j: -j) for i in range(z)]",
-        "for j in range(z):",
-        "    t[j][0] += y[j]",
-        "return t, r, j",
-    ],
 }
 # Over a difference of two sizes, which calls leave open; in the last one nothing runs.
 OPEN = {
@@ -139,11 +132,18 @@ OPEN = {
     "an array of unknown size": ["for r in x[n:]:", "    v = x[x > r]", "return v"],
     "before a break": ["for r in x[n:]:", "    v = x[0] + r", "    if r > 3:", "        break", "return v, r"],
 }
-# Where no hook sees the read, NumPy answers.
+# Where no hook sees the read, or a list is in a list, NumPy answers.
 UNSEEN = {
     "a function inside": [*SOME, "f = lambda: v", "return f()"],
     "in a match": [*SOME, "match z:", "    case 3:", "        return v", "return x"],
     "a handler": [*SOME, "try:", "    w = v", "except NameError:", "    w = 0", "return w"],
+    "bound within comprehensions first": [
+        "t = [[j if x[i] < 3 else -j for j in range(2)] for i in range(z)]",
+        "r = [sorted([i, 2], key=lambda j: -j) for i in range(z)]",
+        "for j in range(z):",
+        "    t[j][0] += y[j]",
+        "return t, r, j",
+    ],
     "bound as nonlocal": ["def g():", "    nonlocal v", "    v = 3", *SOME, "return v"],
 }
 

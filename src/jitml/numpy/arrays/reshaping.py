@@ -26,7 +26,7 @@ from jitml.numpy.support.arguments import (
     strict_axis,
 )
 from jitml.numpy.support.versions import broadcast_keeps_arrays, check_argument
-from jitml.trace.record.concrete_evaluation import example_of_size, is_guess
+from jitml.trace.record.concrete_evaluation import example_of_size
 from jitml.trace.record.recording import active_trace, user_source
 from jitml.trace.speculation.modes import site
 from jitml.trace.speculation.paths import limit
@@ -39,7 +39,6 @@ from jitml.trace.values.indices import unknown_size
 from jitml.trace.values.ragged import MOST_ELEMENTS
 from jitml.trace.values.registry import implements
 
-_GUESSED = 1 << 11  # what a size may be at least of which this call has not told: memory of that size is set aside
 _ANYTHING = 1 << 16  # the same in a loop, of whose first iteration nothing is known either
 _ROOM = 16  # times the memory of an array that its reshape may take
 _MUCH, _MOST = 1 << 16, 1 << 48  # elements along one axis: worth a closer look, and more than any memory holds
@@ -96,7 +95,7 @@ def _limited(size: Size, high: int) -> Size:
     if sample is None:
         most = _ANYTHING if active_trace().is_body else None  # which a loop may reach only later
     else:
-        most = 1 << max(2 * sample, _GUESSED if is_guess(value) else 64).bit_length()
+        most = 1 << max(2 * sample, 64).bit_length()
     found = limit(site(), most)
     if found is None:
         raise UnknownSizeError(

@@ -1,6 +1,4 @@
-"""List buffers: what do `ys.append(y)` and `ys.pop()` do in a loop that is a region?
-
-They write or read a row of memory, and count.
+"""List buffers: what does `ys.append(y)` do in a loop that is a region?  It writes a row of memory, and counts.
 
 The memory is set aside before the loop.
 
@@ -21,11 +19,10 @@ from jitml.errors import UnsupportedError
 from jitml.ir import ops
 from jitml.ir.dims import Size, bound
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, I64
+from jitml.ir.types import BOOL
 from jitml.records import dataclass, field
 from jitml.trace.carried.memory import Demotable
-from jitml.trace.lists.row_aliasing import changeable, has_twice, mark_copied, require_new
-from jitml.trace.lists.traced_list import TracedList, holds, put_row
+from jitml.trace.lists.traced_list import TracedList, has_containers, holds, put_row
 from jitml.trace.record.pytree import NAMESPACE
 from jitml.trace.record.recording import Trace, active_trace, unsupported, user_source
 from jitml.trace.speculation.modes import Decider, Site
@@ -48,18 +45,16 @@ _INSTEAD = "Write into an array instead."
 class Probe:
     """A list in the first pass over a body: it only sees what is appended. `count` stands for its length."""
 
-    def __init__(self, before: Sequence[Any], loop: Demotable, count: TracedNumber, taken: Collection[bool]) -> None:
+    def __init__(self, before: Sequence[Any], loop: Demotable, count: TracedNumber) -> None:
         self.before = before
         self.loop = loop
         self.trace = loop.body.trace
         self.count = count
         self.items: list[Any] = []
         self.is_read = False
-        self.is_direct = not taken  # each iteration appends the same number of items
+        self.is_direct = True  # each iteration appends the same number of items
         self.is_inner = False  # a loop inside the body appends
         self.is_guessed = False  # an item has been read of which only the kind was known
-        self.is_popped = bool(taken)
-        self.is_queue = True in taken  # the first item is taken
 
     def push(self, item: Any, loops: int) -> Probe:
         """`loops`: how many are recorded inside the one whose body this is of."""
@@ -68,14 +63,6 @@ class Probe:
         self.is_inner = self.is_inner or loops > 0
         return self
 
-    def popped(self, is_first: bool) -> tuple[Probe, Any]:
-        """Of the item only the kind is known."""
-        self.is_popped, self.is_direct = True, False
-        self.is_queue = self.is_queue or is_first
-        held = take_apart(self[-1], none_is_leaf=False)
-        inputs = [kind and kind.show(self.trace.builder.add_input(kind.aval)) for kind in held.kinds]
-        return self, held.rebuild([leaf if new is None else new for leaf, new in zip(held.leaves, inputs)])
-
     def __getitem__(self, index: Any) -> Any:
         self.is_read = True
         known = [*self.before, *self.items]
@@ -83,7 +70,7 @@ class Probe:
             _refuse_use()
         if not known:  # what its items are, the first iteration tells
             self.loop.demote(UnsupportedError("an item is read of a list that is empty before the loop", source=user_source()))
-        if type(index) is int and -len(self.before) <= index < len(self.before) and not (self.items or self.is_popped):
+        if type(index) is int and -len(self.before) <= index < len(self.before) and not self.items:
             return self.before[index]
         self.is_guessed = True
         return known[-1]
@@ -111,14 +98,8 @@ class Columns:
     firsts: Sequence[Any] = ()  # items from before that are rows too, although their own type is another: `[0]`, then floats
     flags: Sequence[Mapping[type, TracedArray]] = ()  # for each leaf, of which of Python's types it may be, and in which rows
     site: Site = ()
-    is_popped: bool = False  # whether the number of items may get smaller
-    is_queue: bool = False  # whether it may begin after the first row
-    taken: set[bool] = field(default_factory=set)  # from which ends items are taken: True for the first
     misfits: bool = False  # whether an item is of another kind, and this pass in vain
     pushed: dict[Storage, int] = field(default_factory=dict)  # how often arrays had been written when they were appended
-    copied: dict[int, Any] = field(default_factory=dict)  # containers that are in items of this pass, by id
-    seen: Sequence[Any] = ()  # items of the pass before, and of before the loop
-    before: Collection[int] = ()  # ids of the containers in them
     is_shared: bool = False  # whether NumPy's items may be arrays that others show, too
     is_written: bool = False  # whether the body writes into rows
 
@@ -145,11 +126,10 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Growing:
-    """A list in the body of a captured loop. `count` items are in its columns; those before the `first` have been taken."""
+    """A list in the body of a captured loop. `count` items are in its columns."""
 
     columns: Columns
     count: Any
-    first: Any = 0
 
     def push(self, item: Any) -> Growing:
         columns = self.columns
@@ -158,29 +138,11 @@ class Growing:
         if not are_alike or not all(map(_keeps, held.leaves, columns.kinds, columns.flags)):
             columns.misfits = True
             return self
-        require_new(item, Decider(columns.site), columns.copied, columns.before)
-        mark_copied(item, Decider(columns.site))
         for leaf in held.leaves:
             if type(leaf) is TracedArray:
                 self._remember(leaf)
         columns.put(of_size(self._place()), held.leaves)
-        return Growing(columns, _sum(self.count, 1), self.first)
-
-    def popped(self, is_first: bool) -> tuple[Growing, Any]:
-        """The list without its last or its first item, and that."""
-        self.columns.taken.add(is_first)
-        if not self.columns.is_popped or is_first > self.columns.is_queue:
-            self.columns.misfits = True  # the pass that has made the memory has not seen this
-            return self, self._all()[of_size(_between(number(0), self.columns.rows - 1))]
-        count, first = read(self.count), read(self.first) if self.columns.is_queue else number(0)
-        ok = ops.gt(count, first)
-        place = first if is_first else ops.sub(count, number(1))
-        place = ops.check(place, ok, error="IndexError", message="pop from empty list")
-        item = self._all()[of_size(_between(place, self.columns.rows - 1))]
-        if is_first:
-            after = TracedNumber.of_value(active_trace(), ops.minimum(ops.add(place, number(1)), count))
-            return Growing(self.columns, self.count, after), item
-        return Growing(self.columns, TracedNumber.of_value(active_trace(), ops.maximum(place, first)), self.first), item
+        return Growing(columns, _sum(self.count, 1))
 
     def _remember(self, array: TracedArray) -> None:
         for storage in (array.storage, *array.storage.others):
@@ -205,36 +167,21 @@ class Growing:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice) or self.columns.head:
             _refuse_use()
-        return self._from_first(index) if self.columns.is_queue else self._stack()[index]
-
-    def _from_first(self, index: Any) -> Any:
-        count, first, asked = read(self.count), read(self.first), ops.convert(read(index), dtype=I64)
-        place = ops.add(asked, ops.select(ops.lt(asked, number(0)), count, first))
-        ok = ops.bit_and(ops.ge(place, first), ops.lt(place, count))
-        place = ops.check(place, ok, error="IndexError", message="list index out of range")
-        return self._all()[of_size(_between(place, self.columns.rows - 1))]
+        return self._stack()[index]
 
     def __bool__(self) -> bool:
         return bool(self.length() > 0)
 
     def length(self) -> Any:
-        count = _sum(self.count, len(self.columns.head))
-        if not self.columns.is_queue:
-            return count
-        return TracedNumber.of_value(active_trace(), ops.sub(read(count), read(self.first)))
+        return _sum(self.count, len(self.columns.head))
 
     def _stack(self) -> TracedList:
         count = self.count
         if type(count) is TracedNumber and count.size is None:
             count = of_size(_between(read(count), self.columns.rows))
-        first = of_size(_between(read(self.first), self.columns.rows)) if self.columns.is_queue else 0
-        return self._all().part(slice(first, count))
-
-    def _all(self) -> TracedList:
-        """All rows."""
         stack = TracedList(self.columns.head, self.columns.spec, self.columns.kinds, self.columns.arrays)
         stack.flags, stack.site = self.columns.flags, self.columns.site
-        return stack
+        return stack.part(slice(0, count))
 
     def finished(self) -> TracedList:
         """The list after the loop."""
@@ -304,7 +251,7 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         is_whole: whether it runs so often.
 
     Returns:
-        None if the items are no values of one type.
+        None if the items are no values of one type, or hold lists, dicts or objects: rows would be others.
     """
     items = [take_apart(item, none_is_leaf=False) for item in probe.items]
     before = [take_apart(item, none_is_leaf=False) for item in probe.before]
@@ -315,12 +262,10 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
         head, before, kinds = probe.before, [], _common(items)
     trace = active_trace()
     sizes = {sym for kind in kinds or () for sym in kind.aval.syms}
-    if has_twice(probe.before) or any(_shares_memory(held.leaves) for held in items):
+    if any(map(has_containers, (*probe.items, *probe.before))) or any(_shares_memory(held.leaves) for held in items):
         return None
     if kinds is None or (head and probe.is_read) or not all(trace.sees(trace.sizes.values[sym]) for sym in sizes):
         return None
-    if probe.is_popped and any(kind.form == "array" for kind in kinds):
-        return None  # the memory of an array that has been taken out is written again
     rows_of = [held.leaves for held in (*items, *before)]
     types = [_python_types(leaves, kind) for leaves, kind in zip(zip(*rows_of), kinds)]
     if not all(_keeps(leaf, kind, known) for leaves in rows_of for leaf, kind, known in zip(leaves, kinds, types)):
@@ -343,14 +288,11 @@ def columns_for(probe: Probe, site: Site, trip: Size | None, *, is_whole: bool) 
     # What lies behind the last item nobody reads.
     arrays = [fresh(ops.empty(shape=(rows, *kind.aval.shape), dtype=kind.aval.dtype), _strides(kind)) for kind in kinds]
     flags = [{which: fresh(ops.empty(shape=(rows,), dtype=BOOL)) for which in known} for known in types]
-    firsts = () if head or are_alike or probe.is_popped else probe.before
+    firsts = () if head or are_alike else probe.before
     spec = (*items, *before)[0].spec
-    columns = Columns(head, spec, kinds, arrays, rows, claim, firsts, flags, site, probe.is_popped, probe.is_queue)
-    columns.seen = (*probe.items, *probe.before)
-    columns.before = {id(part) for item in columns.seen for part in changeable(item)}
+    columns = Columns(head, spec, kinds, arrays, rows, claim, firsts, flags, site)
     for n, held in enumerate(before):
         columns.put(n, held.leaves)
-        mark_copied(probe.before[n], Decider(site))
     return columns, len(before), rate
 
 
@@ -390,7 +332,7 @@ def _common(items: Sequence[HeldValue]) -> list[Kind] | None:
 
 
 def _taken_apart(growing: Any) -> Any:
-    return (growing.count, growing.first) if growing.columns.is_queue else (growing.count,), growing.columns
+    return (growing.count,), growing.columns
 
 
 def _made(columns: Any, count: Any) -> Any:

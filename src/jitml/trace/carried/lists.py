@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +15,7 @@ from jitml.trace.carried.list_buffers import Growing, Probe, columns_for
 from jitml.trace.carried.memory import CarriedMemory, Demotable
 from jitml.trace.carried.variables import CarriedOutcome, Name
 from jitml.trace.lists.traced_list import TracedList
-from jitml.trace.record.parts import CallPart
 from jitml.trace.record.pytree import flatten
-from jitml.trace.record.recording import active_trace
 from jitml.trace.speculation.modes import Decider, Mode, Site
 from jitml.trace.storage.storage import EnteredStorages, Storage
 from jitml.trace.values.boxing import TracedArray
@@ -40,7 +37,6 @@ class ListName(Name):
         self.probe: Probe | None = None
         self.is_own = type(entry) is not Growing  # and not that of a loop around this one
         self.before = entry
-        self.taken: set[bool] = set()  # from which ends items are taken, as far as the first pass does not show it
         self.rate = 0
         if not self.is_own:
             self._grow(entry)
@@ -50,7 +46,7 @@ class ListName(Name):
         self.held = take_apart(entry)
         self.leaves = [CarriedLeaf(leaf, SIZE, {int}) for leaf in self.held.leaves]
         self.is_carried = True
-        self.direction = 0 if entry.columns.is_popped else 1
+        self.direction = 1
 
     def assume_carried(self) -> None:
         """Its memory is made for what the first pass sees."""
@@ -61,11 +57,11 @@ class ListName(Name):
 
     def prepare(self, loop: Demotable, *, is_whole: bool) -> None:
         """Make memory for what the pass before has seen; outside the body."""
-        if self.probe is None or not self._is_changed(self.probe):
+        if self.probe is None or not self.probe.items:
             return
         found = columns_for(self.probe, loop.site, loop.trip, is_whole=is_whole)
         if found is None:
-            loop.demote(self._error("is given items that are no values of one type"), Mode.PLAIN)
+            loop.demote(self._error("is given items that hold containers, or are no values of one type"), Mode.PLAIN)
         assert found is not None
         columns, count, self.rate = found
         self.probe = None
@@ -74,11 +70,10 @@ class ListName(Name):
     def begin(self, body: RegionBody, memory: CarriedMemory) -> None:
         if type(self.entry) is not Growing:
             count = SIZE.show(body.trace.builder.add_input(SIZE.aval))
-            self.start = self.probe = Probe(self.entry, memory.loop, count, self.taken)
+            self.start = self.probe = Probe(self.entry, memory.loop, count)
             return
         if self.is_own:
             self.entry.columns.pushed.clear()
-            self.entry.columns.copied.clear()
             self.entry.columns.is_written = False
         if self.rate:
             place = body.trace.sizes.names[memory.loop.index]
@@ -90,11 +85,10 @@ class ListName(Name):
         if self.probe is not None:
             if end is not self.probe:
                 loop.demote(self._error("is a list, and becomes something else in the loop"), Mode.PLAIN)
-            if self.probe.is_guessed and not self._is_changed(self.probe):
+            if self.probe.is_guessed and not self.probe.items:
                 loop.demote(self._error("is read where only the compiled program knows which item it is"), Mode.PLAIN)
-            return self._is_changed(self.probe)
+            return bool(self.probe.items)
         if self.is_own and self.entry.columns.misfits:
-            self.taken |= self.entry.columns.taken
             self.entry, self.rate = self.before, 0
             return True
         if self.rate and type(end) is Growing:
@@ -103,10 +97,6 @@ class ListName(Name):
             self.rate = 0
             return True
         return super().moves(end, loop)
-
-    @staticmethod
-    def _is_changed(probe: Probe) -> bool:
-        return bool(probe.items) or probe.is_popped
 
     def outcome(self, end: Any, body: RegionBody, site: Site, least: int, memory: CarriedMemory) -> CarriedOutcome:
         if self.probe is not None:
@@ -152,15 +142,10 @@ def _size(growing: Growing) -> Any:
     return growing.count.size if type(growing.count) is TracedNumber else growing.count
 
 
-class SharedLists(dict[int, object], CallPart):
-    """What may be held by others than a name that seems to have a new deque, by id."""
-
-
 def name_of(name: str, value: Any, direction: int, grows: Sequence[str]) -> Name:
     """What a loop keeps of a name that holds a value as it begins."""
-    is_list = type(value) in (list, deque, Growing) or (type(value) is TracedList and type(value.rows) is int)
-    is_alone = is_list and name in grows and id(value) not in active_trace().call[SharedLists]
-    return ListName(name, value) if is_alone else Name(name, value, direction)
+    is_list = type(value) in (list, Growing) or (type(value) is TracedList and type(value.rows) is int)
+    return ListName(name, value) if is_list and name in grows else Name(name, value, direction)
 
 
 __all__ = ["ListName", "name_of"]

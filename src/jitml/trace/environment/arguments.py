@@ -19,7 +19,6 @@ from jitml.errors import Cause, UnsupportedError
 from jitml.ir.types import is_supported
 from jitml.trace.environment.equality_guards import require_value
 from jitml.trace.environment.guarded_loads import CalledArguments, observe, observe_argument
-from jitml.trace.environment.overlapping_arguments import enter_together, groups
 from jitml.trace.environment.transformed import Transformed
 from jitml.trace.environment.value_classification import Way, is_array, way_of
 from jitml.trace.host_calls.generators import from_outside, is_generator
@@ -30,7 +29,7 @@ from jitml.trace.record.object_state import CONTAINERS
 from jitml.trace.record.pytree import MOST_PARTS, Static, count_leaves, flatten, is_countable
 from jitml.trace.record.recording import Trace, user_source
 from jitml.trace.record.user_code import about
-from jitml.trace.values.boxing import LiftedArrays, is_traced, lift, refuse_dtype, scalar
+from jitml.trace.values.boxing import is_traced, lift, refuse_dtype, scalar
 from jitml.trace.values.numbers import TracedNumber
 
 _NUMBERS = (bool, int, float, complex)
@@ -126,9 +125,6 @@ def enter_all(recording: Trace, leaves: Sequence[Any], names: Sequence[str]) -> 
         if is_on_device(leaf):
             shown, slots[n] = shown_memory(recording, leaf, slots[n])
             leaves = [*leaves[:n], shown, *leaves[n + 1 :]]
-    arrays = [(slot, leaf) for slot, leaf in zip(slots, leaves) if is_array(leaf) and not is_traced(leaf)]
-    for group in groups(arrays) if len(arrays) > 1 else ():
-        enter_together(recording, group)
     typed = _require_types(recording, slots, leaves)
     entered: list[Any] = []
     for slot, leaf, name in zip(slots, leaves, names):
@@ -150,8 +146,6 @@ def _require_types(recording: Trace, slots: Sequence[Slot], leaves: Sequence[Any
 def _enter(recording: Trace, slot: Slot, position: int, leaf: Any, name: str, is_typed: bool) -> Any:
     """The stand-in for one argument leaf, with the checks that make it valid for later calls; `is_typed`: its type has one."""
     host = recording.host
-    if slot in recording.call[LiftedArrays].parts:
-        return recording.call[LiftedArrays].parts[slot]
     kind = type(leaf)
     if is_traced(leaf):
         raise UnsupportedError(f"argument {name} is a traced value of another trace", source=user_source())

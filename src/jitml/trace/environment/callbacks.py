@@ -66,7 +66,10 @@ def pure_callback(f: Callable[..., Any], result_like: Any, /, *args: Any) -> Any
     if any(hasattr(type(x), "__calling__") for x in flatten(args)[0]):
         raise DerivativeError(f"{name} has no derivative", remedy="Give it one by jitml.custom_vjp or jitml.custom_jvp.")
     called = PureCallback(f, name, spec, forms)
-    return called(*sizes, *args) if trace is None else call_back(name, called, (*sizes, *args))
+    if trace is None:
+        return called(*sizes, *args)
+    shapes = [getattr(leaf, "sizes", leaf.shape) if form.axes else () for leaf, form in zip(leaves, forms)]
+    return call_back(name, called, (*sizes, *args), shapes)
 
 
 @dataclass(frozen=True)

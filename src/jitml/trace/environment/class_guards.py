@@ -3,13 +3,13 @@
 `require_class`: its functions and descriptors, compared at each call, in one check.
 
 Python asks special methods by itself, libraries call others: `A.__call__ = f`, or a method that a class did not have, is seen
-whoever would have called it. And is a class still, or still not, a subclass of an abstract one (`require_registered`)?
+whoever would have called it.
 """
 
 from __future__ import annotations
 
 import gc
-from abc import ABCMeta, get_cache_token
+from abc import ABCMeta
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any
@@ -70,11 +70,9 @@ def _count(space: Mapping[str, Any]) -> int:
 
 @dataclass
 class _GuardedClasses(CallPart):
-    """Classes of the user's of which it is guarded that they stay as they are, whether they are of abstract ones, and what
-    they inherit from."""
+    """Classes of the user's of which it is guarded that they stay as they are, and what they inherit from."""
 
     classes: set[type] = field(default_factory=set)
-    registered: set[tuple[type, type]] = field(default_factory=set)
     bases: set[type] = field(default_factory=set)
 
 
@@ -85,21 +83,6 @@ def require_class(trace: Trace, cls: type) -> None:
             trace.call[_GuardedClasses].classes.add(kind)
             host = trace.root.host
             host.require_held(host.hold(kind, kind.__qualname__), Members(kind))
-
-
-class Registered:
-    """Whether a class is a subclass of an abstract one; asked again only when some class has been registered somewhere."""
-
-    __slots__ = ("abstract", "holds", "token")
-
-    def __init__(self, cls: type, abstract: type) -> None:
-        self.token, self.abstract, self.holds = get_cache_token(), abstract, issubclass(cls, abstract)
-
-    def still_holds(self, cls: type) -> bool:
-        token = get_cache_token()
-        if token != self.token and issubclass(cls, self.abstract) is self.holds:
-            self.token = token
-        return token == self.token
 
 
 def require_bases(trace: Trace, cls: type) -> None:
@@ -116,12 +99,11 @@ def require_bases(trace: Trace, cls: type) -> None:
 
 
 def require_registered(trace: Trace, cls: type, asked: Any) -> None:
-    """A class is a subclass of those asked for, or is none, as it is now: `B.register(A)` may come between calls.
+    """A class is a subclass of those asked for, or is none, for good; refused where `B.register(A)` may come between calls.
 
     Args:
         asked: as `issubclass` takes it: classes, tuples and unions of them.
     """
-    host = trace.root.host
     require_bases(trace, cls)
     for abstract in classes_in(asked):
         if not isinstance(abstract, ABCMeta):
@@ -131,10 +113,9 @@ def require_registered(trace: Trace, cls: type, asked: Any) -> None:
                 f"{abstract.__qualname__}.__subclasshook__ is called by code that is not converted, and what it reads may change"
             )
             unsupported(what, "Ask it outside of the jitted function.", Cause.OBJECT)
-        may_change = abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract))
-        if may_change and (cls, abstract) not in trace.call[_GuardedClasses].registered:
-            trace.call[_GuardedClasses].registered.add((cls, abstract))
-            host.require_registered(host.hold(cls, cls.__qualname__), Registered(cls, abstract))
+        if abstract not in cls.__mro__ and (is_users_class(cls) or is_users_class(abstract)):
+            what = f"whether a {cls.__qualname__} is a {abstract.__qualname__}, which it does not inherit from, may change"
+            unsupported(what, "Ask it outside of the jitted function.", Cause.OBJECT)
 
 
 def classes_in(asked: Any) -> Iterator[Any]:

@@ -25,7 +25,6 @@ from jitml.errors import Cause
 from jitml.imports.late import late_class
 from jitml.ir.types import is_supported
 from jitml.trace.carried.outer_lists import OpenList
-from jitml.trace.environment import sets
 from jitml.trace.environment.class_guards import require_class
 from jitml.trace.environment.equality_guards import require_form, require_value
 from jitml.trace.environment.tracked_copies import Loads, TrackedCopy, entries, met, watch_copy
@@ -103,9 +102,6 @@ def observe(trace: Trace, value: Any, slot: Slot, name: str) -> Any:
             return _observe_plain(trace, value, slot, name)
         case Way.ITEMS:
             return _observe_container(trace, value, slot, name)
-        case Way.CONTENTS:
-            require_elements(trace, value, slot, name)
-            return value
         case Way.PARTS:  # one for each place, so that it is known as that when it is returned
             known = trace.outside.objects.get(slot)
             return known if type(known) is type(value) else observe_parts(trace, value, slot, name)
@@ -342,23 +338,6 @@ def require_unset(trace: Trace, slot: Slot, name: str) -> None:
 def _has_unset(obj: Any, name: str) -> bool:
     is_in_slot = name in slots_of(type(obj)) and hasattr(obj, name)
     return name not in getattr(obj, "__dict__", ()) and not is_in_slot
-
-
-def require_elements(trace: Trace, value: Any, slot: Slot, name: str) -> None:
-    """What a set, a bytearray, an `array.array` or a memoryview holds."""
-    if isinstance(value, set):
-        _require_members(trace, value, slot, name)
-    else:
-        trace.host.require(trace.host.compute(bytes, (slot,), name), bytes(value))
-        trace.call[Loads].lenders[slot] = value
-    trace.outside.places[id(value)] = slot
-
-
-def _require_members(trace: Trace, value: set[Any], slot: Slot, name: str) -> None:
-    """What a set holds, in the order in which it goes through it."""
-    observe_keys(trace, value, name)
-    trace.host.require(trace.host.compute(tuple, (slot,), f"tuple({name})"), tuple(value))
-    trace.host.require(trace.host.compute(sets.form, (slot,), f"the form of {name}"), sets.form(value))
 
 
 def require_keys(trace: Trace, value: Any, slot: Slot, name: str) -> list[tuple[Any, Any]]:

@@ -9,14 +9,13 @@ import builtins
 import inspect
 import operator
 from collections.abc import Callable
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any, Protocol
 
 from jitml.trace.environment.guarded_loads import CalledArguments, load, observe
 from jitml.trace.record.guards import HostConst, Slot
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import Trace
-from jitml.trace.rewrite.code_names import names_in_code
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.numbers import TracedNumber
 
@@ -91,31 +90,3 @@ class NameHooks:
     def place_of_part(self, attribute: str) -> Slot:
         """The slot of the function's defaults."""
         return load(self.trace, getattr, base_of(self.trace, self.function), attribute, f"{self.function.__name__}.{attribute}")
-
-    def all_loaded(self) -> FunctionType:
-        """The function, of which there is no source, with all that it can load by name loaded: arrays are traced in it."""
-        function, code = self.function, self.function.__code__
-        names = dict.fromkeys((*code.co_freevars, *sorted(names_in_code(code))))
-        slots = {name: slot for name in names if (slot := self.place(name)) is not None}
-        cells = {name: CellType() for name in code.co_freevars}
-        space = dict(function.__globals__)
-        made = FunctionType(code, space, function.__name__, None, tuple(cells.values()))
-        made.__defaults__, made.__kwdefaults__ = self.part("__defaults__"), self.part("__kwdefaults__")
-        self.trace.functions.converted[function] = made  # it may call itself
-        for name, slot in slots.items():
-            value = self._loaded(name, slot)
-            if name in cells:
-                cells[name].cell_contents = value
-            else:
-                space[name] = value
-        return made
-
-    def _loaded(self, name: str, slot: Slot) -> Any:
-        seen = observe(self.trace, self.value_of(name), slot, name)
-        return self.convert(seen) if type(seen) is FunctionType else seen
-
-    def value_of(self, name: str) -> Any:
-        function = self.function
-        if name in function.__code__.co_freevars:
-            return (function.__closure__ or ())[function.__code__.co_freevars.index(name)].cell_contents
-        return function.__globals__[name]

@@ -1,27 +1,17 @@
-"""Functions without source: which of them may be traced as they are?  Those that libraries have generated.
-
-Everything in them runs once, while they are traced; they are not converted anyway.
-"""
+"""Functions without source: they are not traced, but for those that make namedtuples, which may run as they are."""
 
 from __future__ import annotations
 
 from types import FunctionType
 from typing import NoReturn
 
-from jitml.diagnostics.code_owners import is_users
 from jitml.errors import SourceNotFound
 from jitml.trace.record.recording import refuse
-from jitml.trace.rewrite.source_texts import is_generated
 
 
-def is_trusted(function: FunctionType) -> bool:
-    """Whether a library has made a function, or the standard library one that only looks at fields of a record."""
-    if function.__code__.co_exceptiontable:  # it may handle exceptions
-        return False
-    if not is_users(str(function.__globals__.get("__file__") or "")):
-        return True
-    is_namedtuples = function.__code__.co_filename == "<string>" and function.__globals__.get("_tuple_new") is tuple.__new__
-    return is_namedtuples or (is_generated(function.__code__) and function.__name__ != "__init__")
+def is_namedtuples(function: FunctionType) -> bool:
+    """Whether a function makes a namedtuple, of what it is given."""
+    return function.__code__.co_filename == "<string>" and function.__globals__.get("_tuple_new") is tuple.__new__
 
 
 def refuse_unread(function: FunctionType, reason: str) -> NoReturn:

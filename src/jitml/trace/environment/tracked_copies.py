@@ -42,7 +42,6 @@ class Loads(CallPart):
     exchangeable: these and arguments, by id.
     crowd: what is none of these, where they are many, by id.
     guarded: names of numbers that are guarded by value.
-    lenders: objects that are guarded by the bytes that they hold, in memory that arrays may show as well.
     """
 
     met: Counter[int] = field(default_factory=Counter)
@@ -52,7 +51,6 @@ class Loads(CallPart):
     exchangeable: dict[int, Slot] = field(default_factory=dict)
     crowd: dict[int, Slot] = field(default_factory=dict)
     guarded: set[str] = field(default_factory=set)
-    lenders: dict[Slot, object] = field(default_factory=dict)
 
 
 def entries(x: Any) -> tuple[tuple[Any, Any], ...]:

@@ -16,7 +16,6 @@ import random
 import re
 import struct
 import sys
-from array import array
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from types import (
@@ -52,7 +51,6 @@ PLAIN = (  # no np.void, which shows the memory of a structured array
     bool, int, float, complex, str, bytes, type(None), type(...), range, np.number, np.bool_, np.character, np.datetime64,
     np.dtype, Enum, slice, frozenset, *IMMUTABLE,
 )  # fmt: skip
-HELD = (set, bytearray, array, memoryview)
 _CODE = (
     type, FunctionType, ModuleType, CodeType, BuiltinFunctionType, MethodWrapperType, WrapperDescriptorType, MethodDescriptorType,
     ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, property, staticmethod, classmethod, np.ufunc,
@@ -71,7 +69,6 @@ class Way(Enum):
     GENERATOR = auto()
     VALUE = auto()
     ITEMS = auto()
-    CONTENTS = auto()
     PARTS = auto()
     ITSELF = auto()
     ATTRIBUTES = auto()
@@ -153,11 +150,6 @@ TABLE = (
         "item by item", "a copy of its items", "the caller's own",
     ),
     UnderstoodRow(
-        Way.CONTENTS, "sets, bytearrays, `array.array`, memoryviews", lambda x: isinstance(x, HELD),
-        "all that it holds, by value", "as a constant", "refused",
-        "as a constant", "as a constant", "sets: the caller's own; others: refused",
-    ),
-    UnderstoodRow(
         Way.PARTS, "methods of objects, partials",
         lambda x: type(x) in (functools.partial, MethodType) or is_bound(x),
         "what it is made of, each part by its own row", "through its parts", "through its parts", "through its parts",
@@ -183,7 +175,7 @@ TABLE = (
         "refused", "itself",
     ),
     UnderstoodRow(
-        Way.OPAQUE, "everything else: objects of libraries, masked arrays, weak references, context variables", lambda x: True,
+        Way.OPAQUE, "everything else: objects of libraries, masked arrays, sets, bytearrays, weak references", lambda x: True,
         "by class", "attributes that it keeps, before the program starts; all else is refused",
         "refused", "refused", "refused", "itself",
     ),

@@ -19,7 +19,6 @@ from jitml.trace.hooks.models.modules import is_changeable
 from jitml.trace.hooks.models.stores import sets_itself, takes_items
 from jitml.trace.record.loaded_modules import require_module
 from jitml.trace.record.recording import unsupported
-from jitml.trace.regions.drivers import shared_write
 from jitml.trace.values.boxing import TracedArray, is_traced, lift
 from jitml.trace.values.registry import call
 
@@ -30,7 +29,6 @@ class Assignments(ModelHooks):
     __slots__ = ()
     effect = staticmethod(effect)
     only = staticmethod(only)
-    shared_write = staticmethod(shared_write)
     slice = staticmethod(slice)
 
     def imported(self, value: Any, name: str, module: str, level: int) -> Any:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import builtins
 import functools
-import inspect
 import operator
 from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
     FunctionType,
     GenericAlias,
-    GetSetDescriptorType,
-    MemberDescriptorType,
     MethodWrapperType,
     SimpleNamespace,
     WrapperDescriptorType,
@@ -38,7 +35,6 @@ from jitml.trace.hooks.impure import MUTATORS, is_one_of
 from jitml.trace.hooks.models.formatting import written, written_text
 from jitml.trace.hooks.models.stores import Outside
 from jitml.trace.hooks.models.user_methods import is_made_up, require_attribute, users_method
-from jitml.trace.hooks.profiling import may_run_users_code
 from jitml.trace.hooks.unconverted_calls import WEAK, OutsideCalls, close_lists
 from jitml.trace.host_calls.generators import MethodDraw, maker, method_of
 from jitml.trace.host_calls.postponed_effects import printed
@@ -143,12 +139,10 @@ class Callees(OutsideCalls):
             return functools.partial(self._checking, getattr(self, check), *(() if owner is None else (owner,)))
         if getattr(function, "__objclass__", None) is np.ndarray:
             return functools.partial(_unbound, function)
-        if type(function) in _WRAPPERS and function.__name__ == "__getattribute__":
-            return functools.partial(self._looking_up, function, *(() if owner is None else (owner,)))
-        if type(function) in _WRAPPERS and function.__name__ == "__get__":
-            return functools.partial(self._getting, function, *(() if owner is None else (owner,)))
+        if type(function) in _WRAPPERS and function.__name__ in ("__getattribute__", "__get__"):
+            unsupported(f"{full_name(function)} reads an object out of sight", "Read the attribute.", Cause.OBJECT)
         if type(function) in _WRAPPERS and function.__name__ == "__init__" and function.__objclass__ is SimpleNamespace:
-            return functools.partial(self._setting_all, function, *(() if owner is None else (owner,)))
+            unsupported("the attributes of a SimpleNamespace are all set at once", "Set them one by one.", Cause.OBJECT)
         if _is_store(function):
             return functools.partial(self._storing, function, *(() if owner is None else (owner,)))
         return None
@@ -286,38 +280,17 @@ class Callees(OutsideCalls):
         require_registered(self.trace, x.__class__, kinds)
         if type(x) is TracedArray and Array in (kinds if type(kinds) is tuple else (kinds,)):
             return device_name(self.trace) != CPU or isinstance(x, kinds)
-        return bool(self.sighted(isinstance, x, kinds)) if may_run_users_code(kinds) else isinstance(x, kinds)
+        return isinstance(x, kinds)
 
     def _is_subclass(self, cls: Any, kinds: Any) -> Any:
         _require_plain_classes(kinds)
         if isinstance(cls, type):
             require_registered(self.trace, cls, kinds)
-        return bool(self.sighted(issubclass, cls, kinds)) if may_run_users_code(kinds) else issubclass(cls, kinds)
+        return issubclass(cls, kinds)
 
     def _checking(self, check: Callable[..., Any], kind: Any, x: Any) -> Any:
         """`type.__instancecheck__(kind, x)`, as a class that has no other one asks it."""
         return check(x, kind)
-
-    def _looking_up(self, function: Callable[..., Any], obj: Any, name: str) -> Any:
-        """`object.__getattribute__(obj, name)`"""
-        if users_method(type(obj), "__getattribute__"):  # who has asked for this
-            return self.call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), name)
-        return self.attr(obj, name)
-
-    def _getting(self, function: Callable[..., Any], member: Any, obj: Any = None, *kind: Any) -> Any:
-        """`A.slot.__get__(obj)`, which is `obj.slot`."""
-        if obj is None or not isinstance(member, (GetSetDescriptorType, MemberDescriptorType)):
-            return self.call_outside(function, *(() if hasattr(function, "__self__") else (member,)), obj, *kind)
-        is_hidden = not is_traced(obj) and inspect.getattr_static(type(obj), member.__name__, None) is not member
-        if is_hidden or users_method(type(obj), "__getattribute__"):
-            unsupported(f"{full_name(function)} reads an object out of sight", "Read the attribute.", Cause.OBJECT)
-        return self.attr(obj, member.__name__)
-
-    def _setting_all(self, function: Callable[..., Any], obj: Any, *args: Any, **kwargs: Any) -> None:
-        """`SimpleNamespace.__init__(obj, name=value)`"""
-        if id(obj) in self.trace.copies.watched or id(obj) in self.trace.outside.places:
-            refuse_write(self.trace, obj)
-        self.call_outside(function, *(() if hasattr(function, "__self__") else (obj,)), *args, **kwargs)
 
     def _storing(self, function: Callable[..., Any], obj: Any, *args: Any) -> None:
         """`object.__setattr__(obj, name, value)` and its like: what a `__setattr__` of the class says is passed over."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections import deque
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ import numpy as np
 
 from jitml.imports.late import late
 from jitml.trace.carried.list_buffers import Growing, Probe
-from jitml.trace.carried.lists import SharedLists
 from jitml.trace.effects.side_effects import LOOKERS, watched
 from jitml.trace.environment.name_lookup import is_made_plainly
 from jitml.trace.hooks.callees import Callees
@@ -26,7 +24,6 @@ from jitml.trace.hooks.models.table import MODELS
 from jitml.trace.hooks.models.user_methods import users_method
 from jitml.trace.hooks.python_functions import SPECIAL
 from jitml.trace.hooks.unconverted_calls import is_ours
-from jitml.trace.lists.traced_list import TracedList
 from jitml.trace.record.libraries import is_library
 from jitml.trace.record.recording import unsupported
 from jitml.trace.regions import drivers
@@ -61,12 +58,6 @@ class Hooks(Callees):
     def summed(*args: Any) -> Any:
         return python_sum.settled(*args)
 
-    def made_by(self, items: Any, maker: Any) -> Any:
-        """What a name is bound to that alone holds it, if `maker` is what it is called."""
-        if maker is not deque:
-            self.trace.call[SharedLists][id(items)] = items
-        return items
-
     def push(self, items: Any, item: Any) -> Any:
         """`items.append(item)` in a loop, of a list that only this name holds; the name is bound to the result."""
         items = bound(items)
@@ -88,20 +79,6 @@ class Hooks(Callees):
         if users_method(type(total), "__add__") or users_method(type(item), "__add__") or users_method(type(item), "__radd__"):
             return self.binary("add", python_sum.settled(total, rest), item), 0.0
         return python_sum.added(total, rest, item)
-
-    def popped(self, items: Any, is_first: bool) -> tuple[Any, Any]:
-        """What the name of such a list is bound to after `items.pop()`, or `items.pop(0)`, and the item."""
-        items = bound(items)
-        if type(items) in (Growing, Probe):
-            return items.popped(is_first)
-        if type(items) is deque and is_first:
-            return items, self.conv(items.popleft)()
-        return items, self.conv(items.pop)(*([0] if is_first else []))
-
-    def filled(self, items: Any) -> Any:
-        """What the truth of such a list depends on."""
-        items = bound(items)
-        return items.length() > 0 if type(items) in (Growing, Probe, TracedList) else items
 
     def is_same(self, x: Any, y: Any) -> Any:
         """`x is y`, one of them True or False: Python's bools are the same where they are equal."""

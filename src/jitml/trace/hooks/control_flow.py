@@ -123,7 +123,7 @@ class PlainWhile:
             self.pending = False
             drivers.never(value, raised, self.place)
             return False
-        return not self.pending and drivers.goes_on(value, self.place)
+        return not self.pending and drivers.assumed(value, self.place)
 
     def ends(self, names: Names, values: Values) -> bool:
         if self.drives or not self.pending:

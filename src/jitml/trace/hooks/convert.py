@@ -5,8 +5,7 @@
 `convert(function)` is the function with rewritten code (`rewrite/function.py`) and its own globals, cells and defaults; the hooks
 (`assignments.py`, `calls.py`, `control_flow.py`) run while it is traced. What they load from outside is entered in the host
 program and guarded (`guarded_loads.py`), so that nothing that the compiled code depends on goes stale. Library code is never
-rewritten; of functions without source, those that libraries generate are traced as they are (`sourceless.py`), and others are
-not.
+rewritten; functions without source are refused (`sourceless.py`).
 """
 
 from __future__ import annotations
@@ -111,7 +110,9 @@ def _with_hooks(trace: Trace, function: FunctionType) -> Callable[..., Any]:
         place = load(trace, getattr, base, "__globals__", f"{function.__name__}.__globals__")
         trace.host.require_same(place, function.__globals__)
     if not isinstance(new, CodeType):
-        return _as_it_is(trace, function, hooks, new.reason)
+        if not sourceless.is_namedtuples(function):
+            sourceless.refuse_unread(function, new.reason)
+        return function
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     cells[HOOKS] = CellType(hooks)
     closure = tuple(cells[name] for name in new.co_freevars)
@@ -137,19 +138,6 @@ def _read(function: FunctionType, key: tuple[str, CodeType]) -> None:
     _codes[key] = known
     _remember(known)
     note_inner(known)
-
-
-def _as_it_is(trace: Trace, function: FunctionType, hooks: Hooks, reason: str) -> Callable[..., Any]:
-    """A function without source, if that may be traced.
-
-    Raises:
-        SourceNotFound: it may do more than compute.
-    """
-    if not sourceless.is_trusted(function):
-        sourceless.refuse_unread(function, reason)
-    trace.functions.sourceless.add(function.__code__)
-    loaded = hooks.all_loaded()
-    return functools.partial(hooks.reading, loaded) if source_texts.is_generated(function.__code__) else loaded
 
 
 def _remember(code: CodeType) -> None:

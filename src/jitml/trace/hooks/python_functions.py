@@ -15,11 +15,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from jitml.errors import Cause
 from jitml.trace.carried.iterators import gone_through
 from jitml.trace.hooks.assignments import Assignments
 from jitml.trace.hooks.models.model import BINARY, COMPARE
 from jitml.trace.hooks.models.user_methods import EQUALITY, ORDER, PLAIN, named, static, users_method
-from jitml.trace.record.recording import home_of
+from jitml.trace.record.recording import home_of, unsupported
 from jitml.trace.regions.identity import are_taken_for_equal, place_of_equal
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call
@@ -82,7 +83,7 @@ class PythonFunctions(Assignments):
             found = self.models[type(args[0])].iterator(self, args[0])
             return otherwise(*args) if found is NotImplemented else found
         elif function is next and 0 < len(args) < 3 and users_method(type(args[0]), "__next__"):
-            return self._next(*args)
+            unsupported(f"a {type(args[0]).__name__} goes on by its __next__", "Take the items of a list.", Cause.ITERATOR)
         elif args and not kwargs:
             for name in _ASK.get(function, ()):
                 if (special := self.special(args[0], name)) is not None:
@@ -95,16 +96,6 @@ class PythonFunctions(Assignments):
                 return (self.item(args[0], n) for n in reversed(range(operator.index(self.length(args[0])))))
         self.unseen(*args)
         return otherwise(*args, **kwargs)
-
-    def _next(self, x: Any, *default: Any) -> Any:
-        following = self.special(x, "__next__")
-        assert following is not None
-        try:
-            return following()
-        except StopIteration:
-            if default:
-                return default[0]
-            raise
 
     def given_to(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of a function that may iterate over some, or ask what these hold."""

@@ -150,11 +150,6 @@ class OutsideCalls(Sighted):
             self._leaving_to_python(function)  # it tells what the library knows
         return self._result(function, box, (*arguments, *named.values()))
 
-    def reading(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """A method that reads the fields of what it is given, out of sight."""
-        self.unseen(*args, *kwargs.values())
-        return function(*args, **kwargs)
-
     def weakly(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """A weak reference, if not to what the function makes: that lives as long as the trace, not until it is let go."""
         if not is_one_of(function, WEAK[:2]) or not args or id(args[0]) not in self.trace.outside.places:

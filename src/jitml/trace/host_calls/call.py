@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
-from jitml.errors import Cause, FailedCheck, TraceError, UnsupportedError
+from jitml.errors import Cause, TraceError, UnsupportedError
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import Dim, bound
@@ -36,7 +36,6 @@ from jitml.records import dataclass
 from jitml.trace.host_calls.array_ownership import own_arrays
 from jitml.trace.host_calls.rules import WHY_NOT, HostCallRules, require_allowed
 from jitml.trace.host_calls.written_arguments import differ, lent, require_no_output
-from jitml.trace.lists.sequences import holds_range
 from jitml.trace.record.concrete_evaluation import address_of, examples_of, remember
 from jitml.trace.record.guards import IMMUTABLE
 from jitml.trace.record.libraries import is_distribution, is_library, is_of_numpy, is_scipys
@@ -49,7 +48,7 @@ from jitml.trace.speculation import paths
 from jitml.trace.speculation.host_results import Kind, Returned, checked, returned
 from jitml.trace.storage.strides import Ints, kept_strides, lying_like, ordered_as, surely_contiguous
 from jitml.trace.symbolic.broadcasting import Sizes, common_sizes
-from jitml.trace.symbolic.sizes import named, value_of_size
+from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.array_writes import assign_cast
 from jitml.trace.values.boxing import TracedArray, TracedScalar, fresh, is_traced, layout_of, lift, read, scalar
 from jitml.trace.values.numbers import TracedNumber
@@ -86,18 +85,17 @@ class _ArgumentForm:
     shapes: tuple[Sizes, ...]  # of those that are not fixed
     layouts: tuple[Ints, ...]  # of the same: their strides, in elements
 
-    def plain(self, arrays: Sequence[Array], *, is_lent: bool = False) -> Any:
+    def plain(self, arrays: Sequence[Array]) -> Any:
         """What the arrays stand for, as Python shall see it; a program may not have moved them for a reshape.
+
+        They stay the program's own: whoever writes into them gets NumPy's ValueError.
 
         Args:
             arrays: behind them come the sizes that only the running program knows, in their order.
-            is_lent: whether they stay the program's own, and whoever writes into them gets NumPy's ValueError.
         """
         sizes = iter(arrays[len(self.shapes) :])
         shapes = (tuple(int(next(sizes)) if isinstance(n, Dim) else n for n in shape) for shape in self.shapes)
-        given = map(unpadded, arrays, shapes)
-        if is_lent:
-            given = map(lent, given)
+        given = map(lent, map(unpadded, arrays, shapes))
         leaves = [x if kind is None else _plain(kind, next(given)) for kind, x in zip(self.kinds, self.fixed)]
         return unflatten(self.spec, leaves)
 
@@ -125,11 +123,11 @@ def call_on_host(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     return result if target is None else assign_cast(target, result, function.__name__)
 
 
-def call_back(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The traced result of a function that depends on its arguments alone, as the user promises."""
+def call_back(name: str, function: Callable[..., Any], args: tuple[Any, ...], shapes: Sequence[Sizes]) -> Any:
+    """The traced result of a function that depends on its arguments alone, as the user promises, and gives these shapes."""
     require_allowed(name)
     _require_data(name, function, flatten(args)[0])
-    return record(ops.host_call, name, function, args, {})
+    return record(ops.host_call, name, function, args, {}, shapes=shapes)
 
 
 def _require_data(name: str, function: Any, leaves: Sequence[Any]) -> None:
@@ -167,33 +165,34 @@ def record(
     *,
     draws: bool = False,
     makes: bool = False,
+    shapes: Sequence[Sizes] = (),
 ) -> Any:
-    """Record that the program calls a function, and give the traced result."""
+    """Record that the program calls a function, and give the traced result; `shapes`: of its parts, where these are known."""
     number = in_doubt((args, kwargs))
     if number is not None:  # Python sees of which type it is
-        return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws, makes=makes)
+        return call_for_each_type(number, record, op, name, function, args, kwargs, draws=draws, makes=makes, shapes=shapes)
     require_no_output(name, function, args, kwargs)
     form, operands = take_apart(name, args, kwargs)
-    seen, examples, is_lent = _try_out(name, function, form, operands, draws)
+    seen, examples = _try_out(name, function, form, operands, draws)
     claim: int | None
-    shape = None if kwargs else _shape_of_all(function, args, form)
-    if shape is not None:
-        claim, foreseen = None, seen.open_as(tuple(-bound(n) if isinstance(n, Dim) else n for n in shape))
+    if not kwargs and (shape := _shape_of_all(function, args, form)) is not None:
+        shapes = [shape] * len(seen.shapes)
+    if any(isinstance(n, Dim) for shape in shapes for n in shape):
+        claim, foreseen = None, seen.open_as([tuple(-bound(n) if isinstance(n, Dim) else n for n in shape) for shape in shapes])
     else:
         claim, foreseen = paths.result(seen)
-    run = checked(
-        name, partial(_call if is_lent else partial(_call_with_copies, name), partial(caller(), function), form), foreseen, claim
-    )
+        shapes = foreseen.shapes
+    run = checked(name, partial(_call, partial(caller(), function), form), foreseen, claim)
     orders = examples
     arguments = None if kwargs else tuple(x if kind_of(x) is None else ... for x in args)
     values = op(*operands, function=HostFunction(name, run, foreseen.avals, draws, makes=makes, arguments=arguments))
     if foreseen.admits(seen):
         remember(values, foreseen.hand_over(examples))
     else:  # what is seen is that of a loop's first iteration, and a later one is as foreseen
-        examples = [np.ones(aval.shape, aval.dtype) for aval in foreseen.avals[: len(foreseen.kinds)]]
-        remember(values, [*examples, *(np.asarray(-foreseen.shapes[k][axis]) for k, axis in foreseen.open_axes)])
+        examples = [np.ones(aval.shape, aval.dtype) for aval in foreseen.avals]
+        remember(values, examples)
     operands_lie = [(shape, layout) for shape, layout in zip(form.shapes, form.layouts) if layout]
-    results = _cut_out(values, foreseen, shape)
+    results = [x if x.shape == shape else window(x, shape) for x, shape in zip(values, shapes, strict=True)]
     if _is_of_elements(function) and not kwargs and operands_lie:  # today's result may have an axis of one element
         layouts: list[Ints | None] = [kept_strides(operands_lie, x.shape) if x.ndim else None for x in results]
     else:
@@ -216,17 +215,6 @@ def _shape_of_all(function: Callable[..., Any], args: Sequence[Any], form: _Argu
     return shape if any(isinstance(n, Dim) for n in shape) else None
 
 
-def _cut_out(values: Sequence[Value], foreseen: Returned, shape: Sizes | None) -> list[Value]:
-    """The results, in their true shapes, among what a call hands over: `shape`, or what they say of themselves."""
-    arrays, sizes = list(values[: len(foreseen.kinds)]), values[len(foreseen.kinds) :]
-    if shape is not None:
-        return [x if x.shape == shape else window(x, shape) for x in arrays]
-    shapes: list[list[Any]] = [list(array.shape) for array in arrays]
-    for (k, axis), size in zip(foreseen.open_axes, sizes):
-        shapes[k][axis] = named(size, 0, shapes[k][axis])
-    return [x if x.shape == tuple(shape) else window(x, tuple(shape)) for x, shape in zip(arrays, shapes)]
-
-
 def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a library's function that is not in the registry makes now of what it is given; `ON_HOST` if it wants numbers."""
     _require_no_python(function)
@@ -235,7 +223,7 @@ def call_now(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     leaves, _ = flatten((args, kwargs))
     is_scipy = is_scipys(function) and not is_of_numpy(function)
     is_theirs = is_scipy and (any(map(is_traced, leaves)) or any(map(_is_users_function, leaves)))
-    if (is_theirs and _is_known(function)) or any(map(is_opaque, leaves)) or holds_range((args, kwargs)):
+    if (is_theirs and _is_known(function)) or any(map(is_opaque, leaves)):
         return ON_HOST
     attempt = Attempt()
     try:
@@ -349,8 +337,8 @@ def _show(kind: Kind, value: Value, layout: Ints | None) -> Any:
 
 def _try_out(
     name: str, function: Callable[..., Any], form: _ArgumentForm, operands: Sequence[Value], draws: bool
-) -> tuple[Returned, list[Array], bool]:
-    """Call the function on what the operands are in this call: what it gives, and whether it can do with arrays that are lent."""
+) -> tuple[Returned, list[Array]]:
+    """Call the function on what the operands are in this call: what it gives."""
     given = [address_of(operands[0]), *examples_of(operands[1:])] if draws else examples_of(operands)
     given[: len(form.layouts)] = map(_lying, given, form.layouts)
     before = [np.array(x) for x in given]
@@ -359,7 +347,6 @@ def _try_out(
     calls = root.call[HostCallRules]
     calls.trials = trials = calls.trials or copy_context()
     plain: list[Any] = []
-    is_lent = True
 
     def unheard() -> Any:
         with (
@@ -369,7 +356,7 @@ def _try_out(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # the program will call it again
-            plain[:] = form.plain(given, is_lent=is_lent)
+            plain[:] = form.plain(given)
             return apply(*plain)
 
     try:
@@ -382,8 +369,7 @@ def _try_out(
         except ValueError as error:
             if draws or "read-only" not in str(error):
                 raise
-            is_lent = False  # it writes, or might for all that it knows
-            result = trials.run(unheard)
+            unsupported(f"{name} writes into its argument, or might for all that it knows", WHY_NOT)
     except TraceError:
         unsupported(f"{name} calls a function that is made in the jitted one", "Define that one outside.")
     except Exception as error:
@@ -392,7 +378,7 @@ def _try_out(
     if differ(before, given):
         unsupported(f"{name} writes into its argument, which is not supported in jitted code", WHY_NOT)
     _check_results(name, plain, given, result)
-    return (*returned(result), is_lent)
+    return returned(result)
 
 
 def _containers(tree: Any) -> set[int]:
@@ -423,15 +409,7 @@ def _regular(x: Array) -> Array:
 
 
 def _call(apply: Callable[..., Any], form: _ArgumentForm, arrays: Sequence[Array]) -> Any:
-    return apply(*form.plain(arrays, is_lent=True))
-
-
-def _call_with_copies(name: str, apply: Callable[..., Any], form: _ArgumentForm, arrays: Sequence[Array]) -> Any:
-    copies = [x.copy(order="K") for x in arrays]
-    result = apply(*form.plain(copies))
-    if differ(arrays, copies):
-        raise FailedCheck(f"{name} writes into its argument")
-    return result
+    return apply(*form.plain(arrays))
 
 
 def _check_results(name: str, plain: Any, given: Sequence[Array], result: Any) -> None:

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import optree
 
 from jitml.ir.dims import Dim, Size, limits
 from jitml.records import dataclass
 from jitml.trace.lists.traced_list import TracedList
-from jitml.trace.record.pytree import NAMESPACE
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider
@@ -146,28 +144,6 @@ class _Left(Rows):
         self.of.decider = decider
         if decider is None:
             self.of.taken = self.of.trip = 0
-
-
-def holds_range(tree: Any) -> bool:
-    """Whether there is a range of numbers that only the program knows among arguments; libraries take a `range` alone."""
-    leaves = optree.tree_leaves(tree, is_leaf=lambda x: type(x) is Range, namespace=NAMESPACE)
-    return any(type(x) is Range for x in leaves)
-
-
-def _bounds_of(x: Any) -> tuple[tuple[Any, ...], None]:
-    return x.bounds, None
-
-
-def _of_bounds(_: None, bounds: Any) -> Any:
-    """A host call is given the range itself."""
-    are_known = all(type(n) is int or isinstance(n, np.integer) for n in bounds if not is_traced(n))
-    if are_known:
-        return _range(*bounds) if any(map(is_traced, bounds)) else range(*bounds)
-    return Range(0, lambda position: position, tuple(bounds))  # a tree of something else
-
-
-_register: Any = optree.register_pytree_node
-_register(Range, _bounds_of, _of_bounds, namespace=NAMESPACE)
 
 
 def rows_of(iterable: Any) -> Rows | None:

@@ -5,12 +5,11 @@ A `TracedList`: items from before, the rows of arrays, and items appended later.
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import optree
@@ -19,20 +18,20 @@ from jitml.config import CONFIG
 from jitml.errors import Cause
 from jitml.ir import ops
 from jitml.ir.graph import Value
-from jitml.ir.types import BOOL, F64
+from jitml.ir.types import F64
 from jitml.records import dataclass
-from jitml.trace.lists.row_aliasing import changeable, mark_row
-from jitml.trace.record.pytree import NAMESPACE, flatten
+from jitml.trace.record.pytree import NAMESPACE, children, flatten
 from jitml.trace.record.recording import active_trace, unsupported
 from jitml.trace.speculation import paths
 from jitml.trace.speculation.modes import Decider, Site
 from jitml.trace.symbolic.booleans import as_value
 from jitml.trace.symbolic.broadcasting import insist_at_least
 from jitml.trace.values.array_writes import assign
-from jitml.trace.values.boxing import TracedArray, fresh, fresh_like, is_traced, read
+from jitml.trace.values.boxing import TracedArray, fresh, is_traced, read
 from jitml.trace.values.container_identity import MadeInside
-from jitml.trace.values.kinds import Kind, join, kind_of, may_hold, rebuilt, take_apart
+from jitml.trace.values.kinds import Kind, join, kind_of, may_hold, rebuilt
 from jitml.trace.values.registry import call
+from jitml.trace.values.text import TracedText
 from jitml.trace.values.type_unions import (
     DTYPES,
     Doubt,
@@ -44,7 +43,6 @@ from jitml.trace.values.type_unions import (
     own_type,
     require_decidable,
     typed_value,
-    types_of,
 )  # fmt: skip
 
 
@@ -123,68 +121,19 @@ class TracedList(Sequence[Any]):
             raise IndexError("list index out of range")
         return head, place
 
-    def __setitem__(self, index: Any, item: Any) -> None:
-        part, place = self._locate(index) if not isinstance(index, slice) else ((), 0)
-        if part is None and self._set_row(place, item):
-            return
-        if part is self.tail:
-            self.tail[place] = item
-            return
-        self.change(operator.setitem, index, item)
+    def change(self, *_: Any, **__: Any) -> NoReturn:
+        """More is done with it than to read it and to add to it."""
+        unsupported("a list that a loop has filled is changed, copied or compared", "Make an array of it, with np.array.")
 
-    def __delitem__(self, index: Any) -> None:
-        part: Sequence[Any] | None = None
-        place: Any = index
-        if not isinstance(index, slice):
-            part, place = self._locate(index)
-        if part is self.tail:
-            del self.tail[place]
-        elif part is not None:
-            place %= len(part)
-            self.head = [*part[:place], *part[place + 1 :]]
-        elif not (type(place) is int and self._take_row(place)):
-            self.change(operator.delitem, index)
+    __setitem__ = __delitem__ = pop = insert = remove = clear = reverse = sort = copy = change
+    __imul__ = __copy__ = __deepcopy__ = change
 
-    def _take_row(self, place: int) -> bool:
-        """Whether a row could be taken out of the rows; an array that is one of them stays where it is."""
-        self._row(place)  # which there has to be
-        before, after = self.part(slice(None, place)), self.part(slice(place + 1 or None, None))
-        if place in (0, -1):
-            self._take_rows(before if place else after)
-            return True
-        if any(kind.form == "array" for kind in self.kinds):
-            return False
-        self.given = {}
-        self.columns = [call(np.concatenate, both) for both in zip(before.columns, after.columns)]
-        self.flags = [{t: call(np.concatenate, [a[t], b[t]]) for t in a} for a, b in zip(before.flags, after.flags)]
-        return True
+    def _beside(self, other: Any) -> Any:
+        """What an array does with it, the array says."""
+        return NotImplemented if is_traced(other) or isinstance(other, (np.ndarray, np.generic)) else self.change()
 
-    def change(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """What a function that changes its first argument, a list, does to all items, each for itself."""
-        items = list(self)  # an array among the rows stays itself, and no copy of it
-        result = function(items, *args, **options)
-        self.clear()
-        self.head = items
-        return result
-
-    def _take_rows(self, other: TracedList) -> None:
-        self.columns, self.flags, self.given = other.columns, other.flags, {}
-
-    def _set_row(self, place: Any, item: Any) -> bool:
-        """Whether an item could be written into the rows."""
-        if changeable(item):
-            Decider(self.site).refuse("an item of a list that a loop has filled is replaced", "Use an array, and write into it.")
-        held = take_apart(item, none_is_leaf=False)
-        if held.spec != self.spec or not all(map(_fits, held.leaves, held.kinds, self.kinds)):
-            return False
-        columns = [fresh_like(read(column), column) for column in self.columns]
-        flags = [{which: fresh(read(flag)) for which, flag in known.items()} for known in self.flags]
-        for leaf, kind, known in zip(held.leaves, self.kinds, flags):
-            for which in types_of(leaf) - {kind.which, *known}:
-                known[which] = fresh(ops.full(value=False, shape=columns[0].sizes[:1], dtype=BOOL))
-        put_row(columns, self.kinds, flags, place, held.leaves)
-        self.columns, self.flags, self.given = columns, flags, {}
-        return True
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = _beside
+    __hash__ = None  # type: ignore[assignment]  # as of lists
 
     def numbers(self) -> Any:
         """The items as an array, where they are plain Python numbers or NumPy scalars; None if they are not.
@@ -229,9 +178,7 @@ class TracedList(Sequence[Any]):
             if flags:
                 cases = {which: read(call(operator.getitem, flag, index)) for which, flag in flags.items()}
                 doubt(leaves[-1].value, cases, Decider(self.site), exact=cases.keys())
-        item = rebuilt(self.spec, leaves)
-        mark_row(item, Decider(self.site), (self, index))
-        return item
+        return rebuilt(self.spec, leaves)
 
     def __iter__(self) -> Iterator[Any]:
         _require_few(len(self))
@@ -243,88 +190,24 @@ class TracedList(Sequence[Any]):
         return (self[n] for n in places)
 
     def append(self, item: Any) -> None:
+        if has_containers(item):
+            self.change()
         self.tail.append(item)
 
     def extend(self, items: Any) -> None:
-        self.tail.extend(list(items))  # which may be these
-
-    def pop(self, place: Any = -1, /) -> Any:
-        item = self[place]
-        del self[place]
-        return item
-
-    def insert(self, place: Any, item: Any, /) -> None:
-        if type(place) is int and place == 0:
-            self.head = [item, *self.head]
-        else:
-            self.change(list.insert, place, item)
-
-    def remove(self, item: Any, /) -> None:
-        self.change(list.remove, item)
-
-    def clear(self) -> None:
-        self.head, self.tail = [], []
-        self._take_rows(self.part(slice(0, 0)))
-
-    def reverse(self) -> None:
-        self.change(list.reverse)
-
-    def sort(self, **options: Any) -> None:
-        self.change(list.sort, **options)
-
-    def index(self, *args: Any) -> Any:
-        return [*self].index(*args)
-
-    def copy(self) -> TracedList:
-        other = TracedList(self.head, self.spec, self.kinds, self.columns)
-        other.given = self.given  # until one of them gets other rows
-        other.flags, other.site, other.listed, other.tail = self.flags, self.site, self.listed, [*self.tail]
-        return other.owned()
-
-    __copy__ = copy
+        for item in list(items):  # which may be these
+            self.append(item)
 
     def owned(self) -> TracedList:
         """The list, noted down as one that the function, and the body that is traced, has made itself."""
         active_trace().outside.own[id(self)] = active_trace().local[MadeInside][id(self)] = self
         return self
 
-    def _compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
-        mine = [*self]
-        if other is self:  # of which each item is itself
-            return compare(mine, mine)
-        return compare(mine, [*other]) if isinstance(other, list) else NotImplemented
-
-    __eq__ = functools.partialmethod(_compared, operator.eq)
-    __lt__ = functools.partialmethod(_compared, operator.lt)
-    __le__ = functools.partialmethod(_compared, operator.le)
-    __gt__ = functools.partialmethod(_compared, operator.gt)
-    __ge__ = functools.partialmethod(_compared, operator.ge)
-
-    __hash__ = None  # type: ignore[assignment]  # as of lists
-
-    def __add__(self, other: Any) -> Any:
-        return [*self, *other] if isinstance(other, list) else NotImplemented
-
-    def __radd__(self, other: Any) -> Any:
-        return [*other, *self] if isinstance(other, list) else NotImplemented
-
-    def __iadd__(self, items: Any) -> Any:
+    def __iadd__(self, items: Any) -> Any:  # type: ignore[misc]  # `+` never comes back
         if hasattr(type(items), "__radd__") and not isinstance(items, list):  # an array, which Python asks first
             return NotImplemented
         self.extend(items)
         return self
-
-    def __mul__(self, times: Any) -> Any:
-        return [*self] * times
-
-    __rmul__ = __mul__
-
-    def __imul__(self, times: Any) -> Any:
-        self.change(operator.imul, times)
-        return self
-
-    def __deepcopy__(self, known: dict[int, Any]) -> Any:
-        return copy.deepcopy([*self], known)
 
     def whole(self) -> Value | None:
         """All items as one array, where they are values of one shape."""
@@ -357,6 +240,23 @@ class TracedList(Sequence[Any]):
         return call(np.ndarray.astype, column, np.result_type(*found)) if found else column
 
 
+class Stacked:
+    """An item of a list of which only `columns` looks at the items, whatever containers are in it."""
+
+    __slots__ = ("item",)
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+
+def has_containers(item: Any) -> bool:
+    """Whether there is anything in an item that can be changed, but arrays: lists, dicts, objects."""
+    parts, spec = children(item)
+    if item is None or spec.is_leaf() or type(item) in (TracedText, Stacked):
+        return False
+    return not isinstance(item, (tuple, slice)) or any(map(has_containers, parts))
+
+
 def _require_few(count: int) -> None:
     if count > CONFIG.max_unroll:
         unsupported(
@@ -372,13 +272,6 @@ def holds(leaf: Any, kind: Kind) -> bool:
     if not may_hold(leaf, kind) or is_mixed(leaf):
         return False
     return doubt_of(leaf) is not None or own is None or is_exact(leaf, own, kind.aval.dtype)
-
-
-def _fits(leaf: Any, kind: Kind | None, wanted: Kind) -> bool:
-    """Whether a number may stand in a place of some kind; an array is itself the item, and no copy of it."""
-    if kind is None or "array" in (kind.form, wanted.form):
-        return False
-    return join(kind, wanted) == wanted and holds(leaf, wanted)
 
 
 def put_row(
@@ -399,7 +292,11 @@ def put_row(
 
 
 def columns(items: Sequence[Any]) -> Any:
-    """A list of equal trees as a tree of arrays, their leaves stacked."""
+    """A list of equal trees, each in a `Stacked`, as a tree of arrays, their leaves stacked."""
+    return _columns(items).item
+
+
+def _columns(items: Sequence[Any]) -> Any:
     if type(items) is TracedList and items.is_plain:
         return rebuilt(items.spec, [fresh(read(column)) for column in items.columns])
     leaves, spec = flatten(items[0])
@@ -454,3 +351,5 @@ def _joined(shape: Any, parts: Any) -> Any:
 
 
 optree.register_pytree_node(TracedList, _taken_apart, _joined, namespace=NAMESPACE)
+_register: Any = optree.register_pytree_node  # whose stubs ask for a collection
+_register(Stacked, lambda x: ((x.item,), None), lambda _, parts: Stacked(*parts), namespace=NAMESPACE)

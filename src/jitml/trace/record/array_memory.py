@@ -88,11 +88,5 @@ def root(x: Array) -> Array:
     return x
 
 
-def memory_of(x: Any) -> Array:
-    """An array of the memory that an object lends: a bytearray, say."""
-    lender: Any = memoryview(x).obj
-    return lender if isinstance(lender, np.ndarray) else np.frombuffer(lender, np.uint8)
-
-
 def native_copy(array: Array) -> Array:
     return np.array(array, dtype=np.dtype(array.dtype.type), order="C", subok=False)

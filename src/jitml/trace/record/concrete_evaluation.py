@@ -3,13 +3,13 @@
 `examples_of` computes it from the arguments, by interpretation.
 
 A host call tells by its result of today what its results will be. The value itself never gets into the compiled program, so
-inside loops those of the first iteration will do, and a very long loop before is cut short. Others are not: where a path is
-decided, each wrong guess costs a compilation. They are interpreted, or run as Python functions if that takes long.
+inside loops those of the first iteration will do. Loops before are interpreted, or run as Python functions if that takes long;
+of what the longest compute nothing is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +20,12 @@ from jitml.imports.late import late
 from jitml.interrupts import pass_on
 from jitml.ir import ops
 from jitml.ir.dims import resolve
-from jitml.ir.graph import Graph, GraphBuilder, Node, Value
-from jitml.ir.interpret import Watch, interpret_outputs, watched
+from jitml.ir.graph import Graph, Node, Value
+from jitml.ir.interpret import Watch, watched
 from jitml.ir.op import recording
 from jitml.ir.run_state import postponing
-from jitml.ir.types import F64, I64, Aval
-from jitml.records import dataclass, field, replace
+from jitml.ir.types import F64, I64
+from jitml.records import dataclass, field
 from jitml.trace.record.array_memory import native_copy
 from jitml.trace.record.parts import CallPart, LocalPart
 from jitml.trace.record.recording import Trace, active_trace, unsupported
@@ -37,8 +37,6 @@ else:
 
 
 Array = np.ndarray[Any, Any]
-_COUNT = Aval((), I64)
-_MOST_ITERATIONS = 4
 _FEW_NODES = 1_000  # what takes more in the bodies of a loop is worth a function
 _INTERPRETED = 10  # times as long does a node take then
 _MOST_WORK = 1_000_000  # nodes that are run in the bodies of loops, while one recording goes on
@@ -49,7 +47,7 @@ class NoExample(LookupError):
     """A value depends on what is not known yet."""
 
 
-class TooLong(Exception):
+class TooLong(NoExample):
     """A loop is not worth being run to its end."""
 
 
@@ -96,14 +94,12 @@ class Concrete(CallPart):
     """What values are in this call.
 
     examples: of those that have been asked for.
-    guesses: of these, those for which loops were cut short.
     constants: what values are in every call.
     bytes: of all that is kept.
     work: what has been run of loops for them.
     """
 
     examples: dict[Value, Array] = field(default_factory=dict)
-    guesses: set[Value] = field(default_factory=set)
     constants: dict[Value, Array] = field(default_factory=dict)
     bytes: int = 0
     work: int = 0
@@ -119,6 +115,8 @@ def guess(value: Value) -> int:
         try:
             found = _examples([value])[0]
             return int(np.asarray(found).view(I64) if value.dtype == F64 else found)
+        except TooLong:
+            unsupported("which way the function goes depends on what a long loop computes", "Decide it outside.", Cause.SLOW)
         except NoExample:  # only a loop's first iteration knows
             return 0
         except MoreIterations:
@@ -130,11 +128,6 @@ def guess(value: Value) -> int:
             return 0
 
 
-def is_guess(value: Value) -> bool:
-    """Whether an example depends on a loop that was cut short."""
-    return value in active_trace().call[Concrete].guesses
-
-
 def _examples(values: Sequence[Value]) -> list[Array]:
     """What others would see of it is dropped: the program is going to do it."""
     return postponing(_compute_examples, values)[0]
@@ -142,16 +135,13 @@ def _examples(values: Sequence[Value]) -> list[Array]:
 
 def _compute_examples(values: Sequence[Value]) -> list[Array]:
     trace = active_trace()
-    concrete = trace.call[Concrete]
-    known = concrete.examples
+    known = trace.call[Concrete].examples
     outer = _outer(trace)
     env: dict[Value, Array] = {}
     with recording(None):
         for step in _needed(values, known, outer, trace):
             if isinstance(step, Node):
-                env.update(zip(step.outputs, _examples_or_guesses_of_node(trace, step, env, known)))
-                if not concrete.guesses.isdisjoint(step.inputs):
-                    concrete.guesses.update(step.outputs)
+                env.update(zip(step.outputs, _example_of_node(trace, step, env, known)))
             else:
                 source = outer.get(step)
                 env[step] = _example_of_input(trace, step) if source is None else _example_known(source, env, known)
@@ -223,31 +213,13 @@ def _example_known(value: Value, env: dict[Value, Array], known: dict[Value, Arr
     return env[value] if value in env else known[value]
 
 
-def _examples_or_guesses_of_node(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
-    """What a node makes in this call, with a few iterations only of loops that are too long: those are guesses."""
+def _example_of_node(trace: Trace, node: Node, env: dict[Value, Array], known: dict[Value, Array]) -> list[Array]:
+    """What a node makes in this call."""
     if _reserves_much(node):
         raise NoExample
-    guesses = trace.call[Concrete].guesses
     sizes = {sym: int(_example_known(trace.sizes.values[sym], env, known)) for sym in node.syms}
     params = {name: resolve(param, sizes) for name, param in node.params.items()}
-    operands = [_example_known(v, env, known) for v in node.inputs]
-    try:
-        return run_whole(trace.root, node, operands, params)
-    except TooLong:
-        pass
-    short = {name: _cut_short(body) for name, body in node.bodies.items()}
-    if any(body is not node.bodies[name] for name, body in short.items()):
-        params |= short
-        guesses.update(node.outputs)
-    if node.op is ops.loop and operands[0] > _MOST_ITERATIONS:
-        operands[0] = np.asarray(_MOST_ITERATIONS, operands[0].dtype)
-        guesses.update(node.outputs)
-    if node.op is ops.while_:
-        results, is_whole = _few_iterations_of_while(operands, **params)
-        if not is_whole:
-            guesses.update(node.outputs)
-        return results
-    return _examples_of_node(node, operands, params)
+    return run_whole(trace.root, node, [_example_known(v, env, known) for v in node.inputs], params)
 
 
 def run_whole(root: Trace, node: Node, operands: Sequence[Array], params: dict[str, Any], most: int = _MOST_WORK) -> list[Array]:
@@ -309,57 +281,6 @@ def _reserves_much(node: Node) -> bool:
     """Whether it makes memory for a size so large that it must not be copied: compiled code touches what is used of it."""
     avals = (inner.output.aval for inner in node.walk() if inner.op is ops.empty)
     return any(aval.is_static and aval.nbytes > _MOST_BYTES for aval in avals)
-
-
-def _cut_short(graph: Graph) -> Graph:
-    """The same graph with a few iterations only of the loops inside; the graph itself if there are none."""
-    if not any(node.bodies for node in graph.nodes):
-        return graph
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        bodies = {name: _cut_short(body) for name, body in node.bodies.items()}
-        inputs = node.inputs
-        if node.op is ops.loop:
-            most, trips = Value(inputs[0].aval), Value(inputs[0].aval)
-            value = {"value": _MOST_ITERATIONS, "shape": (), "dtype": most.dtype}
-            nodes += [Node(ops.full, (), value, (most,)), Node(ops.minimum, (inputs[0], most), {}, (trips,))]
-            inputs = (trips, *inputs[1:])
-        if node.op is ops.while_:
-            nodes += _counted(node, bodies)
-            continue
-        as_it_was = inputs is node.inputs and all(body is node.bodies[name] for name, body in bodies.items())
-        nodes.append(node if as_it_was else replace(node, inputs=inputs, params={**node.params, **bodies}))
-    as_it_was = len(nodes) == len(graph.nodes) and all(a is b for a, b in zip(nodes, graph.nodes))
-    return graph if as_it_was else replace(graph, nodes=tuple(nodes))
-
-
-def _counted(node: Node, bodies: Mapping[str, Graph]) -> list[Node]:
-    """A while that carries the number of its iterations, too, and ends after a few."""
-    begin, end = Value(_COUNT), Value(_COUNT)
-    graphs: dict[str, Graph] = {}
-    for name, body in bodies.items():
-        builder = GraphBuilder()
-        count = builder.add_input(_COUNT)
-        results = builder.inline(body, [builder.add_input(v.aval) for v in body.inputs])
-        with recording(builder):
-            if name == "test":
-                results = (ops.bit_and(*results, ops.lt(count, _MOST_ITERATIONS)),)
-            else:
-                results = (ops.add(count, 1), *results)
-        graphs[name] = builder.build(results)
-    params = {**node.params, **graphs, "carried": node.params["carried"] + 1}
-    zero = Node(ops.full, (), {"value": 0, "shape": (), "dtype": _COUNT.dtype}, (begin,))
-    return [zero, replace(node, inputs=(begin, *node.inputs), params=params, outputs=(end, *node.outputs))]
-
-
-def _few_iterations_of_while(operands: list[Array], test: Any, body: Any, carried: int) -> tuple[list[Array], bool]:
-    """What a loop carries after a few iterations, and whether it has ended by then."""
-    state, captured = operands[:carried], operands[carried:]
-    for _ in range(_MOST_ITERATIONS):
-        if not interpret_outputs(test, [*state, *captured])[0]:
-            return state, True
-        state = interpret_outputs(body, [*state, *captured])
-    return state, False
 
 
 def _example_of_input(trace: Trace, value: Value) -> Array:

@@ -50,15 +50,6 @@ class MembersGuard(Protocol):
     def are_in(self, cls: type, /) -> bool: ...
 
 
-class RegisteredGuard(Protocol):
-    """Whether a class is a subclass of an abstract one (`class_guards.py`)."""
-
-    abstract: type
-    holds: bool
-
-    def still_holds(self, cls: type, /) -> bool: ...
-
-
 # Compared by what they say of themselves: equal ones may differ.
 _BY_TEXT = (late_class("decimal", "Decimal"), date, time, PurePath)
 IMMUTABLE = (late_class("fractions", "Fraction"), timedelta, *_BY_TEXT)
@@ -292,11 +283,6 @@ class Host:
         """A class has these members, and no others."""
         code = "({k}.space == {k}.seen or {k}.are_in({0}))"  # the first costs a third of the second
         self._add_check(GuardCheck((slot,), code, members, f"{self.names[slot]} has the methods it had"))
-
-    def require_registered(self, slot: Slot, registered: RegisteredGuard) -> None:
-        """A class is a subclass of an abstract one, or is none."""
-        text = f"{self.names[slot]} is {'' if registered.holds else 'not '}registered as a {registered.abstract.__qualname__}"
-        self._add_check(GuardCheck((slot,), "{k}.still_holds({0})", registered, text))
 
     def require_equal(self, first: Slot, second: Slot) -> None:
         """Two numbers are equal."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -161,7 +161,6 @@ class ConvertedFunctions:
     """Functions with hooks, by the function as it is written; and the code of those that could not be converted."""
 
     converted: dict[FunctionType, Callable[..., Any]] = field(default_factory=dict)
-    sourceless: set[CodeType] = field(default_factory=set)
 
 
 class JoinSite(Protocol):

@@ -169,9 +169,6 @@ class TracedIf(Fork):
         self.ends = self.entry
         self.locals = values
 
-    def carries(self, name: str) -> bool:
-        return name in self.names
-
     def __iter__(self) -> Iterator[bool]:
         for branch in (True, False):
             if branch not in self.raising or len(self.raising) == 2:

@@ -18,11 +18,10 @@ from jitml.errors import Cause
 from jitml.imports.late import late
 from jitml.ir.dims import Dim
 from jitml.trace.lists.sequences import Rows, rows_of
-from jitml.trace.record.concrete_evaluation import is_guess
 from jitml.trace.record.recording import active_trace, current_trace, unsupported, user_source
 from jitml.trace.rewrite.driver_protocol import Driver, Names, Values
 from jitml.trace.speculation import paths
-from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, depth_of_owner, refuse_region, site
+from jitml.trace.speculation.modes import Mode, OpenRegions, Site, decisions, refuse_region, site
 from jitml.trace.storage.storage import Storage, StoreCount
 from jitml.trace.symbolic.sizes import value_of_size
 from jitml.trace.values.boxing import TracedArray
@@ -55,18 +54,6 @@ def assumed(test: Any, place: Site) -> bool:
     taken = bool(paths.decide(truth(test), place))
     trace = active_trace()
     trace.facts = (*trace.facts, *branches.facts_of(test)[0 if taken else 1])
-    return taken
-
-
-def goes_on(test: Any, place: Site) -> bool:
-    """The same of the test of a `while` that is unrolled, which may not end where nothing is known of this call.
-
-    Raises:
-        UnsupportedError: with open sizes loops are cut short that the test depends on; a program for these sizes alone can tell.
-    """
-    taken = assumed(test, place)
-    if taken and active_trace().inputs.opened and is_guess(truth(test)):
-        refuse_region("a loop is unrolled whose end is not known with open sizes", place)
     return taken
 
 
@@ -160,20 +147,6 @@ class Mark:
         trace = active_trace()
         if trace is not self.trace or trace.call[StoreCount].count != self.stores:
             unsupported("the test of a loop whose first iteration differs from the others draws random numbers or writes")
-
-
-def shared_write(name: str) -> None:
-    """A name of a function around this one is about to be bound: the regions that were opened since must carry it."""
-    trace = current_trace()
-    if trace is None or not trace.call[OpenRegions]:
-        return
-    since = depth_of_owner(name)
-    if any(len(region.site) >= since and not region.carries(name) for region in trace.call[OpenRegions]):
-        unsupported(
-            f"{name} is bound as nonlocal, under a condition or in a loop that only the compiled program decides, by a function"
-            " that is called there",
-            "Return the new value, and bind the name where the condition or the loop stands.",
-        )
 
 
 def loops_inside(trace: Any) -> int:

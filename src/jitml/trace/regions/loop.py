@@ -12,7 +12,7 @@ be captured at all is run as plain Python runs it (`Mode.PLAIN`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -142,15 +142,9 @@ class TracedLoop(RecordedRegion):
     def take(self, what: Mutable) -> bool:
         return self.contents.take(what, self, may_be_new=self.passes <= _LATEST_PASS)
 
-    def held_before(self) -> Iterable[object]:
-        return self.locals.values()
-
     def append_to(self, obj: OpenList) -> None:
         """The body is about to append to a list from outside."""
         self.contents.append_to(obj, self.body, self.memory)
-
-    def carries(self, name: str) -> bool:
-        return any(carried.name == name for carried in self.names)
 
     def may_be_one(self, x: TracedArray, y: TracedArray) -> bool:
         """Whether two arrays in the body, which are two in this pass, may be one in some iteration."""

@@ -54,7 +54,7 @@ class Control(Templates):
         if self.driven and any(isinstance(n, _DRIVEN) for n in nodes):
             body = lower_escapes(body)
             declared = {name for n in within(body) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
-            own = (frozenset(set(bound(body)) | self.certain) - declared) | self.shared
+            own = frozenset(set(bound(body)) | self.certain) - declared
             escaping = find_carried(body, own)
             driven = own.intersection(bound(n for n in within(body) if isinstance(n, _DRIVEN)))
             self.unsure, self.exposed, self.asked = driven - escaping, driven & escaping, driven | escaping

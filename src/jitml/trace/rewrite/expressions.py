@@ -47,7 +47,7 @@ class Expressions(Transformer):
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
-        self.shared: frozenset[str] = frozenset()  # own names of a function around this one, which this one may bind
+        self.shared: frozenset[str] = frozenset()  # own names of a function around this one, which this one binds
         self.unsure: frozenset[str] = frozenset()  # names that driven constructs bind, perhaps
         self.evaluates_annotations = True  # where they stand, and not later or never
         self.reads: dict[ast.expr, str] = {}  # the hook by which a name is read there, if not by `present`
@@ -75,7 +75,7 @@ class Expressions(Transformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if _is_ours(node.func):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("push", "made_by", "added"):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("push", "added"):
                 node.args = [self.visit(a) for a in node.args]
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED and node.func.id not in self.names:
@@ -277,13 +277,11 @@ class Expressions(Transformer):
         return self.generic_visit(node) if self.evaluates_annotations else node
 
     def _guarded(self, targets: list[Any], statement: ast.AST) -> Any:
-        """A statement that binds names of functions around it says so; one that binds names from outside is refused."""
+        """A statement that binds a name of a function around it, or from outside, is refused."""
         nodes = targets if all(type(t) is ast.Name for t in targets) else inside(targets)
-        names = [x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
-        for hook in ("shared_write", "outer"):
-            for name in names:
-                if name in self.shared if hook == "shared_write" else not self._is_own(name):
-                    return [at(statement, ast.Expr(self._hook(hook, statement, ast.Constant(name)))), statement]
+        for x in nodes:
+            if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and (x.id in self.shared or not self._is_own(x.id)):
+                return [at(statement, ast.Expr(self._hook("outer", statement, ast.Constant(x.id)))), statement]
         return statement
 
 

@@ -6,8 +6,7 @@ A backward sweep over a function whose escapes are lowered, so that control only
 `restores`: names that nobody reads after it, but that a branch may read before it binds them, so that the other branch must not
 have changed them.
 
-Always alive: what functions inside see, and everything where the function asks for `locals()`. What functions inside bind, as
-`nonlocal`, may be bound wherever anything is called.
+Always alive: what functions inside see, and everything where the function asks for `locals()`.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ _LOOK_AT_FRAMES = {"locals", "vars", "eval", "exec", "dir"}
 def find_carried(body: Sequence[ast.stmt], names: frozenset[str]) -> frozenset[str]:
     """Mark the constructs of one function; `names` are its locals. Those that others may read at any time come out."""
     nodes = within(body)
-    escaping = set(_seen_inside(body)) | {name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names}
+    escaping = set(_seen_inside(body))
     if any(isinstance(node, ast.Name) and node.id in _LOOK_AT_FRAMES for node in nodes):
         escaping |= names
-    _Liveness(names, frozenset(escaping), frozenset(_bound_inside(body))).block(body, frozenset())
+    _Liveness(names, frozenset(escaping)).block(body, frozenset())
     return frozenset(escaping)
 
 
@@ -127,24 +126,15 @@ def _is_ours(scope: ast.AST) -> bool:
     return isinstance(scope, ast.FunctionDef) and scope.name.startswith(OURS)
 
 
-def _bound_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Names that functions inside bind when they are called."""
-    for scope in within(body):
-        if isinstance(scope, SCOPES):
-            yield from (name for node in inside([scope]) if isinstance(node, ast.Nonlocal) for name in node.names)
-
-
 class _Liveness:
     """Sets of names that may be read before they are bound."""
 
-    def __init__(self, names: frozenset[str], escaping: frozenset[str], called: frozenset[str]) -> None:
+    def __init__(self, names: frozenset[str], escaping: frozenset[str]) -> None:
         self.names = names
         self.escaping = escaping
-        self.called = called  # may be bound by any call
         self._reads: dict[ast.AST, frozenset[str]] = {}  # of what is swept again and again, inside loops
         self._heads: dict[ast.stmt, frozenset[str]] = {}
         self._bound: dict[ast.stmt, frozenset[str]] = {}
-        self._changed: dict[ast.stmt, frozenset[str]] = {}  # with what the functions inside bind that it may call
 
     def reads(self, node: ast.AST) -> frozenset[str]:
         if node not in self._reads:
@@ -208,14 +198,12 @@ class _Liveness:
     ) -> None:
         if statement not in self._bound:
             self._bound[statement] = frozenset(bound(parts))
-            calls = any(isinstance(node, ast.Call) for node in within(parts))
-            self._changed[statement] = self._bound[statement] | (self.called if calls else frozenset())
             statement.grows = pushed(parts)  # type: ignore[attr-defined]  # ours: read by `control.py`
-        carried = (self._changed[statement] & (live | self.escaping) & self.names) - targets
+        carried = (self._bound[statement] & (live | self.escaping) & self.names) - targets
         carries = tuple(sorted(carried))
         if carries != getattr(statement, "carries", None):
             statement.carries = carries  # type: ignore[attr-defined]  # the same
-            statement.counters = counters(parts, bound(parts), carried - self.called)  # type: ignore[attr-defined]  # the same
+            statement.counters = counters(parts, bound(parts), carried)  # type: ignore[attr-defined]  # the same
 
 
 def surely_bound(statement: ast.stmt) -> frozenset[str]:

@@ -21,7 +21,6 @@ from jitml.config import CONFIG
 from jitml.diagnostics.code_owners import is_converted
 from jitml.errors import Cause, DerivativeError, JitmlError, LoweringError, Source, TraceError, UnsupportedError
 from jitml.records import dataclass
-from jitml.trace.record.array_memory import Array
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Effort, Trace, active_trace, refuse, user_source
 from jitml.trace.rewrite.driver_protocol import Restart
@@ -75,14 +74,6 @@ class RecordedRegion:
 
     def append_to(self, obj: Any) -> None:
         """Its body is about to append to a list from outside."""
-
-    def carries(self, name: str) -> bool:
-        """Whether what the region's own function binds to the name, or a function called by it, is known after the region."""
-        return False
-
-    def held_before(self) -> Iterable[object]:
-        """What variables hold as a loop begins."""
-        return ()
 
     def may_be_one(self, x: Any, y: Any) -> bool:
         """Whether two arrays in the body, which are two as it is recorded, may be one in some iteration."""
@@ -161,8 +152,6 @@ class Decisions(CallPart):
         self.moving: set[str] = set()
         self.closed: set[str] = set()
         self.carried: dict[Site, frozenset[str]] = {}  # names that a loop has carried where it was recorded in this attempt
-        # Memory of which overlapping parts are met one by one, and written: id of the array that owns it -> that array.
-        self.in_parts: dict[int, Array] = {}
         self.restart: Restart | None = None
         self.base = 0  # how many of the user's functions run around the one that is traced
         self._attempts = 0
@@ -412,15 +401,6 @@ def is_ours(error: BaseException) -> bool:
 def site() -> Site:
     """Where in the program the construct stands that is being entered, and through which calls it was reached."""
     return tuple((id(frame.f_code), frame.f_lasti) for frame in traced_frames())
-
-
-def depth_of_owner(name: str) -> int:
-    """How long the `site` of a construct is in the function whose variable is bound, as `nonlocal`, in the one that runs now.
-
-    0 if that function has returned.
-    """
-    frames = traced_frames()[1:]
-    return next((len(frames) - n for n, frame in enumerate(frames) if name in frame.f_code.co_cellvars), 0)
 
 
 def traced_frames() -> list[FrameType]:

@@ -34,7 +34,7 @@ from jitml.ir.dims import Size, stretched
 from jitml.ir.graph import Node, Value
 from jitml.ir.types import BOOL, F64, I64
 from jitml.records import dataclass, field, replace
-from jitml.trace.record.concrete_evaluation import Concrete, example_of_size, guess, remember
+from jitml.trace.record.concrete_evaluation import example_of_size, guess, remember
 from jitml.trace.record.parts import CallPart
 from jitml.trace.record.recording import Trace, active_trace, refuse, user_source
 from jitml.trace.record.user_code import asking, user_stack
@@ -102,15 +102,9 @@ class Path:
     recursive: frozenset[Site] = frozenset()
     reason: str = ""
 
-    def turned(self, failure: WrongPath, *, exactly: bool = False) -> Path:
-        """The path of the call that made this one fail, as far as it is known: up to the claim that failed.
-
-        Args:
-            exactly: whether what a host call has returned is taken for the only thing that it returns.
-        """
+    def turned(self, failure: WrongPath) -> Path:
+        """The path of the call that made this one fail, as far as it is known: up to the claim that failed."""
         number, outcome = failure.fact
-        if exactly and isinstance(failure, OtherResult):
-            outcome = failure.exactly
         if isinstance(failure, OtherSizes):
             outcome = stretched(*outcome)
         *before, wrong = self.assumptions[: number + 1]
@@ -137,9 +131,6 @@ class Decided(CallPart):
         self.taken: set[Value] = set()  # floats that stand, as constants, where nothing of them is traced
         self.fits: dict[tuple[Size, Size], Fit] = {}
         self._passed: dict[Site, int] = {}
-        # Once an extent is open it is so for all that the place returns, however often a loop's body is traced.
-        self.open_extents: dict[int, int] = {}
-        self.opened = {a.site: a.outcome for a in path.assumptions if a.kind == "result" and a.outcome.open_axes}
 
     def cut(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -176,8 +167,6 @@ def decide(value: Value, place: Site) -> int:
     occurrence, outcome = decided.foresee(place)
     if outcome is None:
         outcome = guess(value)
-    else:  # a call has told
-        trace.call[Concrete].guesses.discard(value)
     kind: AssumptionKind = "truth" if value.dtype == BOOL else "float" if value.dtype == F64 else "number"
     number, assumption = decided.add(place, occurrence, outcome, kind, asking())
     if number >= CONFIG.max_unroll:
@@ -261,10 +250,7 @@ def result(seen: Returned) -> tuple[int | None, Returned]:
     """What a host call is taken to return, as far as calls have shown, and the number of that assumption, if there is one."""
     decided, place = active_trace().call[Decided], site()
     occurrence, outcome = decided.foresee(place)
-    outcome = seen.opened_like(decided.open_extents) if outcome is None else outcome
-    if place in decided.opened:
-        outcome = decided.opened[place].widened(outcome)
-    decided.open_extents |= outcome.open_extents(seen)
+    outcome = seen if outcome is None else outcome
     return decided.add(place, occurrence, outcome, "result")[0], outcome
 
 
@@ -296,9 +282,7 @@ def number(value: Value, message: str, remedy: str, *, is_taken: bool = False) -
     if is_decided(place):
         return _handed_out(value, decide(value, place), is_taken)
     error = UnknownNumberError(message, remedy=remedy)
-    # A double that unconverted code wants is going to be put where nothing of it is traced: that is worth an error.
-    may_be_assumed = value.dtype.kind in "biu" or (value.dtype == F64 and not root.functions.sourceless)
-    error.place = place if may_be_assumed else None
+    error.place = place if value.dtype.kind in "biu" or value.dtype == F64 else None
     refuse(error)
 
 
@@ -341,8 +325,8 @@ def require_not(test: Value, raised: str, place: Site, source: Source | None) ->
     ops.check(test, ops.bit_not(test), error=RaisingBranch.__name__, message=_escaped(message))
 
 
-def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
-    """What is known of a call which none of these programs could answer: to be compiled for the first of these, or else the next.
+def other_path(failed: list[tuple[Path, WrongPath]]) -> Path:
+    """What is known of a call which none of these programs could answer.
 
     Raises:
         UnsupportedError: there are too many of them, or they contradict each other.
@@ -350,11 +334,8 @@ def other_paths(failed: list[tuple[Path, WrongPath]]) -> list[Path]:
             with.
     """
     path, failure = max(failed, key=lambda pair: pair[1].fact[0])
-    found = [path.turned(failure)]
-    if isinstance(failure, OtherResult):
-        found.append(path.turned(failure, exactly=True))
-    found = [way for way in found if not any(_begins_with(other, way) for other, _ in failed)]
-    if len(failed) < CONFIG.max_paths and found:
+    found = path.turned(failure)
+    if len(failed) < CONFIG.max_paths and not any(_begins_with(other, found) for other, _ in failed):
         return found
     if isinstance(failure, (OtherResult, OtherSizes)):
         raise failure

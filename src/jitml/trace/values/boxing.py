@@ -6,7 +6,7 @@ array gets in. How new arrays lie in memory stands here, too (`fresh_like`, `lai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -71,8 +71,6 @@ class LiftedArrays(CallPart):
     known: what stands for them, by id; the host program keeps them alive.
     inputs: those that are inputs of the graph, and what stands for them.
     views: of these, by the memory that they show (`view_of`).
-    parts: what stands for arrays that share memory with others: views of one storage.
-    enter_part: what finds that for an array if others that are written share its memory.
     again: by id of what stands for an array, other slots that hold it, and its own.
     shown: arrays on devices, by id and slot, and what stands for them.
     """
@@ -80,8 +78,6 @@ class LiftedArrays(CallPart):
     known: dict[int, TracedArray] = field(default_factory=dict)
     inputs: dict[Slot, tuple[np.ndarray[Any, Any], TracedArray]] = field(default_factory=dict)
     views: dict[Hashable, Slot] = field(default_factory=dict)
-    parts: dict[Slot, TracedArray] = field(default_factory=dict)
-    enter_part: Callable[[np.ndarray[Any, Any], Slot], TracedArray | None] | None = None
     again: dict[int, list[tuple[Slot, Slot]]] = field(default_factory=dict)
     shown: dict[tuple[int, Slot | None], tuple[Array, TracedArray]] = field(default_factory=dict)
 
@@ -116,8 +112,6 @@ def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> T
         host.require_open_array(slot, array, opened)
     else:
         host.require_array(slot, array)
-    if lifted.enter_part is not None and not opened and (part := lifted.enter_part(array, slot)) is not None:
-        return part
     view = view_of(array)
     if (other := lifted.views.get(view)) is not None:
         tracer = lifted.inputs[other][1]
@@ -125,7 +119,7 @@ def lift(array: Any, slot: Slot | None = None, position: int | None = None) -> T
         if array.flags.writeable != tracer.writeable:
             host.require_writeable(slot, array.flags.writeable)
         twin = TracedArray(tracer.storage, (), tracer.aval, tracer.layout, array.flags.writeable)
-        lifted.known[id(array)] = lifted.parts[slot] = twin
+        lifted.known[id(array)] = twin
         twin.slot = slot
         return twin
     shape: Any = array.shape

@@ -28,15 +28,11 @@ _NONE: Mapping[int, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unsettled:
-    """A container that may be another one: one of `olds`, or one that has been handed out for it.
-
-    source: of an item of a list whose items are copied (`row_aliasing.py`): that list, and which item, as far as that is known.
-    """
+    """A container that may be another one: one of `olds`, or one that has been handed out for it."""
 
     container: Any
     decider: Decider
     olds: Sequence[Any] = ()
-    source: tuple[Any, Any] | None = None
 
 
 class UnsettledContainers(dict[int, Unsettled], LocalPart):
@@ -73,8 +69,6 @@ class HandedOut:
         held: Collection[int] | None = None
         for x, ways in containers(new, ends):
             olds = self.olds[id(x)] = [old for way in ways for old in self._settled(way)]
-            if _is_item(x, ways, trace):
-                continue
             again = [known for old in olds if (known := self.known.setdefault(id(old), x)) is not x]
             from_before = [old for old in olds if id(old) not in self.made]
             if from_before and held is None:
@@ -150,16 +144,6 @@ def _unsettled(x: Any, trace: Trace | None) -> Unsettled | None:
     return next((found for found in known if found is not None), None)
 
 
-def _is_item(x: Any, ways: Sequence[Any], trace: Trace) -> bool:
-    """Whether a container stands for one that has been copied into a list: then it is known as that, too."""
-    for way in ways:
-        found = trace.root.local[UnsettledContainers].get(id(way))
-        if found is not None and found.source is not None:
-            trace.root.local[UnsettledContainers][id(x)] = Unsettled(x, found.decider, source=found.source)
-            return True
-    return False
-
-
 def require_settled(x: Any) -> None:
     """Something is about to be changed, or compared by `is`."""
     found = _unsettled(x, current_trace())
@@ -188,19 +172,9 @@ def require_certain(watched: Collection[int], stands: dict[int, Any], x: Any) ->
         waiting += found.olds if found is not None else ()  # which a construct before has left open, too
 
 
-def refuse_shared(x: Any, decider: Decider) -> NoReturn:
-    """An item of a list that a loop fills is somewhere else as well."""
-    text = f"a {type(x).__name__} is an item of a list that a loop fills, and is held, or returned, in another place as well"
-    decider.refuse(text, "Put a copy of it into the list.")
-
-
 def _refuse(found: Unsettled, how: str) -> NoReturn:
-    if found.source is not None:
-        kind = type(found.container).__name__
-        text = f"a {kind} is {how} that is an item of a list which a loop fills: only the compiled program has that list"
-        found.decider.refuse(text, "Use an array, and write into it.")
     text = f"a {type(found.container).__name__} is {how} that may be another one: which, only the compiled program decides"
     found.decider.refuse(text, "Make a copy of it, or change it where it has got its name.")
 
 
-__all__ = ["HandedOut", "containers", "find", "refuse_shared", "require_certain", "require_settled"]
+__all__ = ["HandedOut", "containers", "find", "require_certain", "require_settled"]

@@ -223,6 +223,7 @@ MADE: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.loose("registers")
 @pytest.mark.parametrize("f", MADE)
 def test_new_of_the_users_is_called_at_each_call(f: Callable[[Any], Any]) -> None:
     compiled, found = jitml.jit(f), []

@@ -9,16 +9,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-import sys
 from abc import abstractmethod
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from jitml.errors import Cause
 from jitml.imports.late import late
 from jitml.trace.carried.container_items import effect
 from jitml.trace.carried.iterators import gone_through
@@ -28,9 +28,9 @@ from jitml.trace.environment.guarded_loads import require_member
 from jitml.trace.environment.unseen_reads import guard_librarys
 from jitml.trace.hooks.models.user_methods import EQUALITY, ORDER, PLAIN, Asking, may_look, named, static, users_method
 from jitml.trace.record.object_state import CONTAINERS
+from jitml.trace.record.recording import unsupported
 from jitml.trace.values.boxing import is_traced
 from jitml.trace.values.kinds import is_decided
-from jitml.trace.values.registry import call
 
 if TYPE_CHECKING:
     from jitml.trace.regions import identity, select
@@ -203,8 +203,7 @@ class ModelHooks(Asking):
         if method is None:
             return None
         if name in ORDER and method.__code__.co_filename == "<string>" and dataclasses.is_dataclass(x):
-            require_member(self.trace, type(x), name, method)
-            return functools.partial(self._compare_records, name, method, x)
+            unsupported(f"a {type(x).__qualname__} is compared field by field", "Compare its fields.", Cause.OBJECT)
         bound = self.method(x, name, method)
         if bound.func is method:  # it has no source
             self.unseen(x)
@@ -297,27 +296,6 @@ class ModelHooks(Asking):
                     return self.compare(name, one, other)
             x, y = len(x), len(y)
         return COMPARE[name][0](x, y)
-
-    def _compare_records(self, name: str, method: FunctionType, x: Any, y: Any) -> Any:
-        """What a method that `dataclasses` has made says of two records: they are compared field by field."""
-        if type(x) is not type(y):
-            return NotImplemented
-        owner: Any = next(cls for cls in type(x).__mro__ if vars(cls).get(name) is method)
-        names = [field.name for field in dataclasses.fields(owner) if field.compare]
-        if name == "__eq__" and sys.version_info >= (3, 13):
-            return self._equal_by_field(names, x, y)
-        return self.compare(name.strip("_"), *(tuple(self.attr(one, name) for name in names) for one in (x, y)))
-
-    def _equal_by_field(self, names: Sequence[str], x: Any, y: Any) -> Any:
-        """`x.a == y.a and x.b == y.b`; until Python 3.13, tuples of the fields are compared, which look at identity first."""
-        found: Any = True
-        for name in names:
-            truth = call(bool, self.true(found))
-            if not is_traced(truth) and not truth:
-                break
-            equal = self.compare("eq", *(self.attr(one, name) for one in (x, y)))
-            found = call(np.logical_and, truth, call(bool, self.true(equal))) if is_traced(truth) else equal
-        return found
 
     def unary(self, name: str, x: Any) -> Any:
         """`-x` and its like."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from jitml.trace.hooks.models.model import Model, ModelHooks
 from jitml.trace.hooks.models.stores import Outside, Storing, stores_itself
 from jitml.trace.hooks.models.user_methods import EQUALITY, kind_of, may_look, named, static, users_method
 from jitml.trace.record.recording import home_of, refuse_environ, unsupported
-from jitml.trace.values.boxing import TracedArray, TracedScalar, is_traced, lift, read
+from jitml.trace.values.boxing import TracedScalar, is_traced, lift, read
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import FUNCTIONS, call
 from jitml.trace.values.text import percent
@@ -164,9 +163,9 @@ class ObjectModel(Model):
         found = self.iterator(hooks, x)
         if found is NotImplemented:
             return x
-        if type(found) is FreshRows and found.rows is None:
-            return found.array
-        return _steps_of(hooks, found) if users_method(type(found), "__next__") else gone_through(found)
+        if users_method(type(found), "__next__"):
+            unsupported(f"a {type(found).__name__} is gone through by its __next__", "Go through a list.", Cause.ITERATOR)
+        return gone_through(found)
 
 
 class MethodModel(ObjectModel):
@@ -218,33 +217,3 @@ def _inserts(obj: Any) -> bool:
     """Whether a dict gets a key that it lacks when that is looked up, as a defaultdict does."""
     method = getattr(type(obj), "__missing__", None)
     return method is not None and method is not Counter.__missing__
-
-
-class FreshRows:
-    """`iter(x)` of an array; as long as nobody has gone on with it, the array itself will do."""
-
-    __slots__ = ("array", "rows")
-
-    def __init__(self, array: TracedArray) -> None:
-        self.array = array
-        self.rows: Iterator[Any] | None = None
-
-    def __iter__(self) -> FreshRows:
-        return self
-
-    def __next__(self) -> Any:
-        if self.rows is None:
-            self.rows = iter(self.array)
-        return next(self.rows)
-
-
-def _steps_of(hooks: ModelHooks, x: Any) -> Iterator[Any]:
-    """What the user's `__next__` gives."""
-    following = hooks.special(x, "__next__")
-    assert following is not None
-    while True:
-        try:
-            item = following()
-        except StopIteration:
-            return
-        yield item

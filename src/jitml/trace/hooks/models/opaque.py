@@ -1,6 +1,6 @@
 """Opaque objects: what of an object of a library's may rewritten code read?  What it keeps in attributes, as arrays' owners do.
 
-A property, a method or an operator is the library's code, and a break.
+A property, a method or an operator is the library's code, and a break: the stand-in's own special methods refuse.
 """
 
 from __future__ import annotations
@@ -38,36 +38,8 @@ class OpaqueModel(ObjectModel):
     def target(self, hooks: ModelHooks, x: Any) -> Any:
         return x
 
-    def item(self, hooks: ModelHooks, x: Any, index: Any) -> Any:
-        refuse_opaque(x, "is asked for an item")
-
     def callee(self, hooks: ModelHooks, x: Any) -> Any:
         return x
-
-    def operate(self, hooks: ModelHooks, x: Any, method: str, other: Any) -> Any:
-        refuse_opaque(x, f"is asked for its {method}")
-
-    half = operate
-
-    def compare(self, hooks: ModelHooks, x: Any, name: str, other: Any) -> Any:
-        kind: Any = type(original_of(x))
-        if name in ("eq", "ne") and kind.__eq__ is object.__eq__:
-            return (x == other) == (name == "eq")
-        refuse_opaque(x, "is compared")
-
-    def truth(self, hooks: ModelHooks, x: Any) -> Any:
-        if any(hasattr(type(original_of(x)), name) for name in ("__bool__", "__len__")):
-            refuse_opaque(x, "is asked for its truth")
-        return True
-
-    def length(self, hooks: ModelHooks, x: Any) -> Any:
-        refuse_opaque(x, "is asked for its length")
-
-    def contains(self, hooks: ModelHooks, x: Any, item: Any) -> Any:
-        refuse_opaque(x, "is searched")
-
-    def iterator(self, hooks: ModelHooks, x: Any) -> Any:
-        refuse_opaque(x, "is iterated over")
 
 
 def _is_kept(x: Any, name: str, found: Any) -> bool:

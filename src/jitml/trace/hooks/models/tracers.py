@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from jitml.trace.hooks.models.model import ModelHooks
-from jitml.trace.hooks.models.objects import FreshRows, ObjectModel
+from jitml.trace.hooks.models.objects import ObjectModel
 from jitml.trace.values.boxing import TracedArray, lift
 from jitml.trace.values.numbers import TracedNumber
 from jitml.trace.values.registry import call_for_each_type, of_its_type
@@ -55,9 +55,6 @@ class PythonNumberModel(NumberModel):
 class ArrayModel(TracerModel):
     def half(self, hooks: ModelHooks, x: Any, method: str, other: Any) -> Any:
         return NotImplemented if _defers(other, type(x)) else super().half(hooks, x, method, other)
-
-    def iterator(self, hooks: ModelHooks, x: Any) -> Any:
-        return FreshRows(x) if x.ndim else super().iterator(hooks, x)
 
 
 class ScalarModel(NumberModel, ArrayModel):
