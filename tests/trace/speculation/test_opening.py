@@ -329,4 +329,4 @@ def test_a_while_is_not_unrolled_on_and_on_where_open_sizes_hide_its_end(monkeyp
 
     monkeypatch.setattr(jitml.dispatch.specialize.tracing, "trace", traced)
     calls_agree(change_for, [(np.array([2, 3, 5, 7, 11]), 30), (np.array([2, 3]), 7)])
-    assert all("takes too long" in text or "no end" in text or "loop" in text for text in refusals)
+    assert {*refusals} <= {"which way the function goes depends on what a long loop computes"}
