@@ -11,7 +11,7 @@ import marshal
 import sys
 from importlib import import_module
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, NoneType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def of_function(function: FunctionType) -> Identity:
     Raises:
         NotKept: as `of_code`; or its builtins are not Python's.
     """
-    if function.__builtins__ is not vars(builtins):
+    if cast(Any, function).__builtins__ is not vars(builtins):
         raise NotKept(f"the builtins of {function.__qualname__}")
     return function.__module__, function.__qualname__, of_code(function.__code__), len(function.__closure__ or ())
 
