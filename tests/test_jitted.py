@@ -49,7 +49,7 @@ def main():
         x = Scale(2.0)(x) / 2
     return float(x.sum()) + sum(powers(2))
 
-print([main() for _ in range(3)], repr(main))
+print([main(), main(), main()], repr(main))
 heavy = {"llvmlite", "scipy", "jitml.trace.trace", "jitml.ir", "jitml.engine", "jitml.sections.frames"}
 print(sorted(heavy & set(sys.modules)), main.variants)
 """

@@ -21,7 +21,7 @@ from jitml.diagnostics.tracebacks import entry
 from jitml.dispatch.direct_calls import call_directly
 from jitml.dispatch.left_alone import Rented, is_called_plainly
 from jitml.dispatch.renting import FEW, FRAME, PURSE, Rent
-from jitml.dispatch.work import has_arrays, has_loop, is_worth_a_first_call, sizes_of
+from jitml.dispatch.work import has_arrays, has_loop, is_called_once, is_driver, is_worth_a_first_call, sizes_of
 from jitml.functions import is_disabled, keep_switchable
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ class Jit(Rented):
         is_first = self._engine is None and not self._rent.turns
         self.awaits_frame = self.awaits_frame and has_loop(self.function)
         is_worth_it = is_first and is_worth_a_first_call(self.function, args, kwargs)
+        is_worth_it = is_worth_it and not (is_driver(self.function, args, kwargs) and is_called_once())
         if not (is_worth_it or (self.awaits_frame and PURSE.has_earned(FRAME))):
             return False
         is_short = is_called_plainly()

@@ -310,6 +310,7 @@ LIMIT = "resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))"
 def run(folder: Path, *arguments: str, text: str = PROGRAM, **variables: str) -> list[str]:
     """What is imported, and what is found."""
     usual = {"JITML_CACHE_DIR": str(folder / "cache"), "JITML_CHECK": "", "JITML_STRICT": "", "JITML_TRIAL": "0"}
+    usual["PYTHONDONTWRITEBYTECODE"] = "1"  # a file that is changed twice within a second has the bytes of before
     script = folder / "program.py"
     if text != script.read_text():  # others may be reading it
         script.write_text(text)
