@@ -290,9 +290,8 @@ class Section:
             entries = self._entry()
             entries.answer(self._next_look - self.calls)
             entry = entries.called
-        if (
-            entry is None and self.contest.is_short
-        ):  # as long as answers are checked, say: it is seen soon what Python in between costs
+        if entry is None and self.contest.is_short:
+            # As long as answers are checked, say: it is seen soon what Python in between costs.
             self._next_look = min(self._next_look, self.calls + FEW)
         self._set_entry(entry or self._run_compiled)
 
